@@ -2,8 +2,7 @@
 
 A part is due at first, and whenever a neighbour has fired: one that reads what it writes, writes what it reads, or belongs to the
 same node. A part that waits for an answer of the memory is due once the memory has advanced. One that waits for what no firing
-tells (its other half, room) stays due. Sets of parts are bits: a sweep over thousands of parts passes over 32 that sleep at a
-time.
+tells (its other half, room) stays due.
 """
 
 from __future__ import annotations
@@ -14,50 +13,52 @@ from typing import Any
 import numpy as np
 
 from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.native.records import Record, address, get_int, inline, set_int, trailing_zeros
+from fuseflow.sim.native.bitsets import BITS, SHIFT, add, word_count
+from fuseflow.sim.native.records import Record, address, get_int, inline, set_int
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
-    "first neighbours"  # where the neighbours of each part are, and who they are
+    "first neighbours "  # where the neighbours of each part are, and who they are
+    "askers asking "  # what is known of each part that may make requests, and their number
+    "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
-agenda_at = AGENDA.at
-SHIFT, BITS = 5, 32
+ASKER = Record("part bound source delay visits port request")
+"""A part that may make requests, and the cycle before which it certainly makes none. If it waits, in the end, for an answer: the
+part that waits for that answer, how much later than it the asker fires at least, how often it was visited until then, and the port
+and the number of the request."""
+OUTLOOK = Record("ready awaited delay visits")
+"""When a part is ready, which part has to fire before it does, how much later its firing is then at least, and how often the part was
+visited. In place of the awaited part stand the negative numbers below."""
+STEP = Record("part bound delay")
+"""A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
+agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
+ASKER_SIZE, OUTLOOK_SIZE, STEP_SIZE = ASKER.size, OUTLOOK.size, STEP.size
+NEVER, REPLY, ENGINE = -1, -2, -3
+"""What a part waits for in place of another: nothing, as it has ended; a reply of the memory; the engine, or it was not visited."""
+UNKNOWN = -1
+"""This stands in place of the source of an asker of which nothing is known."""
 
 
-def new_agenda(neighbours: Sequence[Sequence[int]], arrays: dict[int, Array]) -> Array:
-    """Return an agenda for parts with these neighbours. The arrays that it refers to are put into `arrays` by their addresses."""
+def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], arrays: dict[int, Array]) -> Array:
+    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. The arrays that it refers to are put
+    into `arrays` by their addresses."""
     count = len(neighbours)
-    agenda, words = AGENDA.array(1), -(-count // BITS)
-    fields = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
+    agenda, words = AGENDA.array(1), word_count(count)
+    fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
     fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
     fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    fields["outlooks"] = OUTLOOK.array(count)
+    fields["outlooks"]["awaited"] = ENGINE
+    fields["path"] = STEP.array(count)
+    fields["askers"] = ASKER.array(max(len(askers), 1))
+    fields["askers"]["part"][: len(askers)] = askers
+    fields["askers"]["source"] = UNKNOWN
     for name, array in fields.items():
         agenda[name] = address(array)
         arrays[address(array)] = array
-    agenda["count"], agenda["words"] = count, words
+    agenda["count"], agenda["words"], agenda["asking"] = count, words, len(askers)
     return agenda
-
-
-@inline
-def add(members: int, part: int) -> None:
-    """Put a part into a set."""
-    k = part >> SHIFT
-    set_int(members, k, get_int(members, k) | 1 << (part & BITS - 1))
-
-
-@inline
-def discard(members: int, part: int) -> None:
-    """Remove a part from a set."""
-    k = part >> SHIFT
-    set_int(members, k, get_int(members, k) & ~(1 << (part & BITS - 1)))
-
-
-@inline
-def next_member(word: int, after: int) -> int:
-    """Return the first member of a word of a set after bit `after` (-1: the first of all), as a bit, or -1 if there is none."""
-    bits = word >> (after + 1)
-    return -1 if bits == 0 else after + 1 + trailing_zeros(bits)
 
 
 @inline
@@ -76,7 +77,6 @@ def wake_neighbours(a: Any, part: int) -> None:
 
 @inline
 def wake_answered(a: Any) -> None:
-    """Make those parts due that wait for an answer, after the memory has advanced."""
+    """Make those parts due that wait for an answer, after the memory has advanced. They wait for it until they are visited."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))
-        set_int(a.answers, k, 0)

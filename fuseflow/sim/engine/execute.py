@@ -26,6 +26,9 @@ from fuseflow.tensors import Tensor
 
 BUDGET = 50_000_000
 """So many firings are made between two calls of `progress`."""
+FURTHER, AT_LEAST = 4, 1 << 20
+"""A stuck run with deeper FIFOs is followed for so many times the firings until then, and at least so many, to find the next deadlock.
+If one comes later, the run that then begins anew finds it."""
 DEFAULT_LIMITS = Limits()
 """These are the limits of a run that states none."""
 
@@ -68,7 +71,8 @@ def _deadlock(
         for reader, stream_reader in enumerate(layout.edges):
             if stream_reader.edge is not None and stream_reader.edge in larger_depths:
                 layout.readers["depth"][reader] = larger_depths[stream_reader.edge]
-        if run(layout, part_output, library, progress):
+        further = max(FURTHER * int(layout.nodes["firings"].sum()), AT_LEAST)
+        if run(layout, part_output, library, progress, further=further):
             return None
         return _deadlock(layout, part_output, library, lay_out_again, {**depths, **larger_depths}, progress)
 
@@ -87,16 +91,20 @@ def run(
     library: Library,
     progress: Callable[[int], None] | None = None,
     budget: int = BUDGET,
+    further: int | None = None,
 ) -> bool:
-    """Run to the end, and return whether it was reached; if not, the graph deadlocks. `progress` is called after `budget`
-    firings, or soon after."""
-    loop = _loop(layout, library, budget)
+    """Run to the end, or make at least `further` firings, and return whether that was possible; if not, the graph deadlocks.
+    `progress` is called after `budget` firings, or soon after."""
+    loop, made = _loop(layout, library, budget if further is None else min(budget, further)), int(layout.nodes["firings"].sum())
     while True:
         status, cycle = loop()
         if status == FAULT:
             raise fault_error(layout)
+        firings = int(layout.nodes["firings"].sum())
         if progress is not None:
-            progress(int(layout.nodes["firings"].sum()))
+            progress(firings)
+        if further is not None and firings - made >= further:
+            return True
         if status == SHORT and layout.controller is not None:
             layout.controller.memory.advance(cycle)
         if status == STUCK and (layout.nodes["waits"] == ENDED).all():
@@ -144,4 +152,4 @@ def smallest_depth(
 
 def _forget_cycles(layout: NetworkLayout) -> None:
     if layout.controller is not None:
-        layout.controller.memory.be_patient()
+        layout.controller.memory.forget_cycles()

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_member, wake_all, wake_answered, wake_neighbours
-from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.stream_rings import FULL_RING, MANY, is_full, tokens_left
-from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
+from fuseflow.sim.engine.agenda import agenda_at, wake_all, wake_answered
+from fuseflow.sim.engine.horizon import forget_bounds, meet_horizon
+from fuseflow.sim.engine.node_records import BUFFER, OUTPUT, node_at
+from fuseflow.sim.engine.stream_rings import MANY
+from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, still_waits, visit
+from fuseflow.sim.memory.ports import FOREVER, memory_at, next_request
+from fuseflow.sim.native.bitsets import SHIFT, discard, next_in_word
 from fuseflow.sim.native.records import get_int, inline
-from fuseflow.sim.native.signatures import call_advance, call_kernel
+from fuseflow.sim.native.signatures import call_advance
 
-NODE_SIZE = NODE.size
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)
 """These are the statuses with which the loop returns; `sweep` and `sweep_at_memory` explain them."""
 STATUS_COUNT = 8
@@ -21,65 +23,23 @@ STATUS_COUNT = 8
 
 @inline
 def visit_due_parts(nodes: int, a: Any) -> int:
-    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or -1 if a part has a fault."""
+    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY."""
     fired = 0
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_member(get_int(a.due, k), bit)  # those that become due on the way too
+            bit = next_in_word(get_int(a.due, k), bit)  # those that become due on the way too
             if bit < 0:
                 break
             part = (k << SHIFT) + bit
-            discard(a.due, part)
-            address = nodes + NODE_SIZE * part
-            node = node_at(address)
-            if still_waits(node):
+            if still_waits(node_at(nodes + NODE_SIZE * part)):
+                discard(a.due, part)
                 continue
-            firings_before = node.firings
-            call_kernel(node.kernel, address)
-            if node.fault != 0:
-                return -1
-            if node.firings > firings_before:
-                fired += node.firings - firings_before
-                wake_neighbours(a, part)
-            schedule_visit(a, node, part)
+            made = visit(nodes, a, part)
+            if made == FAULTY:
+                return FAULTY
+            fired += made
     return fired
-
-
-@inline
-def still_waits(node: Any) -> bool:
-    """Return whether what a part waits for has certainly not happened; only what is quickly checked is checked."""
-    wait = node.waits
-    if INPUT <= wait < OUTPUT:
-        return bool(tokens_left(source(node, wait - INPUT)) == 0)
-    if OUTPUT <= wait < BUFFER:
-        return is_full(target(node, wait - OUTPUT))
-    return bool(wait == ENDED)
-
-
-@inline
-def schedule_visit(a: Any, node: Any, part: int) -> None:
-    """Decide when a part is visited again if no neighbour fires."""
-    wait = node.waits
-    if wait == ANSWER:
-        add(a.answers, part)
-    elif wait < INPUT or wait in (BUFFER, GROW, ROOM):
-        add(a.due, part)
-    if needs_engine(node):
-        add(a.held, part)
-    else:
-        discard(a.held, part)
-
-
-@inline
-def needs_engine(node: Any) -> bool:
-    """Return whether a part waits for the engine, and not for the model."""
-    wait = node.waits
-    if INPUT <= wait < OUTPUT:
-        return bool(source(node, wait - INPUT).stalled != 0)
-    if OUTPUT <= wait < BUFFER:
-        return bool(target(node, wait - OUTPUT).blocked == FULL_RING)
-    return bool(wait in (GROW, ROOM))
 
 
 def sweep(nodes: int, agenda: int, budget: int) -> int:
@@ -90,7 +50,7 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
     fired, complete = 0, True
     while True:
         new_firings = visit_due_parts(nodes, a)
-        if new_firings < 0:
+        if new_firings == FAULTY:
             return FAULT
         if new_firings == 0 and complete:
             return STUCK
@@ -103,15 +63,17 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
 
 
 def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: int, step: int) -> int:
-    """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever nothing moves. STUCK also means that
-    nothing is requested. HELD means that the engine must make room for what happens up to a cycle before the memory may advance;
-    SHORT means that the memory needs room to advance to a cycle."""
+    """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever nothing moves. In between, let it advance
+    as often as no part needs to move but those that decide about requests. STUCK also means that nothing is requested. HELD means
+    that the engine must make room for what happens up to a cycle before the memory may advance; SHORT means that the memory needs
+    room to advance to a cycle."""
     a = agenda_at(agenda)
     wake_all(a)
+    forget_bounds(a)
     fired, complete = 0, True
     while True:
         new_firings = visit_due_parts(nodes, a)
-        if new_firings < 0:
+        if new_firings == FAULTY:
             return FAULT
         fired += new_firings
         if fired > budget:
@@ -130,8 +92,20 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
         if held <= start:
             return HELD + STATUS_COUNT * start
         until = min(start + step, held)
-        if call_advance(advance, memory, until) != 0:
-            return SHORT + STATUS_COUNT * until
+        while True:
+            if call_advance(advance, memory, until) != 0:
+                return SHORT + STATUS_COUNT * until
+            if memory_at(memory).open == 0:
+                break
+            until = memory_at(memory).now + step
+            new_firings = meet_horizon(nodes, a, until)
+            if new_firings < 0:
+                break
+            fired += new_firings
+            if fired > budget:
+                return BUSY
+        if new_firings == FAULTY:
+            return FAULT
         wake_answered(a)
         complete = False
 
@@ -139,17 +113,10 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
 @inline
 def next_turn(memory: int) -> int:
     """Return the cycle from which the memory advances, past those in which it idles, or FOREVER if nothing is requested."""
-    m = memory_at(memory)
-    asked, idle, due = False, True, FOREVER
-    for k in range(m.count):
-        p = port_at(m.ports + PORT_SIZE * k)
-        asked = asked or p.answered < p.issued
-        idle = idle and p.answered >= p.sent
-        due = min(due, p.due)
-    if not asked:
-        return FOREVER
-    start: int = max(m.now, due) if idle else m.now
-    return start
+    m, due = memory_at(memory), next_request(memory)
+    if m.open > 0:
+        return int(m.now)
+    return FOREVER if due == FOREVER else max(m.now, due)
 
 
 @inline
@@ -160,7 +127,7 @@ def earliest_held_firing(nodes: int, a: Any) -> int:
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_member(get_int(a.held, k), bit)
+            bit = next_in_word(get_int(a.held, k), bit)
             if bit < 0:
                 break
             part = (k << SHIFT) + bit

@@ -33,8 +33,23 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
         if visible_at >= 0:
             r.wanted = request
             return visible_at
-    node.waits = ANSWER
+    _await(node, r.port, request)
     return WAIT
+
+
+@inline
+def _await(node: Any, port: int, request: int) -> None:
+    """Let the node wait for the answer of a request."""
+    node.waits, node.asked_port, node.request = ANSWER, port, request
+
+
+@inline
+def awaited_answer(node: Any) -> int:
+    """Return the cycle in which the answer that a node waits for is visible, or WAIT if that is not known yet."""
+    if node.request >= port_at(node.asked_port).issued:
+        return WAIT
+    visible_at: int = request_at(request_of(node.asked_port, node.request)).visible
+    return visible_at
 
 
 @inline
@@ -54,7 +69,7 @@ def may_send(node: Any, r: Any) -> bool:
     if credit >= 0:
         visible_at = request_at(request_of(r.port, credit)).visible
         if visible_at < 0:
-            node.waits = ANSWER
+            _await(node, r.port, credit)
             return False
         r.free = visible_at
         p.released = max(p.released, min(credit, r.wanted))

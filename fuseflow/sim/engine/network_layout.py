@@ -3,7 +3,7 @@ find by address."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -39,6 +39,10 @@ from fuseflow.sim.memory.controller import Controller, sequential_readers
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
+
+LAPS = 2
+"""The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
+piece, so the ring is cut where it begins again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,11 @@ def lay_out(
         remote.open()
     _number(layout)
     _fill_nodes(layout, machine, library)
-    _fill_streams(layout, machine)
-    _fill_readers(layout, machine)
-    layout.agenda = new_agenda(_neighbours(layout), layout.arrays)
+    depths = _reader_depths(layout, machine)
+    _fill_streams(layout, machine, depths)
+    _fill_readers(layout, machine, depths)
+    askers = [p for p, part in enumerate(layout.parts) if part.asks]
+    layout.agenda = new_agenda(_neighbours(layout), askers, layout.arrays)
     return layout
 
 
@@ -178,7 +184,27 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> No
         outputs += STREAM_SIZE * len(part.outputs)
 
 
-def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
+def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
+    """Return the depth of the FIFO of every reader, None if it is unbounded."""
+    depths: list[int | None] = []
+    given = dict(layout.graph.depths)
+    for reader in layout.edges:
+        key = layout.keys[reader.stream]
+        if reader.edge is not None:
+            depths.append(given.get(reader.edge, machine.first_depth))
+        else:
+            depths.append(key.depth if isinstance(key, Link) else None)
+    return depths
+
+
+def _ring_size(limit: int, needed: Sequence[int | None]) -> int:
+    """Return the size of a ring, a power of two up to the limit. It holds so many entries for each of its bounded readers, of whose
+    number None is said for an unbounded one. A ring that is small stays in the caches of the processor."""
+    counts = [count for count in needed if count is not None]
+    return limit if len(counts) < len(needed) or not counts else min(limit, 1 << (max(counts) - 1).bit_length())
+
+
+def _fill_streams(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
     limits, streams = layout.limits, layout.streams
     lag_by_port = tile_lags(layout.graph) if machine.rules == "comal" else {}
     start = address(layout.readers)
@@ -186,13 +212,15 @@ def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
         owner = layout.owners[layout.writer_of[k]]
         assert owner is not None
         tile = layout.types[key].tile if isinstance(key, n.Port) else ()
-        capacity = element_capacity(limits.elements, tile)
-        ring, scratch = RUN.array(limits.runs), np.zeros(capacity * word_count(tile))
+        reader_depths = [depths[r] for r in readers]
+        runs = _ring_size(limits.runs, reader_depths)
+        capacity = _ring_size(element_capacity(limits.elements, tile), [d and LAPS * d for d in reader_depths])
+        ring, scratch = RUN.array(runs), np.zeros(capacity * word_count(tile))
         reader_addresses = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
         layout.rings.append(ring)
         layout.scratches.append(scratch)
         layout.arrays[address(reader_addresses)] = reader_addresses
-        streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
+        streams[k]["ring"], streams[k]["mask"] = address(ring), runs - 1
         streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
         link = key if isinstance(key, Link) else Link()
         streams[k]["bytes"] = 8 * word_count(tile)
@@ -200,6 +228,7 @@ def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
         streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
         streams[k]["lag"] = lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0
         streams[k]["readers"], streams[k]["count"] = address(reader_addresses), len(readers)
+        streams[k]["writer"] = layout.writer_of[k]
 
 
 def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
@@ -207,19 +236,17 @@ def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int,
     return node_timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
 
 
-def _fill_readers(layout: NetworkLayout, machine: Machine) -> None:
+def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
     limits, readers, streams = layout.limits, layout.readers, layout.streams
-    depths, delay_by_edge = dict(layout.graph.depths), broadcast_delays(layout.graph) if machine.rules == "comal" else {}
-    for r, reader in enumerate(layout.edges):
-        history = POPS.array(limits.pops)
+    delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
+    for r, (reader, depth) in enumerate(zip(layout.edges, depths, strict=True)):
+        history = POPS.array(_ring_size(limits.pops, [depth and depth + 1]))
         layout.histories.append(history)
-        link = layout.keys[reader.stream]
-        link_depth = link.depth if isinstance(link, Link) else None
-        depth = link_depth if reader.edge is None else depths.get(reader.edge, machine.first_depth)
         stream = streams[reader.stream]
+        readers[r]["part"] = reader.part
         readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
-        readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
+        readers[r]["history"], readers[r]["history_mask"] = address(history), len(history) - 1
         readers[r]["depth"] = depth or 0
         stream["bounded"] |= depth is not None
         readers[r]["delay"] = 0 if reader.edge is None else delay_by_edge.get(reader.edge, 0)

@@ -65,7 +65,8 @@ def element_capacity(limit: int, tile: TileShape) -> int:
 class Part:
     """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
     `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
-    first input is. A `helper` asks the memory on behalf of another part, a line a cycle, and its firings are not the node's."""
+    first input is. A `helper` works on behalf of another part, and its firings are not the node's. `asks` says whether its firings may
+    request something of the memory."""
 
     kernel: Function
     state: Array
@@ -74,6 +75,7 @@ class Part:
     computes: bool = True
     first: int = 0
     helper: bool = False
+    asks: bool = False
 
 
 @dataclass(slots=True)
@@ -136,9 +138,10 @@ class NodeLayout:
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
-    def part(self, kernel: Function, state: Array | None = None, computes: bool = True) -> list[Part]:
+    def part(self, kernel: Function, state: Array | None = None, computes: bool = True, asks: bool = False) -> list[Part]:
         """Return the one part of a node that needs no more, in a list."""
-        return [Part(kernel, np.zeros(1, np.int64) if state is None else state, self.node.inputs, self.outputs, computes)]
+        state = np.zeros(1, np.int64) if state is None else state
+        return [Part(kernel, state, self.node.inputs, self.outputs, computes, asks=asks)]
 
 
 LayoutRule: TypeAlias = Callable[[Any, NodeLayout], list[Part]]

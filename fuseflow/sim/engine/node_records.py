@@ -26,6 +26,7 @@ NODE = Record(
     "interval pause burst ready "  # `pause`: the interval after a stop; `burst`: most firings in one piece
     "firings closings first last starved blocked waited "
     "waits fault "
+    "asked_port request "  # where it waits for an answer: which request of which port
     "tracer"  # address of what notes its firings; 0: nothing does
 )
 TRACED = Record("note")

@@ -15,7 +15,7 @@ from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, reader_nu
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
-from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, high_of, low_of
 from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.layout import ArrayKind
@@ -57,29 +57,27 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
 
 def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
     """Return the statistics of every node, in graph order."""
-    rows = []
-    for node in layout.graph.nodes:
-        parts = [p for p, owner in enumerate(layout.owners) if owner is node]
-        wait_cycles = int(layout.nodes["waited"][parts].sum())
-        records = layout.nodes[[p for p in parts if not layout.parts[p].helper]]
-        first_firings = records["first"][records["firings"] > 0]
-        rows.append(
-            node_statistics(
-                node,
-                wait_cycles,
-                firings=int(records["firings"].sum()),
-                starved=int(records["starved"].sum()),
-                blocked=int(records["blocked"].sum()),
-                first=int(first_firings.min()) if len(first_firings) else -1,
-                last=int(records["last"].max()),
-                occupied=int(
-                    (
-                        (records["firings"] - records["closings"]) * records["interval"] + records["closings"] * records["pause"]
-                    ).max()
-                ),
-            )
-        )
-    return tuple(rows)
+    records, count = layout.nodes, sum(owner is not None for owner in layout.owners)  # the recorders come last
+    starts = np.array([p for p in range(count) if p == 0 or layout.owners[p] is not layout.owners[p - 1]])
+    counted = np.array([not part.helper for part in layout.parts])
+    fired = counted & (records["firings"] > 0)
+    closings = records["closings"]
+    occupied = (records["firings"] - closings) * records["interval"] + closings * records["pause"]
+
+    def combine(function: np.ufunc, values: Array) -> list[int]:
+        return [int(value) for value in function.reduceat(values[:count], starts)]
+
+    waited = combine(np.add, records["waited"])
+    firings, starved, blocked = (
+        combine(np.add, np.where(counted, records[name], 0)) for name in ("firings", "starved", "blocked")
+    )
+    first = [-1 if cycle == MANY else cycle for cycle in combine(np.minimum, np.where(fired, records["first"], MANY))]
+    last = combine(np.maximum, np.where(counted, records["last"], -1))
+    busy = combine(np.maximum, np.where(counted, occupied, 0))
+    return tuple(
+        node_statistics(node, *figures)
+        for node, *figures in zip(layout.graph.nodes, waited, firings, starved, blocked, first, last, busy, strict=True)
+    )
 
 
 def _values(layout: NetworkLayout) -> dict[str, int]:

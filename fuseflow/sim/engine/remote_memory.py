@@ -169,12 +169,14 @@ class RemoteLayout:
         state = layout.state(
             REMOTE_WRITE, **level_buffers(node, layout), array=entry, ports=layout.array(np.array(ends)), closing=len(ends)
         )
-        return layout.part(run_write_remote, state)
+        return layout.part(run_write_remote, state, asks=True)
 
     def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
         """Return the part that writes values."""
         array = self._writer(node, layout, (node.tensor, -1, "val"))
-        return layout.part(run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)))
+        return layout.part(
+            run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)), asks=True
+        )
 
     def _reader(self, node: n.Scan | n.Locate | n.Load, layout: NodeLayout, name: Name, count: int) -> Array:
         requester = self._requester(node, layout, name, write=False)
@@ -206,7 +208,7 @@ class RemoteLayout:
         them. As many tokens are in each link; only the last bounds them."""
         requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
         streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
-        return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True), streams
+        return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True, asks=True), streams
 
 
 def _gates(
@@ -228,4 +230,4 @@ def _gates(
 
 def _fetcher(port: Array) -> list[Part]:
     """Return the part that reads ahead, in a list, which is empty where nothing is read in order."""
-    return [Part(run_fetch, port, (), (), helper=True)] if port["ahead"][0] else []
+    return [Part(run_fetch, port, (), (), helper=True, asks=True)] if port["ahead"][0] else []

@@ -33,11 +33,13 @@ STREAM = Record(
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; what `room` found
     "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
+    "writer"  # number of the part
 )
 READER = Record(
     "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: what fan-out adds
     "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
-    "several"  # whether it takes more than one token in some cycle
+    "several "  # whether it takes more than one token in some cycle
+    "part"  # number of the part that reads
 )
 
 AHEAD = 8  # runs between the fetch of what is referred to and its use

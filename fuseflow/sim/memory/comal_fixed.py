@@ -38,7 +38,7 @@ comal_at = COMAL.at
 
 def advance_comal(memory: int, until: int) -> int:
     """Answer what arrives before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
-    if start_sending(memory) == LATE:
+    if start_sending(memory, until) == LATE:
         return LATE
     port = next_port(memory, until)
     while port != 0:
@@ -46,8 +46,8 @@ def advance_comal(memory: int, until: int) -> int:
         r.left = (r.bytes + WORD - 1) // WORD
         p.transactions += r.left
         for _ in range(r.left):
-            finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
-        mark_sent(port)
+            finish(port, p.sent, r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
+        mark_sent(memory, port)
         port = next_port(memory, until)
     settle(memory, until)
     return 0

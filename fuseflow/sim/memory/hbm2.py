@@ -37,7 +37,7 @@ def advance_hbm2(memory: int, until: int) -> int:
     """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on, or LATE
     if a request is older than the last window."""
     model = hbm2_at(memory_at(memory).model)
-    if start_sending(memory) == LATE:
+    if start_sending(memory, until) == LATE:
         return LATE
     port = next_port(memory, until)
     while port != 0:
@@ -70,7 +70,7 @@ def _send(memory: int, port: int) -> int:
         enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
         p.part += 1
     p.transactions += p.part
-    mark_sent(port)
+    mark_sent(memory, port)
     return 0
 
 

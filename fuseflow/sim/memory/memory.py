@@ -19,6 +19,7 @@ from fuseflow.sim.memory.mapping import Ints
 from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
+from fuseflow.sim.native.bitsets import word_count
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.native.signatures import ADVANCE, integers
@@ -50,6 +51,10 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
+        self.senders, self.finished = (np.zeros(word_count(ports), np.int64) for _ in range(2))
+        self.state["words"] = len(self.senders)
+        self.state["senders"], self.state["finished"] = address(self.senders), address(self.finished)
+        self.ports["number"], self.ports["finished"] = np.arange(len(self.ports)), address(self.finished)
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
@@ -66,7 +71,7 @@ class Memory:
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
         """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
-        assert (cycle >= self.cycle or self.state["patient"]) and size > 0
+        assert (cycle >= self.cycle or self.ports[port]["timeless"]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
@@ -91,9 +96,14 @@ class Memory:
         p["issued"] += n
         p["bytes"] += records["bytes"].sum()
 
-    def be_patient(self) -> None:
-        """Also take requests of windows that are over, for a run whose cycles nobody looks at."""
-        self.state["patient"] = 1
+    def forget_cycles(self) -> None:
+        """Answer all requests at once, those to come too, for a run whose cycles nobody looks at. The model does nothing any more."""
+        for ring, p in zip(self.rings, self.ports, strict=True):
+            open_requests = np.arange(p["answered"], p["issued"]) & p["mask"]
+            ring["visible"][open_requests] = ring["cycle"][open_requests]
+        self.ports["timeless"], self.ports["due"] = 1, FOREVER
+        self.ports["sent"] = self.ports["answered"] = self.ports["issued"]
+        self.state["open"], self.finished[:] = 0, 0
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.memory.histogram import count_latency
-from fuseflow.sim.native.records import Record, inline
+from fuseflow.sim.native.bitsets import SHIFT, add, discard, next_in_word, next_member
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 FOREVER = 1 << 60
 
@@ -27,17 +28,20 @@ PORT = Record(
     "due "  # cycle of the first request that was not sent
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
+    "timeless "  # requests are answered at once: nobody looks at cycles
+    "number finished "  # of the port; the set of ports of which a request was finished since the end of the last window
     "bytes transactions latency"  # asked for; moved; from issue to answer, summed
 )
 MEMORY = Record(
     "ports count "
     "now "  # the end of the last window
+    "open "  # requests that were sent and are not answered
+    "words senders finished "  # sets of ports, of so many words: that request something in this window; as in `PORT`
     "cycle turn index next "  # whose requests are being sent: see `next_port`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model "  # address of the model's own state
-    "latencies "  # histogram of those of reads
-    "patient"  # requests of windows that are over are taken: nobody looks at cycles
+    "latencies"  # histogram of those of reads
 )
 REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
 FULL, LATE = -1, -1
@@ -63,21 +67,30 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     r = request_at(request_of(port, number))
     r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
     r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
-    if p.sent == number:
-        p.due = cycle
     p.issued = number + 1
     p.bytes += size
+    if p.timeless != 0:
+        r.visible = cycle
+        p.sent = p.answered = p.issued
+    elif p.sent == number:
+        p.due = cycle
     return number
 
 
 @inline
-def start_sending(memory: int) -> int:
-    """Prepare the first `next_port` of a window. Returns 0, or LATE if a request should have been in an earlier window."""
+def start_sending(memory: int, until: int) -> int:
+    """Prepare the first `next_port` of a window that ends at cycle `until`. Returns 0, or LATE if a request should have been in an
+    earlier window."""
     m = memory_at(memory)
     m.turn, m.next = m.count, FOREVER
+    for k in range(m.words):
+        set_int(m.senders, k, 0)
     for k in range(m.count):
-        m.next = min(m.next, port_at(m.ports + PORT_SIZE * k).due)
-    return LATE if m.next < m.now and m.patient == 0 else 0
+        due = port_at(m.ports + PORT_SIZE * k).due
+        if due < until:
+            add(m.senders, k)
+            m.next = min(m.next, due)
+    return LATE if m.next < m.now else 0
 
 
 @inline
@@ -86,14 +99,23 @@ def next_port(memory: int, until: int) -> int:
     c mod P comes first, then upwards in a circle. So the order does not depend on the windows."""
     m = memory_at(memory)
     while True:
-        while m.turn < m.count:
-            port: int = m.ports + PORT_SIZE * m.index
+        while m.turn < m.count:  # `turn` ports of the circle were passed, and `index` is the next one
+            index = next_member(m.senders, m.words, m.index)
+            if index < 0:
+                m.turn += m.count - m.index
+                m.index = 0
+                continue
+            m.turn += index - m.index
+            m.index = index
+            if m.turn >= m.count:
+                break
+            port: int = m.ports + PORT_SIZE * index
             due = port_at(port).due
             if due == m.cycle:
                 return port
             m.next = min(m.next, due)
             m.turn += 1
-            m.index = m.index + 1 if m.index + 1 < m.count else 0
+            m.index = index + 1 if index + 1 < m.count else 0
         if m.next >= until:
             return 0
         m.cycle, m.next, m.turn = m.next, FOREVER, 0
@@ -107,9 +129,10 @@ def head_of(port: int) -> int:
 
 
 @inline
-def mark_sent(port: int) -> None:
+def mark_sent(memory: int, port: int) -> None:
     """Note that all of the first request is on its way."""
     p = port_at(port)
+    memory_at(memory).open += 1
     p.sent += 1
     p.part = 0
     p.due = request_at(request_of(port, p.sent)).cycle if p.sent < p.issued else FOREVER
@@ -129,12 +152,15 @@ def _at_port(m: Any, cycle: int) -> int:
 
 
 @inline
-def finish(request: int, accepted: int, done: int) -> None:
-    """Note that one transaction of a request has been accepted and completed at these memory cycles."""
-    r = request_at(request)
+def finish(port: int, number: int, accepted: int, done: int) -> None:
+    """Note that one transaction of a request of a port has been accepted and completed at these memory cycles."""
+    r = request_at(request_of(port, number))
     r.left -= 1
     r.accepted = max(r.accepted, accepted)
     r.done = max(r.done, done)
+    if r.left == 0:
+        p = port_at(port)
+        add(p.finished, p.number)
 
 
 @inline
@@ -144,17 +170,39 @@ def settle(memory: int, until: int) -> None:
     not decided one window before."""
     m = memory_at(memory)
     m.now = max(m.now, until)
-    for k in range(m.count):
-        port = m.ports + PORT_SIZE * k
-        p = port_at(port)
-        while p.answered < p.sent:
-            r = request_at(request_of(port, p.answered))
-            if r.left > 0:
+    for k in range(m.words):
+        bit = -1
+        while True:
+            bit = next_in_word(get_int(m.finished, k), bit)
+            if bit < 0:
                 break
-            visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
-            p.last = max(p.last, _at_port(m, visible))
-            p.latency += p.last - r.cycle
-            if r.write == 0:
-                count_latency(m.latencies, p.last - r.cycle)
-            p.answered += 1
-            r.visible = p.last
+            _answer(m, (k << SHIFT) + bit)
+
+
+@inline
+def _answer(m: Any, k: int) -> None:
+    """Make the answers of port k visible that are known. One whose request is not finished is looked at when it is."""
+    port = m.ports + PORT_SIZE * k
+    p = port_at(port)
+    while p.answered < p.sent:
+        r = request_at(request_of(port, p.answered))
+        if r.left > 0:
+            break
+        visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
+        p.last = max(p.last, _at_port(m, visible))
+        p.latency += p.last - r.cycle
+        if r.write == 0:
+            count_latency(m.latencies, p.last - r.cycle)
+        p.answered += 1
+        m.open -= 1
+        r.visible = p.last
+    discard(m.finished, k)
+
+
+@inline
+def next_request(memory: int) -> int:
+    """Return the cycle of the first request that was not sent, or FOREVER if there is none."""
+    m, due = memory_at(memory), FOREVER
+    for k in range(m.count):
+        due = min(due, port_at(m.ports + PORT_SIZE * k).due)
+    return due

@@ -19,7 +19,7 @@ from fuseflow.sim.memory.channel import (
     transaction_of,
 )
 from fuseflow.sim.memory.histogram import count_latency
-from fuseflow.sim.memory.ports import finish, request_of
+from fuseflow.sim.memory.ports import finish
 from fuseflow.sim.native.records import get_int, inline
 
 
@@ -90,7 +90,7 @@ def complete(channel: int, slot: int, done: int) -> None:
     """Answer a transaction in cycle `done`, and free its slot."""
     c = channel_at(channel)
     t = transaction_of(channel, slot)
-    finish(request_of(t.port, t.request), t.accepted, done)
+    finish(t.port, t.request, t.accepted, done)
     c.service += done - t.accepted
     if t.write == 0:
         c.reads += 1

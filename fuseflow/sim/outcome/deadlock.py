@@ -53,8 +53,8 @@ class Deadlock:
     `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done. `smallest_depth` takes
     an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
     unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
-    comes to its end. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends on no
-    cycle, so it does not matter who waited when. The cycles of that run are not used.
+    comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start:
+    what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]
@@ -113,12 +113,15 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
     other, that of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of two, and the
     graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait for each other in
     FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are equally deep. Raises the
-    error of `deadlock_error` if the graph is not stuck on a FIFO.
+    error of `deadlock_error` if the graph is not stuck on a FIFO. If it is not after it got deeper FIFOs, these are returned: a run
+    with them from the start ends in an error with its own cycles.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
     while stuck is not None:
         full = _full(_cycle(stuck.waiting))
+        if not full and depths:
+            return depths
         if not full:
             raise deadlock_error(stuck, graph)
         remedy = find_remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None

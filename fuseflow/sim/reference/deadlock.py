@@ -60,7 +60,7 @@ def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., l
 
 def _forget_cycles(network: Network) -> None:
     if network.controller is not None:
-        network.controller.memory.be_patient()
+        network.controller.memory.forget_cycles()
 
 
 def _awaited(process: Process, place: dict[int, int]) -> tuple[AwaitedResource, int | None]:

@@ -24,6 +24,7 @@ from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory import memory as memory_module
 from fuseflow.sim.memory.controller import Controller, ControllerFactory
 from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.sim.memory.memory import Memory
@@ -141,6 +142,16 @@ def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels
     memory = Hbm2Memory(channels=channels, outstanding=outstanding, prefetch=ahead)
     case = replace(case, machine=case.machine.model_copy(update={"memory": memory}))
     assert not list(disagreements(case, limits))
+
+
+@pytest.mark.parametrize("room", [2, 8])
+def test_a_part_that_waits_for_room_is_served(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Only the engine makes room for more requests. A walk that meets a part that waits for it ends there, where it once visited
+    the part again and again."""
+    monkeypatch.setattr(memory_module, "INITIAL_RING", room)
+    case = case_of(ROWS.format(n=12, m=40).partition("graph rows")[2], seed=1)
+    case = replace(case, machine=case.machine.model_copy(update={"memory": Hbm2Memory(channels=8)}))
+    assert not list(disagreements(case, DEFAULT_LIMITS))
 
 
 def test_memory_does_not_grow_with_what_is_far_ahead() -> None:

@@ -77,6 +77,33 @@ def test_within_a_cycle_the_first_port_is_the_cycle_s() -> None:
     assert [port for port in range(12) if memory.answer_cycle(port, 0) > 5 + 19] == [1, 2, 3, 4]
 
 
+def test_requests_of_many_ports_are_sent_in_the_order_of_arrival() -> None:
+    """The ports of a window are a set of several words. Within a cycle, the circle begins at another of them in every cycle."""
+    random, ports = np.random.default_rng(2), 75
+    memory = Memory(ComalFixed(), ports)
+    wanted = sorted((int(cycle), port) for port in range(ports) for cycle in random.integers(0, 40, int(random.integers(0, 4))))
+    for cycle, port in wanted:
+        memory.issue(port, 0, 4, False, cycle)
+    free, turn, expected = (
+        [0] * 8,
+        0,
+        dict[tuple[int, int], int](),
+    )  # a word goes to the next channel, which takes one in 2 cycles
+    numbers = [0] * ports
+    for cycle, port in sorted(wanted, key=lambda row: (row[0], (row[1] - row[0]) % ports)):
+        started = max(cycle, free[turn])
+        free[turn], turn = started + 2, (turn + 1) % 8
+        expected[port, numbers[port]] = started + 19
+        numbers[port] += 1
+    while memory.cycle < 60:
+        memory.advance(memory.cycle + int(random.integers(1, 20)))
+    answers = {(port, k): memory.answer_cycle(port, k) for port in range(ports) for k in range(numbers[port])}
+    last: dict[int, int] = {}
+    for (port, k), cycle in expected.items():  # those of a port in order
+        last[port] = expected[port, k] = max(cycle, last.get(port, -1))
+    assert answers == expected
+
+
 def test_answers_come_in_order_of_issue() -> None:
     memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=1)
     requests = ((0, 0), (100, 1 << 15), (101, 1 << 10))  # open a row; a conflict; another pseudo channel, which is faster

@@ -1,0 +1,133 @@
+"""The horizon is the cycle to which the memory may advance: before it, no part makes a request that is not known. Only what decides
+that is visited. All else is visited later, and then runs through many windows at once.
+
+A part that is blocked waits for one thing: a token, a slot, an answer, its other half. Its next firing needs that, so it comes no
+earlier than the next firing of the part that gives it, plus what the stream between them takes. Nor does it come before the cycle in
+which the part itself is ready. So a walk from an asker along what is awaited, whose every step adds to the delay, gives a bound of
+the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
+
+- ends when the bound reaches the horizon,
+- visits a part that may have what it waits for; if it fires, the walk is back at the part before it, which waited for that,
+- ends at an answer that is not known: it is visible no earlier than `horizon`, since no window is longer than the look-ahead of the
+  memory,
+- ends behind as many steps as there are parts: these wait for each other in a circle, and none of them ever fires.
+
+A part that asks does so in firings. If the bounds of all of them reach the horizon, no request before it is missing. A bound is about
+the one next firing, and times never change, so it stays true until the part fires. In the same way, an asker that waits in the end
+for an answer cannot fire before the part that waits for it does: until then, one look at that part is a walk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.agenda import (
+    ASKER_SIZE,
+    ENGINE,
+    NEVER,
+    OUTLOOK_SIZE,
+    REPLY,
+    STEP_SIZE,
+    UNKNOWN,
+    asker_at,
+    outlook_at,
+    step_at,
+)
+from fuseflow.sim.engine.memory_ports import awaited_answer
+from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, node_at, source
+from fuseflow.sim.engine.stream_rings import tokens_left, visible
+from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, still_waits, visit
+from fuseflow.sim.memory.ports import FOREVER, port_at
+from fuseflow.sim.native.bitsets import is_member
+from fuseflow.sim.native.records import inline
+
+UNSURE = -2
+"""In place of a number of firings: a part on the way of a walk waits for the engine."""
+
+
+@inline
+def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
+    """Visit parts until no request before the horizon is missing, and return the number of firings, FAULTY, or UNSURE if that may
+    not be reached without the engine."""
+    fired = 0
+    for k in range(a.asking):
+        asker = asker_at(a.askers + ASKER_SIZE * k)
+        if asker.bound < horizon:
+            if _waits_as_before(a, asker):
+                asker.bound = horizon + asker.delay
+                continue
+            made = _walk(nodes, a, asker, horizon)
+            if made < 0:
+                return made
+            fired += made
+    return fired
+
+
+@inline
+def forget_bounds(a: Any) -> None:
+    """Forget what is known about requests, after the engine changed something."""
+    for k in range(a.asking):
+        asker = asker_at(a.askers + ASKER_SIZE * k)
+        asker.bound, asker.source = 0, UNKNOWN
+
+
+@inline
+def _waits_as_before(a: Any, asker: Any) -> bool:
+    """Return whether the part whose answer an asker waited for at its last walk was not visited since, and still has no answer."""
+    if asker.source == UNKNOWN:
+        return False
+    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * asker.source)
+    return bool(outlook.visits == asker.visits and port_at(asker.port).answered <= asker.request)
+
+
+@inline
+def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
+    """Walk from an asker along what is awaited until its bound reaches the horizon, and note the bound. Return the number of firings
+    on the way, FAULTY or UNSURE."""
+    fired, depth, start = 0, 0, step_at(a.path)
+    asker.source = UNKNOWN
+    start.part, start.bound, start.delay = asker.part, 0, 0
+    while depth < a.count:
+        step = step_at(a.path + STEP_SIZE * depth)
+        part, delay = step.part, step.delay
+        node, outlook = node_at(nodes + NODE_SIZE * part), outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+        bound = max(step.bound, outlook.ready + delay)
+        if bound < horizon and outlook.awaited == ENGINE:
+            return UNSURE
+        if bound < horizon and (outlook.awaited == REPLY or is_member(a.due, part)):
+            if not still_waits(node):
+                bound = max(bound, _available(node) + delay)
+                if bound < horizon:
+                    made = visit(nodes, a, part)
+                    if made == FAULTY:
+                        return FAULTY
+                    fired += made
+                    if made > 0 and depth > 0:
+                        depth -= 1
+                    continue
+            elif outlook.awaited == REPLY:
+                asker.source, asker.delay, asker.visits = part, delay, outlook.visits
+                asker.port, asker.request = node.asked_port, node.request
+                bound = horizon + delay
+        if bound >= horizon:
+            asker.bound = bound
+            return fired
+        if outlook.awaited == NEVER:
+            break
+        depth += 1
+        if depth < a.count:
+            step = step_at(a.path + STEP_SIZE * depth)
+            step.part, step.bound, step.delay = outlook.awaited, bound, delay + outlook.delay
+    asker.bound = FOREVER
+    return fired
+
+
+@inline
+def _available(node: Any) -> int:
+    """Return the cycle from which the token or the answer is visible that a part waited for, or 0 if it waited for something else."""
+    wait = node.waits
+    if wait == ANSWER:
+        return awaited_answer(node)
+    if INPUT <= wait < OUTPUT and tokens_left(source(node, wait - INPUT)) > 0:
+        return visible(source(node, wait - INPUT))
+    return 0

@@ -1,0 +1,112 @@
+"""A visit runs a part as far as it gets. This module says when one may be worth it, and when the next one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, outlook_at, wake_neighbours
+from fuseflow.sim.engine.memory_ports import awaited_answer
+from fuseflow.sim.engine.node_records import (
+    ANSWER,
+    BUFFER,
+    ENDED,
+    GROW,
+    INPUT,
+    NODE,
+    OUTPUT,
+    ROOM,
+    TOUCH,
+    WAIT,
+    node_at,
+    source,
+    target,
+)
+from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
+from fuseflow.sim.native.bitsets import add, discard
+from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.native.signatures import call_kernel
+
+NODE_SIZE = NODE.size
+FAULTY = -1
+"""This stands for the number of firings of a part that has a fault."""
+
+
+@inline
+def visit(nodes: int, a: Any, part: int) -> int:
+    """Run a part as far as it gets, and return the number of its firings, or FAULTY."""
+    discard(a.due, part)
+    address = nodes + NODE_SIZE * part
+    node = node_at(address)
+    firings_before = node.firings
+    call_kernel(node.kernel, address)
+    if node.fault != 0:
+        return FAULTY
+    if node.firings > firings_before:
+        wake_neighbours(a, part)
+    _schedule(a, node, part)
+    made: int = node.firings - firings_before
+    return made
+
+
+@inline
+def still_waits(node: Any) -> bool:
+    """Return whether what a part waits for has certainly not happened; only what is quickly checked is checked."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(tokens_left(source(node, wait - INPUT)) == 0)
+    if OUTPUT <= wait < BUFFER:
+        return is_full(target(node, wait - OUTPUT))
+    if wait == ANSWER:
+        return bool(awaited_answer(node) == WAIT)
+    return bool(wait == ENDED)
+
+
+@inline
+def _schedule(a: Any, node: Any, part: int) -> None:
+    """Decide when a part is visited again if no neighbour fires."""
+    wait = node.waits
+    if wait == ANSWER:
+        add(a.answers, part)
+    else:
+        discard(a.answers, part)
+    if wait < INPUT or wait in (GROW, ROOM):
+        add(a.due, part)
+    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+    outlook.ready = node.ready
+    outlook.visits += 1
+    if needs_engine(node):
+        add(a.held, part)
+        outlook.awaited = ENGINE
+    else:
+        discard(a.held, part)
+        outlook.awaited, outlook.delay = _awaited(node, part)
+
+
+@inline
+def _awaited(node: Any, part: int) -> tuple[int, int]:
+    """Return the part that has to fire before a part does, or what stands in its place, and how much later that is at least."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        stream = stream_at(source(node, wait - INPUT).stream)
+        return stream.writer, stream.latency
+    if OUTPUT <= wait < BUFFER:
+        stream = target(node, wait - OUTPUT)
+        return reader_at(get_int(stream.readers, stream.blocked)).part, 1
+    if wait == TOUCH:
+        return part - 1, 1  # who asks for what is fetched ahead
+    if wait == BUFFER:
+        return part + 1, 0  # who empties it
+    if wait == ANSWER:
+        return REPLY, 0
+    return (NEVER if wait == ENDED else ENGINE), 0
+
+
+@inline
+def needs_engine(node: Any) -> bool:
+    """Return whether a part waits for the engine, and not for the model."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(source(node, wait - INPUT).stalled != 0)
+    if OUTPUT <= wait < BUFFER:
+        return bool(target(node, wait - OUTPUT).blocked == FULL_RING)
+    return bool(wait in (GROW, ROOM))
