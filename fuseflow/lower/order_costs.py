@@ -66,7 +66,9 @@ class SharedTables:
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream
-        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors))
+        return CostedNode(
+            bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors, self.statistics)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,9 @@ class _UnrealizableError(Exception):
 
 def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Return the entries of a graph with these degrees, without loops and repeated edges. The ends of edges are joined at random. In a
-    directed graph these are the in degrees, and the out degrees are the same numbers dealt anew. The ends of bad edges are dealt again, together with the ends of up to four times as many random edges."""
+    directed graph these are the in degrees, and the out degrees are the same numbers dealt anew.
+
+    The ends of bad edges are dealt again, together with the ends of up to four times as many random edges."""
     nodes = len(degrees)
     if degrees.min() < 0 or degrees.max() >= nodes:
         raise _UnrealizableError

@@ -18,7 +18,7 @@ from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
 from fuseflow.sim.reference.memory_ports import Answer, DemandPort, PrefetchPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.pointwise import reference_lookup
+from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, Steps, Wait, await_slots, await_tokens, make_output
 from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
@@ -142,8 +142,10 @@ class RemoteProcesses:
 
     def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
         """Return the processes of a locate. It requests the elements that tell of a coordinate, and gives its reference once they are
-        there."""
+        there. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
         size = context.size(node.tensor, node.level)
+        if level.kept:
+            return self._locate_kept(node, context, level.reads(size).entries)
         arrays = level.points(size)
         pieces = [FiberPiece(array, array.bytes, array.bytes) for array in arrays]
         elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
@@ -155,6 +157,22 @@ class RemoteProcesses:
         chain = self._pieces(node, (elements,), pieces, inf, paired=True)
         gates = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
         return [pointer, *chain.processes, *gates]
+
+    def _locate_kept(self, node: n.Locate, context: NodeContext, entries: StoredArray | None) -> Sequence[Process]:
+        """Return the processes of a locate that keeps its level: one looks coordinates up, one requests the level, and one waits for it."""
+        assert entries is not None, "what is kept has entries"
+        fibers, piece = context.fibers(node), FiberPiece(entries, entries.bytes, entries.bytes)
+        elements, targets = Fifo(None), BoundedFifo(None, self.controller.elements_in_flight(piece.size))
+        pointer = elements.writer = targets.writer = Process(
+            node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
+        )
+        pointer.helper = True
+        pointer.steps = _point_kept(pointer, fibers.entries, kept_references(fibers))
+        pointer.elements = {entries.kind: fibers.entries}
+        chain = self._pieces(node, (elements,), [piece], inf, paired=True)
+        (gate,) = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
+        gate.steps = _gate(gate, chain.gates[0][0], 1, fibers.entries)
+        return [pointer, *chain.processes, gate]
 
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
@@ -396,9 +414,28 @@ def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, 
             return
 
 
-def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
-    """Let every token through once what was requested with it is there. The token is the element `part` of a pair, or comes alone if
-    `part` is None."""
+def _point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Steps:
+    """Give the elements of a level that is kept, with nothing beside them. Then give for each coordinate its reference, without an element
+    to ask for."""
+    (source,), (out,) = p.inputs, p.outputs
+    for element in range(entries):
+        free = yield from await_slots(out)
+        out.push((element, N), p.fire(0, free))
+    while True:
+        visible = yield from await_tokens(0, p.inputs)
+        crd = source[0][0]
+        free = yield from await_slots(out)
+        control = crd is D or crd.__class__ is Stop
+        t = p.close(visible, free) if control else p.fire(visible, free)
+        source.take(t)
+        out.push((crd, crd) if control else (N, reference(crd)), t)
+        if crd is D:
+            return
+
+
+def _gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
+    """Let every token through once what was requested with it is there, but for the first `kept`, which end here. The token is the element
+    `part` of a pair, or comes alone if `part` is None."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, p.inputs)
@@ -409,12 +446,15 @@ def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
             while not answer:
                 yield answer
             answer_cycle = answer.cycle
-        free = yield from await_slots(out)
+        free = 0 if kept else (yield from await_slots(out))
         visible = p.answered(visible, answer_cycle)
         is_control = token is D or token.__class__ is Stop
         t = p.close(visible, free) if is_control else p.fire(visible, free)
         tokens.take(t)
         requests.take(t)
+        if kept:
+            kept -= 1
+            continue
         out.push(token, t)
         if token is D:
             return
