@@ -91,7 +91,7 @@ class OrderCosts:
         """Return the tables of regions that differ from this one in their order alone, and in nothing that this decides."""
         trees: tuple[Tree, ...] = region.trees
         copies = tuple((copy.name, copy.source, copy.order(region.order)) for copy in region.copies)
-        key = trees, copies, region.locate, region.repeat
+        key = trees, copies, region.locate, region.rescan, region.repeat
         if key not in self.shared:
             self.shared[key] = SharedTables(TableMemo.of(region, None), readable_statistics(self.state, region))
         return self.shared[key]

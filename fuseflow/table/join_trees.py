@@ -6,15 +6,18 @@ An expression is *total* at a loop if it is defined at every coordinate (an oper
     annihilating sides  ->  their intersection, the other sides probed (`left`)
     no annihilating side, some operand total  ->  every coordinate, all sides probed
     no annihilating side, no operand total    ->  the union of the sides
+
+A side that would scan the outermost level of a tensor again in every loop is kept instead, where the other sides of an intersection or of a
+`left` join say which coordinates matter: these are located in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
-from fuseflow.samml.nodes import Join, Port
+from fuseflow.samml.nodes import Drop, Join, Locate, Port
 from fuseflow.table.cells import Cells
 
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
@@ -86,11 +89,15 @@ Payloads: TypeAlias = dict[Port, JoinedPayload]
 
 @dataclass(slots=True)
 class Joiner:
-    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
+    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings. `kept` has
+    the tensors whose outermost levels can be kept, by the coordinates that a scan would give, and `located` the references that locates
+    gave in place of such scans."""
 
     cells: Cells
     index: str
     driver: tuple[Port, Payloads] | None = None
+    kept: dict[Port, str] = field(default_factory=dict)
+    located: dict[Port, Port] = field(default_factory=dict)
     _uses: dict[Port, list[Port]] = field(default_factory=dict)  # payload -> the coordinate streams it was used with
 
     def run(self, tree: JoinTree) -> tuple[Port, Payloads]:
@@ -122,6 +129,9 @@ class Joiner:
         groups = _by_coordinates(parts)
         if len(groups) == 1:
             return next(iter(groups.items()))
+        if kept := self._kept_sides(kind, list(groups)):
+            others = [(crd, payloads) for crd, payloads in groups.items() if crd not in kept]
+            return self._with_kept(kind, self._join(kind, others, full), {crd: groups[crd] for crd in kept}, full)
         place: dict[Port, tuple[int, JoinedPayload]] = {}  # payload -> the group that carries it, and its state after the join
         for g, payloads in enumerate(groups.values()):
             for payload, before in payloads.items():
@@ -143,6 +153,46 @@ class Joiner:
             p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
             for p, port in zip(carried, outputs, strict=True)
         }
+
+    def _kept_sides(self, kind: JoinKind, sides: Sequence[Port]) -> tuple[Port, ...]:
+        """Return the sides of a join whose level is kept. One side at least says which coordinates are looked up."""
+        match kind:
+            case "union":
+                return ()
+            case "left":
+                return tuple(crd for crd in sides[1:] if crd in self.kept)
+            case "intersect":
+                kept = tuple(crd for crd in sides if crd in self.kept)
+                return kept if len(kept) < len(sides) else kept[1:]
+            case unknown:
+                assert_never(unknown)
+
+    def _with_kept(
+        self, kind: JoinKind, looked_up: tuple[Port, Payloads], kept: Mapping[Port, Payloads], full: bool
+    ) -> tuple[Port, Payloads]:
+        """Return a join with sides whose level is kept. For `left` their references stand beside the coordinates that are looked up, and
+        are `N` where a side has none. An intersection is left with the coordinates that have a reference."""
+        crd, moved = looked_up
+        if kind == "left":
+            moved = dict(moved)
+            for side, payloads in kept.items():
+                for payload, before in payloads.items():
+                    after = replace(_after(kind, 1, before, full), port=self._locate(side, payload, crd))
+                    if payload not in moved or after.better_than(moved[payload]):
+                        moved[payload] = after
+            return crd, moved
+        parts = [looked_up]
+        for side, payloads in kept.items():
+            (payload,) = payloads
+            present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, self._locate(side, payload, crd))))
+            parts.append((present, {payload: JoinedPayload(ref)}))
+        return self._join(kind, parts, full)
+
+    def _locate(self, side: Port, payload: Port, crd: Port) -> Port:
+        """Return the references of some coordinates in a level that is kept."""
+        tensor = self.kept[side]
+        (self.located[payload],) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
+        return self.located[payload]
 
 
 def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
