@@ -14,7 +14,7 @@ A side that would scan the outermost level of a tensor again in every loop is ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Drop, Join, Locate, Port
@@ -127,11 +127,45 @@ class Joiner:
 
     def _join(self, kind: JoinKind, parts: Sequence[tuple[Port, Payloads]], full: bool = False) -> tuple[Port, Payloads]:
         groups = _by_coordinates(parts)
+        kept = self._kept_sides(kind, groups)
+        crd, moved = self._merge(kind, {side: payloads for side, payloads in groups.items() if side not in kept}, full)
+        located = {Port(side.node, 1): self._locate(side, crd) for side in kept}
+        if kind == "intersect" and located:
+            present = [self._present(crd, payload, port) for payload, port in located.items()]
+            return self._merge(kind, dict([(crd, moved), *present]), full)
+        looked_up = {payload: _after(kind, 1, JoinedPayload(port), full) for payload, port in located.items()}
+        return crd, moved | {p: after for p, after in looked_up.items() if p not in moved or after.better_than(moved[p])}
+
+    def _kept_sides(self, kind: JoinKind, groups: Mapping[Port, Payloads]) -> tuple[Port, ...]:
+        """Return the sides of a join whose level is kept: those that bring what their scan gives, and no more. One side at least says which
+        coordinates are looked up in them."""
+        kept = tuple([crd for crd, payloads in groups.items() if crd in self.kept and payloads == _scanned(crd)])
+        match kind:
+            case "union":
+                return ()
+            case "left":
+                return tuple([crd for crd in kept if crd != next(iter(groups))])
+            case "intersect":
+                return kept if len(kept) < len(groups) else kept[1:]
+            case unknown:
+                assert_never(unknown)
+
+    def _locate(self, side: Port, crd: Port) -> Port:
+        """Return the references of some coordinates in a level that is kept."""
+        tensor = self.kept[side]
+        (ref,) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
+        self.located[Port(side.node, 1)] = ref
+        return ref
+
+    def _present(self, crd: Port, payload: Port, located: Port) -> tuple[Port, Payloads]:
+        """Return those of some coordinates that were located, with their references, which take the place of a payload."""
+        present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, located)))
+        return present, {payload: JoinedPayload(ref)}
+
+    def _merge(self, kind: JoinKind, groups: Mapping[Port, Payloads], full: bool) -> tuple[Port, Payloads]:
+        """Build the join of sides with different coordinates. There is none to build for one side."""
         if len(groups) == 1:
             return next(iter(groups.items()))
-        if kept := self._kept_sides(kind, list(groups)):
-            others = [(crd, payloads) for crd, payloads in groups.items() if crd not in kept]
-            return self._with_kept(kind, self._join(kind, others, full), {crd: groups[crd] for crd in kept}, full)
         place: dict[Port, tuple[int, JoinedPayload]] = {}  # payload -> the group that carries it, and its state after the join
         for g, payloads in enumerate(groups.values()):
             for payload, before in payloads.items():
@@ -154,46 +188,6 @@ class Joiner:
             for p, port in zip(carried, outputs, strict=True)
         }
 
-    def _kept_sides(self, kind: JoinKind, sides: Sequence[Port]) -> tuple[Port, ...]:
-        """Return the sides of a join whose level is kept. One side at least says which coordinates are looked up."""
-        match kind:
-            case "union":
-                return ()
-            case "left":
-                return tuple(crd for crd in sides[1:] if crd in self.kept)
-            case "intersect":
-                kept = tuple(crd for crd in sides if crd in self.kept)
-                return kept if len(kept) < len(sides) else kept[1:]
-            case unknown:
-                assert_never(unknown)
-
-    def _with_kept(
-        self, kind: JoinKind, looked_up: tuple[Port, Payloads], kept: Mapping[Port, Payloads], full: bool
-    ) -> tuple[Port, Payloads]:
-        """Return a join with sides whose level is kept. For `left` their references stand beside the coordinates that are looked up, and
-        are `N` where a side has none. An intersection is left with the coordinates that have a reference."""
-        crd, moved = looked_up
-        if kind == "left":
-            moved = dict(moved)
-            for side, payloads in kept.items():
-                for payload, before in payloads.items():
-                    after = replace(_after(kind, 1, before, full), port=self._locate(side, payload, crd))
-                    if payload not in moved or after.better_than(moved[payload]):
-                        moved[payload] = after
-            return crd, moved
-        parts = [looked_up]
-        for side, payloads in kept.items():
-            (payload,) = payloads
-            present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, self._locate(side, payload, crd))))
-            parts.append((present, {payload: JoinedPayload(ref)}))
-        return self._join(kind, parts, full)
-
-    def _locate(self, side: Port, payload: Port, crd: Port) -> Port:
-        """Return the references of some coordinates in a level that is kept."""
-        tensor = self.kept[side]
-        (self.located[payload],) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
-        return self.located[payload]
-
 
 def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
     """Return the sides by their coordinate streams: sides with the same stream are one."""
@@ -204,6 +198,11 @@ def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloa
             if payload not in group or moved.better_than(group[payload]):
                 group[payload] = moved
     return groups
+
+
+def _scanned(crd: Port) -> Payloads:
+    """Return the payloads that a scan brings beside its coordinates."""
+    return {Port(crd.node, 1): JoinedPayload(Port(crd.node, 1))}
 
 
 def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:

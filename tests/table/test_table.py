@@ -199,6 +199,15 @@ def test_of_two_outermost_levels_one_says_which_coordinates_are_looked_up():
     assert names_of(graph, Locate).count("B_j.loc") == 1 and "A_j" in names_of(graph, Scan) and "B_j" not in names_of(graph, Scan)
 
 
+def test_a_level_that_is_scanned_for_others_is_not_kept_as_well():
+    """A says which j there are, brings what B has beside itself, and is then intersected with C."""
+    tensors = "".join(f"tensor {name}[9] csf\n" for name in "ABC")
+    text = f"program p\ntensor x[5] dense\n{tensors}Y[i, j] = x[i] * (A[j] * (B[j] + 1)) * C[j]\noutput Y"
+    graph = in_order(text, "i,j", rescan=False)
+    assert [name for name in names_of(graph, Locate) if "_j" in name] == ["B_j.loc", "C_j.loc"]
+    assert "A_j" in names_of(graph, Scan)
+
+
 def test_repeated_references_are_loaded_where_they_are_used():
     """The published access counts: a value is loaded once for every use, not repeated after one load."""
     region = programs.fused("spmm", "i,k,j")
