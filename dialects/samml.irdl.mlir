@@ -102,7 +102,8 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "size" = %size}
   }
 
-  // The reference of a coordinate in a level that stores every coordinate. Without `parent`, in the outermost level.
+  // The reference of a coordinate in a level that stores every coordinate, or in a bitmap. Without `parent`, in the outermost level, which may
+  // also be compressed: then its coordinates are read once and kept.
   irdl.operation @locate {
     %depth = irdl.any
     %coordinate = irdl.parametric @samml::@crd<%depth>

@@ -38,6 +38,7 @@ def schedule_options(command: Command) -> Command:
             help="What regions read: the real ones, or stand-ins.",
         ),
         click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
+        click.option("--rescan", type=click.Choice(SETTINGS["rescan"]), help="Outermost levels: scanned in every loop, or kept."),
         click.option(
             "--primitives", type=click.Choice(SETTINGS["primitives"]), help="What graphs are made of: our own, or public ones."
         ),
@@ -60,6 +61,7 @@ def schedule_options(command: Command) -> Command:
         iteration: str | None,
         intermediates: str | None,
         locate: str | None,
+        rescan: str | None,
         repeat: str | None,
         primitives: str | None,
         no_copies: bool,
@@ -68,7 +70,7 @@ def schedule_options(command: Command) -> Command:
         **kwargs: Any,
     ) -> Any:
         base = None if file is None else Schedule.load(file)
-        settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
+        settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)

@@ -17,7 +17,8 @@ class Flow:
     """The size of a stream.
 
     `lists` is the number of lists at each depth, outermost first, and `filled` the number of those that are not empty. `elements` is the
-    number of innermost elements, of which `absent` are `N`. `read` is how many coordinates a scan that makes these lists reads.
+    number of innermost elements, of which `absent` are `N`. `read` is how many coordinates a scan that makes these lists
+    reads, or a locate that keeps its level.
     """
 
     lists: tuple[Number, ...] = ()
@@ -64,13 +65,14 @@ def counted_flow(stream: CountedStream, read: int) -> Flow:
     return Flow(tuple(x.lists for x in chain), tuple(x.filled for x in chain), stream.nest.elements, stream.absent, read)
 
 
-def expected_flow(shape: ExpectedStream) -> Flow:
-    """Return the flow of an expected stream. As many lists are expected to be empty as if elements fell on lists at random."""
+def expected_flow(shape: ExpectedStream, read: Number) -> Flow:
+    """Return the flow of an expected stream, for which `read` coordinates are read. As many lists are expected to be empty as if elements
+    fell on lists at random."""
     if not shape.counts:
         return Flow(absent=1 - shape.present)
     lists = (1.0, *shape.counts[:-1])
     filled = tuple(_expected_filled(number, elements) for number, elements in zip(lists, shape.counts, strict=True))
-    return Flow(lists, filled, shape.elements, shape.elements * (1 - shape.present), shape.elements)
+    return Flow(lists, filled, shape.elements, shape.elements * (1 - shape.present), read)
 
 
 def expected_from_counted(stream: CountedStream) -> ExpectedStream:

@@ -88,7 +88,9 @@ def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int, writes:
                 total += line * _requests(_lookup_node(node, nodes_by_name), bytes_, width, decl, flows, line) if words else 0
         elif isinstance(node, n.Locate):
             decl = graph.declared[node.tensor]
-            words_of = elements_read(node, decl, [flows[port] for port in node.inputs], [])
+            words_of = elements_read(node, decl, [flows[port] for port in node.inputs], [flows[n.Port(node.name)]])
+            if node.keeps(graph.declared):
+                total += -(-WORD_BYTES["crd"] * words_of["crd"] // line) * line
             total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in decl.stored_arrays(node.level) if array.told)
     return total
 

@@ -72,6 +72,8 @@ def firings(
             return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
         case n.Merge():
             return [(outputs[0].elements, outputs[0].stops + 1)]
+        case n.Locate() if node.keeps(declared):
+            return [(inputs[0].elements + outputs[0].read, inputs[0].stops + 1)]
         case n.Pointwise() | n.Fork() | n.TensorWriter():  # one firing for each token
             return [(inputs[0].elements, inputs[0].stops + 1)]
         case unknown:
@@ -158,6 +160,8 @@ def elements_read(
         case n.Scan():
             read = outputs[0].read
             return {array.kind: array.scanned * present + array.entry * read for array in decl.stored_arrays(node.level)}
+        case n.Locate() if node.keeps({node.tensor: decl}):
+            return {"crd": outputs[0].read}
         case n.Locate():
             present = min(flow.elements - flow.absent for flow in inputs)  # only repeated coordinates can be `N`
             return {array.kind: present for array in decl.stored_arrays(node.level) if array.told}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.estimate.counted.memo import TooMany, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
 from fuseflow.estimate.counted.stream_rules import StreamRules
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, expected_comparisons, output_shapes
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, expected_comparisons, expected_read, output_shapes
 from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
@@ -82,7 +82,8 @@ class StreamWalk:
         inputs = [self._shape(port) for port in node.inputs]
         for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
             self.shapes[n.Port(node.name, k)] = shape
-            self.flows[n.Port(node.name, k)] = expected_flow(shape)
+            read = expected_read(node, shape, self.statistics)
+            self.flows[n.Port(node.name, k)] = expected_flow(shape, read)
         return expected_comparisons(node, inputs), False
 
     def _shape(self, port: n.Port) -> ExpectedStream:

@@ -166,9 +166,10 @@ def _producers(
     program = partitioned.program
     streams, _ = expected_streams(compiled, input_statistics)
     streams_alone, written = expected_streams(alone, input_statistics)
+    statistics = {**input_statistics, **written}
     home = {e: region for region in compiled for e in region.einsums}
     single = {e: region for region in alone for e in region.einsums}
-    moved = {e: expected_traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
+    moved = {e: expected_traffic(region.graph, streams_alone[region.name], statistics) for e, region in single.items()}
     places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
     once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
     times = {e: _recompute_ratio(evaluations, once.get(e, 0.0)) for e, evaluations in places.items()}

@@ -60,7 +60,9 @@ class FusedRegion:
 
     `order` is the chosen loop order, outermost first (empty until one is chosen), and `compared` holds the orders it was chosen from.
     `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,
-    they are scanned and joined where the order allows it. `repeat` says what is repeated in a loop that an operand lacks.
+    they are scanned and joined where the order allows it. With `rescan`, an outermost compressed level is scanned again in every loop
+    around it; without it, it is kept where other coordinates are looked up in it. `repeat` says what is repeated in a loop that an operand
+    lacks.
     """
 
     name: str
@@ -76,6 +78,7 @@ class FusedRegion:
     compared: tuple[OrderCandidate, ...] = ()
     copies: tuple[Copy, ...] = ()
     locate: bool = True
+    rescan: bool = False
     repeat: str = "value"
 
     @property

@@ -66,7 +66,9 @@ class SharedTables:
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream
-        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors))
+        return CostedNode(
+            bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors, self.statistics)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class OrderCosts:
         """Return the tables of regions that differ from this one in their order alone, and in nothing that this decides."""
         trees: tuple[Tree, ...] = region.trees
         copies = tuple((copy.name, copy.source, copy.order(region.order)) for copy in region.copies)
-        key = trees, copies, region.locate, region.repeat
+        key = trees, copies, region.locate, region.rescan, region.repeat
         if key not in self.shared:
             self.shared[key] = SharedTables(TableMemo.of(region, None), readable_statistics(self.state, region))
         return self.shared[key]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.errors import ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
@@ -23,10 +24,20 @@ ROUNDS = 4
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
-    """Return the schedule with its primitives chosen for a machine."""
-    if schedule.primitives != "auto":
-        return schedule
-    return replace(schedule, primitives="public" if machine.rules == "comal" else "own")
+    """Return the schedule with its primitives chosen for a machine, and whether outermost levels are scanned again in every loop: so the
+    public simulator does it, whose primitives keep no level. Raises `ScheduleError` if the schedule asks for both."""
+    public = schedule.primitives == "public" or (schedule.primitives == "auto" and machine.rules == "comal")
+    if public and schedule.rescan == "never":
+        raise ScheduleError(
+            "`rescan: never` keeps levels with a primitive of our own, and the regions are to have public primitives alone",
+            hint="use `rescan: every`, or `primitives: own`",
+        )
+    rescan = "every" if public or machine.rules == "comal" else "never"
+    return replace(
+        schedule,
+        primitives="public" if public else "own",
+        rescan=rescan if schedule.rescan == "auto" else schedule.rescan,
+    )
 
 
 def lower_for(

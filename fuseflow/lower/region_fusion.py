@@ -160,7 +160,8 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """Return the region with the schedule's settings for all regions."""
     schedule = state.partitioned.schedule
     results = tuple(replace(r, drop_zeros=r.name in schedule.drop_zeros) for r in fused.results)
-    return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never")
+    rescan = schedule.rescan == "every"
+    return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never", rescan=rescan)
 
 
 def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:

@@ -17,6 +17,7 @@ from fuseflow.fusion.orders import COST_TOLERANCE, OrderCandidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled
+from fuseflow.samml.nodes import Graph, Scan
 
 SCHEMA = 1
 
@@ -41,6 +42,8 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield "no loop has to enclose another"
     if not region.locate:
         yield "dense levels are scanned and joined, not located"
+    if rescanned := _rescanned(report.region.graph):
+        yield escape(f"scanned again in every loop around it, and not kept: the outermost level of {', '.join(rescanned)}")
     yield ""
     if report.counts:
         yield count_table(report.counts)
@@ -49,6 +52,13 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield candidate_table(region)
         yield from (escape(f"refused: {_reason(c, region.name)}") for c in region.compared if c.cost is None)
         yield ""
+
+
+def _rescanned(graph: Graph) -> list[str]:
+    """Return the tensors of which a graph scans the outermost level inside of a loop, although it could be kept."""
+    types, levels = graph.types(), {decl.name: decl.format.levels for decl in graph.tensors}
+    scans = [node for node in graph.nodes if isinstance(node, Scan) and node.level == 0 and levels[node.tensor][0].kept]
+    return sorted({node.tensor for node in scans if types[node.inputs[0]].depth})
 
 
 def chosen_because(region: FusedRegion) -> str:

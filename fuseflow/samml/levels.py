@@ -108,9 +108,10 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locate(Pointwise, TensorUser):
-    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token; `N` where either is.
+    """crd(d), ref(d) -> ref(d): random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is.
 
-    Without its second input it locates the outermost level, whose only parent is reference 0: the coordinate is the reference.
+    Without its second input it locates the outermost level, whose only parent is reference 0. If that is compressed, the node reads its
+    coordinates once, before the first token, and keeps them.
     """
 
     op: ClassVar[str] = "locate"
@@ -131,6 +132,10 @@ class Locate(Pointwise, TensorUser):
 
     def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
         return tensors[self.tensor].format.levels[self.level].stored
+
+    def keeps(self, tensors: Mapping[str, TensorDecl]) -> bool:
+        """Return whether the node keeps the coordinates of its level, and looks coordinates up in them."""
+        return tensors[self.tensor].format.levels[self.level].kept
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT

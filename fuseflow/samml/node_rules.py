@@ -50,9 +50,12 @@ def _locate(c: RuleContext, node: n.Locate, inputs: InputFacts) -> list[OutputFa
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
     level = tensor.format.levels[node.level]
-    if not level.located:
-        able = names(lambda level: level.located)
-        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"only {able} levels are located")
+    if not level.located and not (level.kept and node.level == 0):
+        able, kept = names(lambda level: level.located), names(lambda level: level.kept)
+        hint = f"{able} levels are located, and {kept} ones if they are outermost"
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=hint)
+    if level.kept and len(inputs) == 2:
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint="it is located by coordinates alone")
     if inputs[0].position is not None:
         c.refuse(node, f"{c.stream(node, 0)} holds references; this node takes coordinates there")
     if len(inputs) == 1 and node.level > 0:

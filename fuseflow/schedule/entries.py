@@ -17,6 +17,7 @@ KEYWORDS = ("none", "layerwise", "full", "auto")
 SETTINGS = {
     "iteration": ("factored", "global"),
     "locate": ("auto", "always", "never"),
+    "rescan": ("auto", "every", "never"),
     "repeat": ("value", "reference"),
     "primitives": ("auto", "own", "public"),
     "order_policy": ("best", "first", "auto"),

@@ -40,6 +40,7 @@ class Sections(BaseModel):
     iteration: str | None = None
     copies: bool | None = None
     locate: str | None = None
+    rescan: str | None = None
     repeat: str | None = None
     primitives: str | None = None
     order_policy: str | None = None

@@ -86,6 +86,10 @@ class Schedule:
     """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or what costs less
     (`auto`).
     """
+    rescan: str = "auto"
+    """Whether an outermost compressed level is scanned again in every loop around it (`every`), or kept where coordinates are looked up
+    in it (`never`). With `auto` it is kept, except for machines with the rules of the public simulator, and in public primitives.
+    """
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
     primitives: str = "auto"
@@ -163,6 +167,7 @@ class Schedule:
         copies: bool | None = None,
         vector: int | None = None,
         locate: str | None = None,
+        rescan: str | None = None,
         repeat: str | None = None,
         primitives: str | None = None,
         order_policy: str | None = None,
@@ -170,7 +175,7 @@ class Schedule:
         drop_zeros: Sequence[str] = (),
     ) -> Schedule:
         """Set how all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
-        settings = {"iteration": iteration, "locate": locate, "repeat": repeat, "primitives": primitives}
+        settings = {"iteration": iteration, "locate": locate, "rescan": rescan, "repeat": repeat, "primitives": primitives}
         new_settings = {
             **settings,
             "copies": copies,

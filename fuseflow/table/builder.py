@@ -203,15 +203,16 @@ class TableBuilder:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
         self.cells.begin("{}: loop {}", nest.reduction.label, v)
         tree, scanned = self.join_tree(nest, v)
+        joiner = Joiner(self.cells, v)
+        joiner.kept = {Port(ref.node): view.tensor for view, ref in scanned.items() if self.views.keeps(view, nest)}
         if total and not isinstance(tree, Total):
             tree = Total((tree,))
-        driver = None
         if isinstance(tree, Total):
             crd, reference = self.driver(nest, v)
-            driver = crd, {ref: JoinedPayload(ref) for ref in reference.values()}
+            joiner.driver = crd, {ref: JoinedPayload(ref) for ref in reference.values()}
             scanned |= reference
-        crd, moved = Joiner(self.cells, v, driver).run(tree)
-        return self.advanced(Loop(nest.inside(v, crd), scanned, moved))
+        crd, moved = joiner.run(tree)
+        return self.advanced(Loop(nest.inside(v, crd), scanned, moved, joiner.located))
 
     def join_tree(self, nest: Nest, v: str) -> tuple[JoinTree, dict[View, Port]]:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""

@@ -6,15 +6,18 @@ An expression is *total* at a loop if it is defined at every coordinate (an oper
     annihilating sides  ->  their intersection, the other sides probed (`left`)
     no annihilating side, some operand total  ->  every coordinate, all sides probed
     no annihilating side, no operand total    ->  the union of the sides
+
+A side that would scan the outermost level of a tensor again in every loop is kept instead, where the other sides of an intersection or of a
+`left` join say which coordinates matter: these are located in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
-from fuseflow.samml.nodes import Join, Port
+from fuseflow.samml.nodes import Drop, Join, Locate, Port
 from fuseflow.table.cells import Cells
 
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
@@ -85,11 +88,15 @@ Payloads: TypeAlias = dict[Port, JoinedPayload]
 
 @dataclass(slots=True)
 class Joiner:
-    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
+    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings. `kept` has
+    the tensors whose outermost levels can be kept, by the coordinates that a scan would give, and `located` the references that locates
+    gave in place of such scans."""
 
     cells: Cells
     index: str
     driver: tuple[Port, Payloads] | None = None
+    kept: dict[Port, str] = field(default_factory=dict)
+    located: dict[Port, Port] = field(default_factory=dict)
     _uses: dict[Port, list[Port]] = field(default_factory=dict)  # payload -> the coordinate streams it was used with
 
     def run(self, tree: JoinTree) -> tuple[Port, Payloads]:
@@ -119,6 +126,43 @@ class Joiner:
 
     def _join(self, kind: JoinKind, parts: Sequence[tuple[Port, Payloads]], full: bool = False) -> tuple[Port, Payloads]:
         groups = _by_coordinates(parts)
+        kept = self._kept_sides(kind, groups)
+        crd, moved = self._merge(kind, {side: payloads for side, payloads in groups.items() if side not in kept}, full)
+        located = {Port(side.node, 1): self._locate(side, crd) for side in kept}
+        if kind == "intersect" and located:
+            present = [self._present(crd, payload, port) for payload, port in located.items()]
+            return self._merge(kind, dict([(crd, moved), *present]), full)
+        looked_up = {payload: _after(kind, 1, JoinedPayload(port), full) for payload, port in located.items()}
+        return crd, moved | {p: after for p, after in looked_up.items() if p not in moved or after.better_than(moved[p])}
+
+    def _kept_sides(self, kind: JoinKind, groups: Mapping[Port, Payloads]) -> tuple[Port, ...]:
+        """Return the sides of a join whose level is kept: those that bring what their scan gives, and no more. One side at least says which
+        coordinates are looked up in them."""
+        kept = tuple([crd for crd, payloads in groups.items() if crd in self.kept and payloads == _scanned(crd)])
+        match kind:
+            case "union":
+                return ()
+            case "left":
+                return tuple([crd for crd in kept if crd != next(iter(groups))])
+            case "intersect":
+                return kept if len(kept) < len(groups) else kept[1:]
+            case unknown:
+                assert_never(unknown)
+
+    def _locate(self, side: Port, crd: Port) -> Port:
+        """Return the references of some coordinates in a level that is kept."""
+        tensor = self.kept[side]
+        (ref,) = self.cells.put(Locate(f"{tensor}_{self.index}.loc", (crd,), tensor, 0))
+        self.located[Port(side.node, 1)] = ref
+        return ref
+
+    def _present(self, crd: Port, payload: Port, located: Port) -> tuple[Port, Payloads]:
+        """Return those of some coordinates that were located, with their references, which take the place of a payload."""
+        present, ref = self.cells.put(Drop(f"drop_{self.index}", (crd, located)))
+        return present, {payload: JoinedPayload(ref)}
+
+    def _merge(self, kind: JoinKind, groups: Mapping[Port, Payloads], full: bool) -> tuple[Port, Payloads]:
+        """Build the join of sides with different coordinates. There is none to build for one side."""
         if len(groups) == 1:
             return next(iter(groups.items()))
         place: dict[Port, tuple[int, JoinedPayload]] = {}  # payload -> the group that carries it, and its state after the join
@@ -153,6 +197,11 @@ def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloa
             if payload not in group or moved.better_than(group[payload]):
                 group[payload] = moved
     return groups
+
+
+def _scanned(crd: Port) -> Payloads:
+    """Return the payloads that a scan brings beside its coordinates."""
+    return {Port(crd.node, 1): JoinedPayload(Port(crd.node, 1))}
 
 
 def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:

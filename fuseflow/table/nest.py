@@ -82,11 +82,12 @@ class Nest:
 @dataclass(frozen=True, slots=True)
 class Loop:
     """The innermost loop of a `nest` after its join. `scanned` has the references of the views that were scanned for it, and `moved` the
-    stream of each payload after the join."""
+    stream of each payload after the join. `located` has the references that a locate of a level that is kept gave instead of a scan."""
 
     nest: Nest
     scanned: Mapping[View, Port]
     moved: Mapping[Port, JoinedPayload]
+    located: Mapping[Port, Port]
 
     @property
     def index(self) -> str:

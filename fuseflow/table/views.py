@@ -56,6 +56,15 @@ class ViewReader:
             )
         return self.scan(view, v, nest)
 
+    def keeps(self, view: View, nest: Nest) -> bool:
+        """Return whether the level at which a view stands is an outermost one that would be scanned again in every loop of the nest, and
+        that can be kept instead."""
+        if self.region.rescan or not nest.loops or self.leaf(view, nest).port != self.root:
+            return False
+        format = self.declared[view.tensor].format
+        assert format is not None
+        return self.leaf(view, nest).level == 0 and format.levels[0].kept
+
     def enumerates(self, view: View, v: str, nest: Nest) -> bool:
         """Return whether a view stands at the dense level of loop `v`, so that its scan has every coordinate."""
         levels, leaf = self.levels(view), self.leaf(view, nest)
@@ -75,7 +84,10 @@ class ViewReader:
         ref = loop.scanned.get(view)
         if ref is not None:
             port, level, nullable = loop.moved[ref].port, level + 1, loop.moved[ref].nullable
-            self.cells.note(view, v, "LS = {}", ref)
+            if ref in loop.located:
+                self.cells.note(view, v, "Kept({}) = {}", loop.crd, loop.located[ref])
+            else:
+                self.cells.note(view, v, "LS = {}", ref)
         else:
             waiting[v] = loop.crd
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:

@@ -35,7 +35,7 @@ BROKEN = [
     ("spmm", ("scan(rep_i) X.0", "scan(rep_i) X.0 sequential"), "`X_k` .*is sequential, but input 0 .`rep_i`. is not the parent"),
     ("spmm", ("load(intersect_k.out0) A", "load(intersect_k.out0) A sequential"), "`A_val` .*is sequential"),
     # Locate
-    ("softmax", ("D[4, 5]  dense", "D[4, 5]  csr"), "`D_j` .*level 1 of `D` is compressed.*\n.*only dense and bitmap levels are located"),
+    ("softmax", ("D[4, 5]  dense", "D[4, 5]  csr"), "`D_j` .*level 1 of `D` is compressed.*\n.*dense and bitmap levels are located"),
     ("softmax", ("locate(M_j.crd, rep_j)", "locate(M_j.ref, rep_j)"), r"`D_j` .*input 0 \(`M_j.ref`\) holds references"),
     ("softmax", ("locate(M_j.crd, rep_j)", "locate(M_j.crd)"), "`D_j` .*level 1 needs the references of level 0"),
     ("softmax", ("locate(M_i.crd, rep_i)", "locate(M_j.crd, rep_i)"), r"`D_i` .*input 1 \(`rep_i`\) is ref\(1\); .*depth 2"),

@@ -36,6 +36,7 @@ schedules = st.builds(
     iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),
     locate=st.sampled_from(SETTINGS["locate"]),
+    rescan=st.sampled_from(SETTINGS["rescan"]),
     primitives=st.sampled_from(SETTINGS["primitives"]),
     repeat=st.sampled_from(SETTINGS["repeat"]),
     order_policy=st.sampled_from(SETTINGS["order_policy"]),

@@ -15,7 +15,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse as parse_program
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml.nodes import Graph, Scan
-from fuseflow.samml.text import parse
+from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.memory.settings import Hbm2Memory
@@ -71,6 +71,69 @@ def test_a_locate_of_what_is_not_stored_gives_nothing(engine: Engine, machine: s
     assert read["A", "val"] == np.count_nonzero((m != 0) & (a != 0))
 
 
+KEPT = parse(f"""
+graph g
+tensor A[{ROWS}, {COLUMNS}]  (compressed, compressed)
+tensor M[{COLUMNS}, {ROWS}]  csr
+tensor Y[{COLUMNS}]  dense
+output Y
+root = root()
+m_i = scan(root) M.0
+m_j = scan(m_i.ref) M.1
+a_j = locate(m_j.crd) A.0
+a_k = scan(a_j) A.1
+a_v = load(a_k.ref) A
+inner = reduce(a_v) sum
+outer = reduce(inner) sum
+y_i = write(m_i.crd) Y.0
+y_v = write(outer) Y.vals
+""")
+"""For each row of M the sum of the rows of A that it names, whose outermost level is kept."""
+
+
+def kept_tensors() -> tuple[dict[str, Tensor], np.ndarray]:
+    a, m = arrays()
+    a[2] = 0
+    return {"A": pack(a, KEPT.declared["A"].format), "M": pack(m.T, KEPT.declared["M"].format)}, (m.T != 0) @ a.sum(axis=1)
+
+
+@ENGINES
+@MACHINES
+def test_a_compressed_level_that_is_located_is_read_once(engine: Engine, machine: str) -> None:
+    tensors, expected = kept_tensors()
+    run = simulate(KEPT, tensors, load_machine(machine), engine=engine)
+    assert run.outputs["Y"].to_dense().tolist() == expected.tolist()
+    read = {(t.tensor, t.kind): t.words for t in run.traffic if t.direction == "read"}
+    rows = arrays()[1][:2] != 0  # row 2 of A stores nothing
+    assert read["A", "pos"] == 2 * rows.sum()
+    assert read["A", "crd"] == 2 + rows.sum(axis=1) @ (arrays()[0][:2] != 0).sum(axis=1)
+
+
+@pytest.mark.parametrize("limits", range(len(LIMITS)))
+@pytest.mark.parametrize("outstanding", [1, 2, 32])
+def test_simulators_agree_on_a_level_that_is_kept(limits: int, outstanding: int) -> None:
+    wide = np.ones((400, 2))
+    wide[::3] = 0
+    graph = parse(show(KEPT).replace(f"A[{ROWS}, {COLUMNS}]", "A[400, 2]").replace(f"M[{COLUMNS}, {ROWS}]", f"M[{COLUMNS}, 400]"))
+    tensors = {"A": pack(wide, graph.declared["A"].format), "M": pack(np.eye(COLUMNS, 400, 7), graph.declared["M"].format)}
+    machine = Machine(name="test", memory=Hbm2Memory(channels=2, outstanding=outstanding, prefetch=0), fifo_depth=3)
+    assert list(disagreements(Case(graph, tensors, machine), LIMITS[limits])) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((" dcsr", " coo"), "`A` is compressed(nonunique)"),
+        (("locate(m_j.crd) A.0", "locate(m_j.crd, m_j.ref) A.0"), "it is located by coordinates alone"),
+        (("a_k = scan(a_j) A.1", "a_k = scan(a_j) A.1\nbad = locate(a_k.crd, a_k.ref) A.1"), "`A` is compressed"),
+    ],
+)
+def test_only_an_outermost_compressed_level_is_kept(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        verify(parse(show(KEPT).replace(*change)))
+    assert message in f"{caught.value.message} {caught.value.hint}"
+
+
 @pytest.mark.parametrize("limits", range(len(LIMITS)))
 @pytest.mark.parametrize("outstanding", [1, 2, 32])
 def test_simulators_agree_on_a_locate_that_asks_memory(limits: int, outstanding: int) -> None:
@@ -106,7 +169,7 @@ def test_a_level_that_is_not_located_says_which_are() -> None:
     graph = replace(LOCATE, tensors=tuple(decl if t.name == "A" else t for t in LOCATE.tensors))
     with pytest.raises(GraphError, match="level 1 of `A` is compressed") as error:
         verify(graph)
-    assert error.value.hint == "only dense and bitmap levels are located"
+    assert error.value.hint == "dense and bitmap levels are located, and compressed ones if they are outermost"
 
 
 @ENGINES

@@ -1,4 +1,5 @@
-"""The bitmap mode of the generators: a case that was drawn, with some of its levels stored as bitmaps.
+"""The bitmap mode of the generators: a case that was drawn, with some of its levels stored as bitmaps, and in graphs some of the
+outermost ones compressed, which locates keep.
 
 What a seed draws stays as it is without this mode; with it, the same graph or program gets other formats afterwards.
 """
@@ -17,7 +18,7 @@ from random_programs import Case as ProgramCase
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import GraphError
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, Locate, Primitive, TensorDecl
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor, from_coordinates
 from fuseflow.tensors.levels import LEVELS
@@ -27,6 +28,8 @@ SHARE = 0.6
 """Of the levels that are compressed, those that become bitmaps."""
 DENSE = 0.3
 """Of the dense levels that a graph reads, those that it is tried with as bitmaps: their scans then skip, and their locates miss."""
+KEPT = 0.6
+"""Of those that are outermost, the levels that it is tried with as compressed: their locates keep them."""
 
 
 def in_graph(case: GraphCase, seed: int) -> GraphCase:
@@ -39,6 +42,8 @@ def in_graph(case: GraphCase, seed: int) -> GraphCase:
         for p, level in enumerate(case.graph.declared[name].format.levels):
             if level.full and rng.random() < DENSE:
                 case = _thinned(case, name, p, rng) or case
+        if case.graph.declared[name].format.levels[:1] == (LEVELS["dense"],) and rng.random() < KEPT:
+            case = _thinned(replace(case, graph=_by_coordinates(case.graph, name)), name, 0, rng, "compressed") or case
     return case
 
 
@@ -47,10 +52,20 @@ def _needs_all(format: Format) -> bool:
     return any(above.full and not below.full for above, below in pairwise(format.levels))
 
 
-def _thinned(case: GraphCase, name: str, p: int, rng: random.Random) -> GraphCase | None:
-    """The case with a bitmap for a dense level, and fewer entries; None if it takes that for every coordinate."""
+def _by_coordinates(graph: Graph, tensor: str) -> Graph:
+    """The graph in which locates of the outermost level of a tensor take coordinates alone."""
+
+    def alone(node: Primitive) -> Primitive:
+        located = isinstance(node, Locate) and (node.tensor, node.level) == (tensor, 0)
+        return replace(node, inputs=node.inputs[:1]) if located else node
+
+    return replace(graph, nodes=tuple(map(alone, graph.nodes)))
+
+
+def _thinned(case: GraphCase, name: str, p: int, rng: random.Random, stored: str = "bitmap") -> GraphCase | None:
+    """The case with a level that is `stored` for a dense one, and fewer entries; None if it takes that for every coordinate."""
     decl = case.graph.declared[name]
-    levels = (*decl.format.levels[:p], LEVELS["bitmap"], *decl.format.levels[p + 1 :])
+    levels = (*decl.format.levels[:p], LEVELS[stored], *decl.format.levels[p + 1 :])
     format = Format(levels, decl.format.order)
     graph = _declaring(case.graph, {**case.graph.declared, name: replace(decl, format=format)})
     try:

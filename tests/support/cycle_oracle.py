@@ -208,6 +208,8 @@ def behaviour(
             size = decl.shape[decl.format.order[node.level]]
             if decl.format.levels[node.level].text != "dense":
                 level = tensors[node.tensor].levels[node.level]
+                if decl.format.levels[node.level].text == "compressed":
+                    return [keep(inputs, level.fiber(0))]
                 return [
                     aligned(inputs, lambda c, r=0: N if c is N or r is N else dict(zip(*level.fiber(r), strict=True)).get(c, N))
                 ]
@@ -286,6 +288,13 @@ def aligned(ports: tuple[int, ...], function: Callable[..., Any] | None):
         yield Fire(ports, give, control)
         if tokens[0] is D:
             return
+
+
+def keep(ports: tuple[int, ...], fiber: Any):
+    crds, refs = fiber
+    for _ in crds:
+        yield Fire()
+    yield from aligned(ports, lambda crd: N if crd is N else refs[list(crds).index(crd)] if crd in crds else N)
 
 
 def alu(node: n.Alu, tiles: list[tuple[int, ...]]) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ def test_a_dense_level_above_a_compressed_one_is_filled():
     assert [n.level for n in ops(graph, WriteLevel)] == [0, 1]
 
 
-def test_an_enclosed_loop_is_refused_with_its_names():
+def test_an_enclosed_loop_is_refused_with_its_names_of():
     with pytest.raises(FusionError, match=r"reads T\[i, j\] inside loop l"):
         programs.graph("enclosed", "k,i,l,j")
 
@@ -159,6 +159,53 @@ def test_dense_levels_scanned_and_joined_instead_of_located():
     count = lambda graph, kind: sum(isinstance(n, kind) for n in graph.nodes)  # noqa: E731
     assert count(located, Locate) == 3 and count(located, Join) == 0
     assert count(joined, Locate) == 0 and count(joined, Join) == 3
+
+
+def in_order(statements, order, *, rescan):
+    """The graph of a program that is fused as one region, whose outermost levels are kept unless it says `rescan`."""
+    program = infer(parse(statements))
+    fused = fuse(program, "all", [e.name for e in program.einsums], program.outputs, {t.name: t for t in program.inputs})
+    graph = emit(build_table(replace(fused, order=tuple(order.split(",")), rescan=rescan)))
+    verify(graph)
+    return graph
+
+
+PRODUCT = "program p\ntensor A[9, 9] dcsr\ntensor B[9, 9] dcsr\ntensor Y[9, 9] dcsr\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
+
+
+def names_of(graph, kind):
+    return [n.name for n in ops(graph, kind)]
+
+
+def test_an_outermost_level_is_kept_where_an_intersection_looks_it_up():
+    """B.0 would be scanned again for every row of A. Its locate is read once, and the coordinates without a reference leave."""
+    kept, every = (in_order(PRODUCT, "i,k,j", rescan=rescan) for rescan in (False, True))
+    assert names_of(kept, Locate) == ["B_k.loc"] and "B_k" not in names_of(kept, Scan) and "drop_k" in names_of(kept, Drop)
+    assert names_of(every, Locate) == [] and "B_k" in names_of(every, Scan)
+
+
+def test_an_outermost_level_is_not_kept_where_it_decides_what_is_visited():
+    """A union visits what either side has, and the first loop scans a level once anyway."""
+    union = "program p\ntensor x[5] dense\ntensor A[9] csf\ntensor B[9] csf\nY[i] = x[i] * (sum(j) A[j] + B[j])\noutput Y"
+    kept, every = (in_order(union.replace("A[j] + B[j]", "(x[i] * A[j] + B[j])"), "i,j", rescan=r) for r in (False, True))
+    assert show_graph(kept) == show_graph(every)
+    first = "program p\ntensor A[9] csf\ntensor B[9] csf\ntensor Y[9] csf\nY[i] = A[i] * B[i]\noutput Y"
+    assert names_of(in_order(first, "i", rescan=False), Locate) == []
+
+
+def test_of_two_outermost_levels_one_says_which_coordinates_are_looked_up():
+    text = "program p\ntensor x[5] dense\ntensor A[9] csf\ntensor B[9] csf\ntensor Y[5, 9] csr\nY[i, j] = x[i] * A[j] * B[j]\noutput Y"
+    graph = in_order(text, "i,j", rescan=False)
+    assert names_of(graph, Locate).count("B_j.loc") == 1 and "A_j" in names_of(graph, Scan) and "B_j" not in names_of(graph, Scan)
+
+
+def test_a_level_that_is_scanned_for_others_is_not_kept_as_well():
+    """A says which j there are, brings what B has beside itself, and is then intersected with C."""
+    tensors = "".join(f"tensor {name}[9] csf\n" for name in "ABC")
+    text = f"program p\ntensor x[5] dense\n{tensors}Y[i, j] = x[i] * (A[j] * (B[j] + 1)) * C[j]\noutput Y"
+    graph = in_order(text, "i,j", rescan=False)
+    assert [name for name in names_of(graph, Locate) if "_j" in name] == ["B_j.loc", "C_j.loc"]
+    assert "A_j" in names_of(graph, Scan)
 
 
 def test_repeated_references_are_loaded_where_they_are_used():

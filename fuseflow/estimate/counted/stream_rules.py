@@ -34,7 +34,8 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class NodeStreams:
-    """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans."""
+    """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans a level or
+    keeps it."""
 
     streams: tuple[CountedStream, ...]
     steps: ElementCounts | None = None
@@ -67,8 +68,9 @@ class StreamRules:
                 return NodeStreams((self._range(node, inputs[0]),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
-                key = (below, self._pattern(node.tensor).levels[node.level], *_memo_key(inputs))
-                return NodeStreams((self.memo.once("locate", key, lambda: self._locate(node, inputs)),))
+                level = self._pattern(node.tensor).levels[node.level]
+                located = self.memo.once("locate", (below, level, *_memo_key(inputs)), lambda: self._locate(node, inputs))
+                return NodeStreams((located,), read=len(level.crd) if node.level == 0 else 0)
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple, assert_never
 
 from fuseflow import tile_ops
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, result_statistics, stream_shapes
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, expected_read, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import StoredArray
@@ -58,7 +58,7 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
         inputs, outputs = _streams(node, shapes)
         if isinstance(node, WriteLevel):
             written[node.tensor][node.level] = inputs[0]
-        costs.append(node_cost(node, inputs, outputs, [types[p].tile for p in node.inputs], graph.declared))
+        costs.append(node_cost(node, inputs, outputs, [types[p].tile for p in node.inputs], graph.declared, statistics))
     results = {name: result_statistics([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
     return total_cost(costs, graph.declared), results
 
@@ -79,12 +79,14 @@ def node_cost(
     outputs: list[ExpectedStream],
     tiles: list[TileShape],
     declared: Mapping[str, TensorDecl],
+    statistics: Mapping[str, TensorStatistics],
 ) -> NodeCost:
-    """Return the expected cost of a node on its streams, whose `inputs` have these tiles."""
-    firings = _firings(node, inputs, outputs)
+    """Return the expected cost of a node on its streams, whose `inputs` have these tiles. `statistics` are those of what is read."""
+    kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
+    firings = _firings(node, inputs, outputs) + kept
     cycles, flops = firings * _interval(node, tiles), _flops(node, inputs, tiles)
     if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
-        return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor]))
+        return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor], statistics))
     return NodeCost(cycles, firings, flops, "", 0.0)
 
 
@@ -99,12 +101,14 @@ def total_cost(costs: Iterable[NodeCost], tensors: Iterable[str]) -> Estimate:
     return Estimate(busiest, total, flops, sum(bytes_by_tensor.values()))
 
 
-def expected_traffic(graph: Graph, shapes: Mapping[Port, ExpectedStream]) -> dict[str, float]:
+def expected_traffic(
+    graph: Graph, shapes: Mapping[Port, ExpectedStream], statistics: Mapping[str, TensorStatistics]
+) -> dict[str, float]:
     """Return the bytes that are expected to be read or written of every tensor of `graph`, given the shapes of its streams."""
     bytes_by_tensor = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
         if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
-            bytes_by_tensor[node.tensor] += _traffic(node, *_streams(node, shapes), graph.declared[node.tensor])
+            bytes_by_tensor[node.tensor] += _traffic(node, *_streams(node, shapes), graph.declared[node.tensor], statistics)
     return bytes_by_tensor
 
 
@@ -113,8 +117,11 @@ def _traffic(
     inputs: list[ExpectedStream],
     outputs: list[ExpectedStream],
     tensor: TensorDecl,
+    statistics: Mapping[str, TensorStatistics],
 ) -> float:
     """Return the bytes that a node reads or writes of its tensor."""
+    if isinstance(node, Locate) and node.keeps({node.tensor: tensor}):
+        return expected_read(node, outputs[0], statistics) * sum(a.bytes * a.entry for a in tensor.stored_arrays(node.level))
     arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
     return _bytes(node, inputs, outputs, arrays, VALUE_BYTES[tensor.dtype] * prod(tensor.tile))
 

@@ -181,6 +181,11 @@ def expected_comparisons(node: Node, inputs: list[ExpectedStream]) -> float:
     return max(first.fibers * first.size * (1 - missed), *(side.elements for side in sides))
 
 
+def expected_read(node: Node, output: ExpectedStream, statistics: Mapping[str, TensorStatistics]) -> float:
+    """Return how many coordinates a node is expected to read to make a stream: those of its lists, or those of a level that it keeps."""
+    return statistics[node.tensor].fanouts[node.level] if isinstance(node, Locate) else output.elements
+
+
 def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
     """Return the shape of a merge of lanes that all have the shape of the first, from the level that is dealt to lanes on."""
     dealt = len(lane.counts) - 1 - node.levels

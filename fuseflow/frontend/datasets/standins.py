@@ -1,7 +1,10 @@
 """Stand-ins for graphs whose files are not available: generated graphs with the published counts and a power-law degree distribution.
 
-A stand-in has the published numbers of nodes, entries, features and classes. It also has the published sum of deg^2, because the cost
-of full fusion is proportional to that sum.
+A stand-in has the published numbers of nodes, entries, features and classes. Where it is published, it also has the sum of deg^2, because
+the cost of full fusion is proportional to that sum. Elsewhere its largest degree is the square root of the number of entries.
+
+That is the structural cut-off of Boguna, Pastor-Satorras and Vespignani, "Cut-offs and finite size effects in scale-free networks"
+(European Physical Journal B 38, 2004): a random graph without repeated edges has no nodes of a larger degree, unless hubs avoid each other.
 """
 
 from __future__ import annotations
@@ -33,13 +36,13 @@ class PublishedCounts:
     """The published counts of a graph.
 
     `entries` is the number of stored entries of the adjacency. `neighbours` is the mean degree of a neighbour, which is the sum of
-    deg^2 (of in degree times out degree if the graph is directed) divided by `entries`. `density` is the density of the features, or 1
-    if they are dense.
+    deg^2 divided by `entries`, or None if it is not published. `density` is the density of the features, or 1 if they are dense. The in
+    and out degrees of a `directed` graph are independent of each other.
     """
 
     nodes: int
     entries: int
-    neighbours: float
+    neighbours: float | None
     features: int
     density: float
     classes: int
@@ -51,12 +54,16 @@ PUBLISHED_COUNTS = {
     "citeseer": PublishedCounts(3_327, 9_104, 62_940 / 9_104, 3_703, 105_165 / (3_327 * 3_703), 6),
     "cora_ml": PublishedCounts(2_995, 16_316, 17.9, 2_879, 0.0127, 7),
     "dblp": PublishedCounts(17_716, 105_734, 20.7, 1_639, 0.0127, 4),
-    "collab": PublishedCounts(235_868, 2_358_104, 184, 128, 1, 2),
-    "mag": PublishedCounts(736_389, 5_416_271, 268, 128, 1, 349, directed=True),
+    "collab": PublishedCounts(235_868, 2_358_104, None, 128, 1, 2),
+    "mag": PublishedCounts(736_389, 5_416_271, None, 128, 1, 349, directed=True),
 }
-"""The counts of each graph. Those of Cora and CiteSeer are counted from their files. Those of the others are published, where
-`neighbours` follows from published cycle counts. The feature densities of Cora_ML and DBLP are not published, so theirs is the one of
-Cora."""
+"""The counts of each graph. Those of Cora and CiteSeer are counted from their files. Those of the others are published. For Cora_ML and
+DBLP, `neighbours` follows from published cycle counts, and the density of the features, which is not published, is the one of Cora.
+
+Nodes, edges, features and classes of OGB-Collab and OGB-MAG are those of Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on
+Graphs" (NeurIPS 2020). That paper has no largest degree and no second moment of the degrees, so `neighbours` is None. Its clustering and
+diameter are not those of a random graph, and no stand-in has them. The published cycles of full fusion on Collab say nothing about its
+degrees: they are the square of the number of nodes."""
 
 
 def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
@@ -69,11 +76,8 @@ def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
     step = 1 if counts.directed else 2
     entries = step * round(counts.entries * scale / step)
     rng = np.random.default_rng(seed)
-    squares = round(entries * counts.neighbours)
-    degrees = rng.permutation(_degrees(nodes, entries, squares))
     try:
-        if abs(int((degrees**2).sum()) - squares) > SQUARES_TOLERANCE * squares:
-            raise _UnrealizableError
+        degrees = rng.permutation(_degrees(nodes, entries, counts.neighbours))
         rows, columns = _realize(degrees, counts.directed, rng)
     except _UnrealizableError:
         raise DataError(
@@ -93,16 +97,27 @@ def _features(nodes: int, counts: PublishedCounts, rng: np.random.Generator) -> 
     return sparse.csr_array((ones, (flat // counts.features, flat % counts.features)), shape=(nodes, counts.features))
 
 
-def _degrees(nodes: int, total: int, squares: int) -> Ints:
-    """Return degrees of a power law, each 1 or more. Their sum is `total`, and their sum of squares is as near to `squares` as possible."""
+def _degrees(nodes: int, total: int, neighbours: float | None) -> Ints:
+    """Return degrees of a power law, each 1 or more, whose sum is `total`. Their sum of squares is `total` times `neighbours`. If that is
+    None, they are cut off at the square root of `total`. Raise `_UnrealizableError` if there are too few nodes for the sum of squares."""
+    if neighbours is None:
+        return _power_law(nodes, total, max(math.sqrt(total), total / nodes + 1))
+    squares = round(total * neighbours)
+
+    def excess(cut: float) -> float:
+        return float((_power_law(nodes, total, cut) ** 2).sum()) - squares
+
+    degrees = _with_squares(_power_law(nodes, total, _crossing(excess, total / nodes + 1, float(nodes))), squares)
+    if abs(int((degrees**2).sum()) - squares) > SQUARES_TOLERANCE * squares:
+        raise _UnrealizableError
+    return degrees
+
+
+def _power_law(nodes: int, total: int, cut: float) -> Ints:
+    """Return degrees of a power law up to `cut`, each 1 or more, whose sum is `total`."""
     ranks = (np.arange(nodes) + 0.5) / nodes
-
-    def degrees(cut: float) -> Ints:
-        shift = _crossing(lambda shift: float(_quantiles(ranks, shift, cut).sum()) - total, 1e-6, 4.0 * total)
-        return _with_sum(_quantiles(ranks, shift, cut), total)
-
-    cut = _crossing(lambda cut: float((degrees(cut) ** 2).sum()) - squares, total / nodes + 1, float(nodes))
-    return _with_squares(degrees(cut), squares)
+    shift = _crossing(lambda shift: float(_quantiles(ranks, shift, cut).sum()) - total, 1e-6, 4.0 * total)
+    return _with_sum(_quantiles(ranks, shift, cut), total)
 
 
 def _quantiles(ranks: npt.NDArray[np.float64], shift: float, cut: float) -> npt.NDArray[np.float64]:
@@ -159,14 +174,16 @@ class _UnrealizableError(Exception):
 
 
 def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return the entries of a graph with these degrees, without loops and repeated edges. The ends of edges are joined at random.
-    Those of bad edges are dealt again, together with the ends of up to four times as many random edges."""
+    """Return the entries of a graph with these degrees, without loops and repeated edges. The ends of edges are joined at random. In a
+    directed graph these are the in degrees, and the out degrees are the same numbers dealt anew.
+
+    The ends of bad edges are dealt again, together with the ends of up to four times as many random edges."""
     nodes = len(degrees)
     if degrees.min() < 0 or degrees.max() >= nodes:
         raise _UnrealizableError
     ends = rng.permutation(np.repeat(np.arange(nodes), degrees))
     if directed:
-        rows, columns = np.repeat(np.arange(nodes), degrees), ends
+        rows, columns = np.repeat(np.arange(nodes), rng.permutation(degrees)), ends
     else:
         rows, columns = ends[0::2].copy(), ends[1::2].copy()
     for _ in range(MAX_ROUNDS):

@@ -109,6 +109,8 @@ def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
             for array in _arrays(declared[node.tensor], node.level):
                 entries = int(state["entries"]) if array.entry else 0
                 counts[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
+        elif isinstance(node, n.Locate) and node.keeps(declared):
+            counts[node.name, "crd"] = int(state["kept"])
         elif isinstance(node, n.Locate):
             for array in _arrays(declared[node.tensor], node.level):
                 if array.told:

@@ -13,8 +13,8 @@ from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.gate_remote import GATE, run_gate
 from fuseflow.sim.engine.kernels.load import load_fields
 from fuseflow.sim.engine.kernels.load_remote import REMOTE_LOAD, run_load_answered
-from fuseflow.sim.engine.kernels.locate import STORED, locate_fields
-from fuseflow.sim.engine.kernels.locate_remote import run_point
+from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields
+from fuseflow.sim.engine.kernels.locate_remote import run_point, run_point_kept
 from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
 from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_walk
 from fuseflow.sim.engine.kernels.write import level_buffers, value_buffers
@@ -127,7 +127,9 @@ class RemoteLayout:
 
     def locate(self, node: n.Locate, layout: NodeLayout, level: Level) -> list[Part]:
         """Return the parts of a locate in a stored level. They ask for the elements that tell of a coordinate, and give its
-        reference once these are there."""
+        reference once these are there. If the locate keeps its level, they ask for that first, and for nothing after it."""
+        if level.kept:
+            return self._locate_kept(node, layout, level.reads(layout.size(node.tensor, node.level)).entries)
         arrays = level.points(layout.size(node.tensor, node.level))
         pieces = [self._piece(node, layout, array.kind, MANY, array.bytes, array.bytes) for array in arrays]
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
@@ -136,6 +138,17 @@ class RemoteLayout:
         pointer = Part(run_point, state, node.inputs, (elements, targets), helper=True)
         asking, _, requests = self._pieces(pieces, (elements,))
         return [pointer, *asking, *_gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)]
+
+    def _locate_kept(self, node: n.Locate, layout: NodeLayout, entries: StoredArray | None) -> list[Part]:
+        """Return the parts of a locate that keeps its level."""
+        assert entries is not None, "what is kept has entries"
+        piece = self._piece(node, layout, entries.kind, MANY, entries.bytes, entries.bytes)
+        elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=self.controller.elements_in_flight(entries.bytes))
+        state = layout.state(STORED, **kept_fields(node, layout))
+        pointer = Part(run_point_kept, state, node.inputs, (elements, targets), helper=True)
+        asking, _, (asked,) = self._pieces([piece], (elements,))
+        opened = layout.state(GATE, array=address(piece), entries=int(state["entries"][0]))
+        return [pointer, *asking, Part(run_gate, opened, (targets, asked), layout.outputs)]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
         """Return a requester that reads `size` bytes at a time, `stride` bytes apart."""

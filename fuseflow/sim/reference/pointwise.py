@@ -19,6 +19,8 @@ from fuseflow.tile_ops import TILE_OPERATORS, TileShape, constant_tile, map_elem
 
 def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
     size, level = context.size(node.tensor, node.level), context.level(node)
+    if level.kept:
+        return context.process(_locate_kept, context.fibers(node))
     if level.stored:
         return context.process(_locate, context.fibers(node), [array.kind for array in level.points(size)])
     if len(node.inputs) == 1:  # the outermost level: its only parent is reference 0
@@ -85,6 +87,20 @@ def _locate(p: Process, fibers: Fibers, kinds: Sequence[ArrayKind]) -> Steps:
 
     yield from (_unary if len(p.inputs) == 1 else _binary)(p, at)
     p.elements = dict.fromkeys(kinds, lookups)
+
+
+def kept_references(fibers: Fibers) -> Callable[[Any], Any]:
+    """Return a function from a coordinate of an outermost level to its reference, which is `N` if nothing is stored there."""
+    kept = dict(zip(*fibers.fiber(0), strict=True))
+    return lambda crd: kept.get(crd, N)
+
+
+def _locate_kept(p: Process, fibers: Fibers) -> Steps:
+    """Keep the coordinates of an outermost level, one in each firing, and then look up one for each token."""
+    for _ in range(fibers.entries):
+        p.fire(0)
+    yield from _unary(p, kept_references(fibers))
+    p.elements = {"crd": fibers.entries}
 
 
 def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:

@@ -17,9 +17,9 @@ from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
 from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.pointwise import reference_lookup
+from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
-from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, respond, walk, write
+from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, point_kept, respond, walk, write
 from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels import Level
@@ -140,8 +140,10 @@ class RemoteProcesses:
 
     def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
         """Return the processes of a locate. It requests the elements that tell of a coordinate, and gives its reference once they are
-        there."""
+        there. If it keeps the coordinates of its level, it requests these first, and nothing after that."""
         size = context.size(node.tensor, node.level)
+        if level.kept:
+            return self._locate_kept(node, context, level.reads(size).entries)
         arrays = level.points(size)
         pieces = [FiberPiece(array, array.bytes, array.bytes) for array in arrays]
         elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
@@ -153,6 +155,22 @@ class RemoteProcesses:
         chain = self._pieces(node, (elements,), pieces, inf, paired=True)
         gates = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
         return [pointer, *chain.processes, *gates]
+
+    def _locate_kept(self, node: n.Locate, context: NodeContext, entries: StoredArray | None) -> Sequence[Process]:
+        """Return the processes of a locate that keeps its level: one looks coordinates up, one requests the level, and one waits for it."""
+        assert entries is not None, "what is kept has entries"
+        fibers, piece = context.fibers(node), FiberPiece(entries, entries.bytes, entries.bytes)
+        elements, targets = Fifo(None), BoundedFifo(None, self.controller.elements_in_flight(piece.size))
+        pointer = elements.writer = targets.writer = Process(
+            node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
+        )
+        pointer.helper = True
+        pointer.steps = point_kept(pointer, fibers.entries, kept_references(fibers))
+        pointer.elements = {entries.kind: fibers.entries}
+        chain = self._pieces(node, (elements,), [piece], inf, paired=True)
+        (waiting,) = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
+        waiting.steps = gate(waiting, chain.gates[0][0], 1, fibers.entries)
+        return [pointer, *chain.processes, waiting]
 
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False

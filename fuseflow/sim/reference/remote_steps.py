@@ -163,9 +163,28 @@ def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, i
             return
 
 
-def gate(p: Process, port: ReadPort, part: int | None) -> Steps:
-    """Let every token through once what was requested with it is there. The token is the element `part` of a pair, or comes alone if
-    `part` is None."""
+def point_kept(p: Process, entries: int, reference: Callable[[Any], Any]) -> Steps:
+    """Give the elements of a level that is kept, with nothing beside them. Then give for each coordinate its reference, without an element
+    to ask for."""
+    (source,), (out,) = p.inputs, p.outputs
+    for element in range(entries):
+        free = yield from await_slots(out)
+        out.push((element, N), p.fire(0, free))
+    while True:
+        visible = yield from await_tokens(0, p.inputs)
+        crd = source[0][0]
+        free = yield from await_slots(out)
+        control = crd is D or crd.__class__ is Stop
+        t = p.close(visible, free) if control else p.fire(visible, free)
+        source.take(t)
+        out.push((crd, crd) if control else (N, reference(crd)), t)
+        if crd is D:
+            return
+
+
+def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
+    """Let every token through once what was requested with it is there, but for the first `kept`, which end here. The token is the element
+    `part` of a pair, or comes alone if `part` is None."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, p.inputs)
@@ -176,12 +195,15 @@ def gate(p: Process, port: ReadPort, part: int | None) -> Steps:
             while not answer:
                 yield answer
             answer_cycle = answer.cycle
-        free = yield from await_slots(out)
+        free = 0 if kept else (yield from await_slots(out))
         visible = p.answered(visible, answer_cycle)
         is_control = token is D or token.__class__ is Stop
         t = p.close(visible, free) if is_control else p.fire(visible, free)
         tokens.take(t)
         requests.take(t)
+        if kept:
+            kept -= 1
+            continue
         out.push(token, t)
         if token is D:
             return

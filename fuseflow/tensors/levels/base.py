@@ -199,6 +199,12 @@ class Level(ABC):
     """Whether its entries are those of the level above, one for one."""
 
     @property
+    def kept(self) -> bool:
+        """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token, and
+        looks coordinates up in what it keeps. The locate of one that is not stored gives `N`."""
+        return False
+
+    @property
     def appended(self) -> bool:
         """Whether it is built from its own coordinates, fiber after fiber. Only such levels store results, and are read from files."""
         return False

@@ -99,6 +99,10 @@ class Compressed(Level):
         return "compressed" if self.unique else "compressed(nonunique)"
 
     @property
+    def kept(self) -> bool:
+        return self.unique
+
+    @property
     def appended(self) -> bool:
         return self.unique
 

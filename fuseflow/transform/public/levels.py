@@ -39,6 +39,8 @@ def locate_as_join(w: GraphRewriter, node: Locate) -> Sequence[Port] | None:
 
 
 def _located(w: GraphRewriter, node: Locate, crd: Port, parents: Sequence[Port]) -> Port | None:
+    if node.keeps(w.graph.declared):
+        return None  # public primitives keep no level
     if node.level == 0:
         return w.put(Locate(node.name, (crd, *parents), node.tensor, 0))[0]
     (parent,) = parents

@@ -78,7 +78,8 @@ def test_a_singleton_level_stores_no_positions(format: str):
         "i = scan(o.ref) A.1\nv = load(i.ref) A\nr = reduce(v) sum\ns = reduce(r) sum\nw = write(s) y.vals\n"
     )
     tensors = {"A": pack(np.tile([1.0, 0.0], (6, 4)), graph.declared["A"].format)}
-    shapes = stream_shapes(graph, {"A": measure_statistics(tensors["A"])})
+    statistics = {"A": measure_statistics(tensors["A"])}
+    shapes = stream_shapes(graph, statistics)
     read = sum(row.bytes for row in simulate(graph, tensors, load_machine("ideal")).traffic if row.tensor == "A")
     repeated = 4 * (24 - 6) if format == "coo" else 0  # coordinates that are stored for each entry below are expected once
-    assert expected_traffic(graph, shapes)["A"] == read - repeated
+    assert expected_traffic(graph, shapes, statistics)["A"] == read - repeated

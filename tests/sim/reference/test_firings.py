@@ -72,6 +72,18 @@ class TestPointwise:
         driven = drive(n.Load("l", inputs_of(1), "A"), "1@2 N@3 S0 D", tensors=stored([0, 2], [1, 4]), declared=(decl,))
         assert one(driven) == "11@2 -1@3 S0@4 D@5"
 
+    def test_a_locate_keeps_a_compressed_level_before_it_takes_a_token(self) -> None:
+        decl, tensors = n.TensorDecl("A", (9,), ANY), stored([0, 3], [1, 4, 7])
+        driven = drive(n.Locate("l", inputs_of(1), "A", 0), "4 5 S0@9 7 N S0 D", declared=(decl,), tensors=tensors)
+        assert one(driven) == "1@3 N@4 S0@9 2@10 N@11 S0@12 D@13"
+        assert driven.firings == 3 + 7
+        slow = drive(n.Locate("l", inputs_of(1), "A", 0), "1 S0 D", declared=(decl,), tensors=tensors, interval=2)
+        assert one(slow) == "0@6 S0@8 D@9"
+        assert (
+            one(drive(n.Locate("l", inputs_of(1), "A", 0), "1 S0 D", declared=(decl,), tensors=stored([0, 0], [])))
+            == "N@0 S0@1 D@2"
+        )
+
     def test_alu_fires_when_the_later_operand_is_there(self) -> None:
         node = n.Alu("a", inputs_of(2), "add", (n.Operand(0.0), n.Operand(5.0)))
         assert one(drive(node, "1.5@0 2@1 S0 D", "1@7 N@8 S0 D")) == "2.5@7 7@8 S0@9 D@10"

@@ -44,7 +44,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
     inferred = infer(program)
     vector = vector if _vectorizes(inferred, vector) else 1
     tiles = bool(blocks) or vector > 1
-    return replace(
+    drawn = replace(
         schedule,
         blocks=blocks,
         vector=vector,
@@ -54,6 +54,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
         repeat=rare("value", "reference"),
         drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
+    return replace(drawn, rescan="every" if drawn.locate == "always" else "auto")  # nothing more is drawn
 
 
 def _vectorizes(program: Program, vector: int) -> bool:

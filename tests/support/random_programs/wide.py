@@ -174,7 +174,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, b: WideBuild
     blocks = blocks if accepts(program, Schedule(fuse_regions=("none",), blocks=blocks)) else ()
     vector = vector if accepts(program, Schedule(fuse_regions=("none",), vector=vector)) else 1
     tiles = bool(blocks) or vector > 1
-    return replace(
+    drawn = replace(
         schedule,
         blocks=blocks,
         vector=vector,
@@ -185,6 +185,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, b: WideBuild
         primitives=draw(st.sampled_from(["auto", "public", "public"])) if b.finite else "own",
         drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
+    return replace(drawn, rescan="every" if drawn.locate == "always" else "auto")  # nothing more is drawn
 
 
 def accepts(program: Program, schedule: Schedule) -> bool:

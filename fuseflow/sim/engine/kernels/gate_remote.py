@@ -7,8 +7,9 @@ from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, 
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
 from fuseflow.sim.native.records import Record
 
-GATE = Record("array asked")
-"""`array` is the requester of a gate; `asked` counts the tokens that requested something."""
+GATE = Record("array asked entries kept")
+"""`array` is the requester of a gate; `asked` counts the tokens that requested something. The first `entries` tokens end here, and
+`kept` counts those that did."""
 state_at = GATE.at
 
 
@@ -30,6 +31,14 @@ def run_gate(address: int) -> int:
             if answer == WAIT:
                 return 0
             has_request = 1
+        if s.kept < s.entries:
+            k = min(k, s.entries - s.kept)
+            t = fire(node, wait_for_answer(node, visible_at, answer), 0, k)
+            take(tokens, k, t)
+            take(requests, k, t)
+            s.kept += k
+            s.asked += has_request * k
+            continue
         k = min(k, room_at(node, 0))
         if k == 0:
             return 0

@@ -28,15 +28,18 @@ from fuseflow.tensors.levels.base import Computed, Listed
 
 LOCATE = Record("size")
 state_at = LOCATE.at
-STORED = Record("lows highs crds refs parents asked fiber told")
+STORED = Record("lows highs crds refs parents asked fiber told entries kept")
 """The state of a locate in stored fibers: where their coordinates are (`base.Listed`) and how many were looked up. At a memory
-that takes time, it also has the elements of a fiber, and the number of coordinates that one element tells of."""
+that takes time, it also has the elements of a fiber, and the number of coordinates that one element tells of. A locate that keeps
+its level has the number of its entries, and how many of them it keeps so far."""
 stored_at = STORED.at
 ABSENT = -1
 
 
 def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
     decl = layout.declared[node.tensor]
+    if node.keeps(layout.declared):
+        return layout.part(run_locate_kept, layout.state(STORED, **kept_fields(node, layout)))
     if decl.format.levels[node.level].stored:
         return layout.part(run_locate_stored, layout.state(STORED, **locate_fields(node, layout)))
     return layout.part(run_locate, layout.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
@@ -53,6 +56,11 @@ def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
             raise SimulationError(f"node `{node.name}`: the fibers of a stored level of `{node.tensor}` are computed")
         case _:
             assert_never(walk)
+
+
+def kept_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
+    """Return the fields of `STORED` for a locate that keeps its level."""
+    return {**locate_fields(node, layout), "entries": layout.tensors[node.tensor].levels[node.level].entries}
 
 
 def run_locate(address: int) -> int:
@@ -132,6 +140,17 @@ def run_locate_stored(address: int) -> int:
         if kind == CONTROL and word == DONE:
             node.waits = ENDED
             return 0
+
+
+def run_locate_kept(address: int) -> int:
+    """Fire once for each coordinate of the level, which keeps it, and then once for each token."""
+    node = node_at(address)
+    s = stored_at(node.state)
+    while s.kept < s.entries:
+        k = min(s.entries - s.kept, node.burst)
+        fire(node, 0, 0, k)
+        s.kept += k
+    return run_locate_stored(address)
 
 
 @inline

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseflow.sim.engine.kernels.locate import look_up_coordinate, stored_at
 from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
+    AFFINE,
     CONTROL,
     DONE,
     EMPTY,
@@ -46,6 +47,39 @@ def run_point(address: int) -> int:
             set_int(scratch_address(out), 0, word)
             word = scratch_address(out)
         push(elements, element_kind, element_word, 1, t)
+        push(out, kind, word, 1, t)
+        if kind == CONTROL and word == DONE:
+            node.waits = ENDED
+            return 0
+
+
+def run_point_kept(address: int) -> int:
+    """Fire once for each element of a level that is kept, with nothing beside it. Then fire once for each token: give its reference,
+    without an element to ask for."""
+    node = node_at(address)
+    s = stored_at(node.state)
+    crd, elements, out = source(node, 0), target(node, 0), target(node, 1)
+    while s.kept < s.entries:
+        k = min(s.entries - s.kept, node.burst, room_at(node, 0))
+        if k == 0:
+            return 0
+        k = min(k, room_at(node, 1))
+        if k == 0:
+            return 0
+        t = fire(node, 0, out.free, k)
+        push(elements, AFFINE, s.kept, k, t)
+        push(out, EMPTY, 0, k, t)
+        s.kept += k
+    while True:
+        if tokens_at(node, 0) == 0 or room_at(node, 0) == 0 or room_at(node, 1) == 0:
+            return 0
+        kind, word = look_up_coordinate(node, s, crd, crd)
+        t = close(node, visible(crd), out.free) if kind == CONTROL else fire(node, visible(crd), out.free, 1)
+        take(crd, 1, t)
+        push(elements, CONTROL if kind == CONTROL else EMPTY, word if kind == CONTROL else 0, 1, t)
+        if kind == SCRATCH:
+            set_int(scratch_address(out), 0, word)
+            word = scratch_address(out)
         push(out, kind, word, 1, t)
         if kind == CONTROL and word == DONE:
             node.waits = ENDED
