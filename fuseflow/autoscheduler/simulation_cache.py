@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.sim.signature import signature
@@ -58,5 +60,5 @@ def _values_digest(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
     for name in graph.inputs:
         tensor = tensors[name]
         for array in (*(a for level in tensor.levels for a in level.arrays.values()), tensor.values):
-            total.update(array.tobytes())
+            total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()

@@ -12,6 +12,8 @@ import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.tensors import Tensor
@@ -55,5 +57,5 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
 
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
     arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
-    pattern = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in arrays)
+    pattern = tuple(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for array in arrays)
     return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, pattern

@@ -12,17 +12,22 @@ def sparse_weights(rng: np.random.Generator, rows: int, columns: int, density: f
     """Integers 1..254 at random places, drawn some rows at a time: neither the dense form of a large matrix nor its coordinates in
     64 bits are ever held."""
     step = max(1, PIECE // columns)
-    counts, pieces = [], []
+    expected = rows * columns * density
+    places, counts = np.empty(int(expected + 8 * expected**0.5) + 64, dtype=np.int32), [np.zeros(1, dtype=np.int64)]
+    count = 0
     for at in range(0, rows, step):
         stored = rng.random((min(step, rows - at), columns)) < density
+        columns_stored = np.nonzero(stored)[1]
+        if count + len(columns_stored) > len(places):  # hardly ever
+            places = np.resize(places, 2 * (count + len(columns_stored)))
+        places[count : count + len(columns_stored)] = columns_stored
         counts.append(np.count_nonzero(stored, axis=1))
-        pieces.append(np.nonzero(stored)[1].astype(np.int32))
-    places = np.concatenate(pieces)
-    del pieces
+        count += len(columns_stored)
+    places = places[:count]
     values = np.empty(len(places), dtype=np.float32)
     for at in range(0, len(values), PIECE):
         values[at : at + PIECE] = rng.integers(1, 255, len(values[at : at + PIECE]))
-    positions = np.append(0, np.cumsum(np.concatenate(counts)))
+    positions = np.cumsum(np.concatenate(counts))
     if len(places) < 1 << 31:
         positions = positions.astype(np.int32)  # scipy widens both if one is wide
     return sparse.csr_array((values, places, positions), shape=(rows, columns))
