@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -57,7 +56,7 @@ def run_point(
 
 def end_with_parent() -> None:
     """End this process when nobody holds the other end of its standard input any more, however that came about."""
-    sys.stdin.buffer.read()
+    os.read(0, 1)  # `sys.stdin` would hold a lock that the end of the process waits for
     os._exit(1)
 
 
