@@ -92,6 +92,17 @@ def test_a_sampled_point_is_another_kind_of_row(small: dict[str, dict[str, Any]]
     assert any("sample" in region for region in made.regions)
 
 
+def test_a_run_without_a_sample_is_exact_and_checked() -> None:
+    """All regions are too short: the row is that of an exact run, cycle by cycle, and its outputs are compared as there."""
+    data, sample = "random:nodes=30,features=8", ff.Sample(error=0.02)
+    exact, asked = (
+        evaluation.row_of(GCN, ASK, ended(run_point("gcn", data, "full", {}, None, "rda", sample, most))) for most in (1e12, 0)
+    )
+    assert (asked.kind, asked.exact_cycles, asked.sampled_cycles) == ("exact", exact.exact_cycles, None)
+    assert asked.checks["check"] == exact.checks["check"] and set(asked.checks) == {"check"}
+    assert (asked.flops, asked.bytes, asked.firings) == (exact.flops, exact.bytes, exact.firings)
+
+
 def test_outputs_that_differ_fail(small: dict[str, dict[str, Any]]) -> None:
     for kind, check in (("exact", "check"), ("sampled", "rows_check")):
         run = json.loads(json.dumps(small[kind]))

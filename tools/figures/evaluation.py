@@ -145,7 +145,7 @@ def row_of(point: Point, ask: Ask, ended: Ended) -> Row:
         sampled_cycles=run.get("sampled_cycles"),
         flops=run["flops"],
         bytes={direction: run["bytes"][direction] for direction in ("read", "write")},
-        firings=run["firings"] if run["kind"] == "sampled" else sum(r["firings"] * r["times"] for r in run["regions"]),
+        firings=sum(region["firings"] * region["times"] for region in run["regions"]),
         regions=[_region(region) for region in run["regions"]],
         checks=checks,
         stages=run["processor_seconds"],
