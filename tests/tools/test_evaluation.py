@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from evaluation_point import run_point
 from evaluation_table import disagreements, table
 from frame import ROOT, published
-from process_pool import Ended, Task, run_tasks
+from process_pool import Ended, Limits, Task, run_tasks
 from store import load
 
 import fuseflow as ff
@@ -126,7 +126,9 @@ def test_what_is_expected_is_what_it_took_before() -> None:
     assert evaluation.task(GCN, ASK, None, known, 8000).mb == 700
     assert evaluation.task(replace(GCN, model="graphsage"), ASK, None, known, 8000).mb == 700  # of the same graph
     unknown = evaluation.task(replace(GCN, workload="mag"), ASK, None, known, 8000)
-    assert unknown.mb == 4000 and unknown.seconds == float("inf")
+    assert unknown.mb == 5000 and unknown.seconds == float("inf")
+    assert evaluation.task(replace(GCN, workload="mag"), ASK, None, known, 3000).mb == 3000  # by itself it may run
+    assert {p.workload for p in evaluation.points("rda", None)} == set(evaluation.SEEN_MB)
 
 
 def sleeper(key: str, seconds: float, mb: int, code: str = "print(1)") -> Task:
@@ -154,22 +156,22 @@ def test_the_longest_first_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(process_pool, "_start", counted)
     tasks = [sleeper("d", 1, 3), sleeper("a", 9, 5), sleeper("b", 8, 5), sleeper("c", 2, 3)]
-    run_tasks(tasks, gone, jobs=2, memory_mb=8, limit=60, budget=60)
+    run_tasks(tasks, gone, Limits(2, 8, 60, 60))
     assert order[:2] == ["a", "c"] and set(order) == set(sizes)  # b would not have fitted beside a
     assert most <= 8 and running == 0
 
 
 def test_a_task_by_itself_always_fits_and_none_begins_late() -> None:
     gone: list[str] = []
-    run_tasks([sleeper("a", 1, 99)], lambda key, _: gone.append(key), jobs=2, memory_mb=8, limit=60, budget=60)
-    run_tasks([sleeper("b", 1, 1)], lambda key, _: gone.append(key), jobs=2, memory_mb=8, limit=60, budget=-1)
+    run_tasks([sleeper("a", 1, 99)], lambda key, _: gone.append(key), Limits(2, 8, 60, 60))
+    run_tasks([sleeper("b", 1, 1)], lambda key, _: gone.append(key), Limits(2, 8, 60, -1))
     assert gone == ["a"]
 
 
 def test_the_limit() -> None:
     outcomes: list[Ended] = []
     slow = Task("a", [sys.executable, "-c", "import time; time.sleep(60)"], 1, 1)
-    run_tasks([slow], lambda _, outcome: outcomes.append(outcome), jobs=1, memory_mb=8, limit=0.5, budget=60)
+    run_tasks([slow], lambda _, outcome: outcomes.append(outcome), Limits(1, 8, 0.5, 60))
     assert outcomes[0].late and outcomes[0].status == -signal.SIGKILL and outcomes[0].seconds < 30
 
 
@@ -237,8 +239,8 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     child += "threading.Thread(target=end_with_parent, daemon=True).start(); "
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(120)"
     program.write_text(
-        "import sys\nfrom process_pool import Task, run_tasks\n"
-        f"run_tasks([Task('a', [sys.executable, '-c', {child!r}], 1, 1)], print, 1, 8, 300, 60)\n"
+        "import sys\nfrom process_pool import Limits, Task, run_tasks\n"
+        f"run_tasks([Task('a', [sys.executable, '-c', {child!r}], 1, 1)], print, Limits(1, 8, 300, 60))\n"
     )
     path = os.pathsep.join([str(ROOT / "tools" / "figures"), str(ROOT)])
     parent = subprocess.Popen([sys.executable, str(program)], env={**os.environ, "PYTHONPATH": path})

@@ -25,6 +25,17 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What all processes may take: how many run at a time, the MB of all that run, the seconds of each, and the seconds after which none
+    begins any more."""
+
+    jobs: int
+    memory_mb: int
+    seconds: float
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A command that ended, or was ended at the limit. `output` is what it printed, `said` what stands on its stderr."""
 
@@ -70,24 +81,22 @@ class _Running:
                 stream.close()
 
 
-def run_tasks(
-    tasks: Sequence[Task], ended: Callable[[str, Ended], None], jobs: int, memory_mb: int, limit: float, budget: float
-) -> None:
-    """Run all tasks, and call `ended` with each as soon as it has ended. None begins any more after `budget` seconds.
+def run_tasks(tasks: Sequence[Task], ended: Callable[[str, Ended], None], limits: Limits) -> None:
+    """Run all tasks, and call `ended` with each as soon as it has ended.
 
     Those that run end with this process, also if it is killed: they hold the other end of a pipe.
     """
     waiting, running = sorted(tasks, key=lambda task: (-task.seconds, -task.mb)), list[_Running]()
-    last_start = time.monotonic() + budget
+    last_start = time.monotonic() + limits.budget
     try:
         while waiting or running:
             if time.monotonic() > last_start:
                 waiting.clear()
-            for task in _startable(waiting, running, jobs, memory_mb):
+            for task in _startable(waiting, running, limits):
                 waiting.remove(task)
                 running.append(_start(task))
             for one in list(running):
-                if (outcome := one.ended(limit)) is not None:
+                if (outcome := one.ended(limits.seconds)) is not None:
                     running.remove(one)
                     ended(one.task.key, outcome)
             time.sleep(0.05)
@@ -98,9 +107,9 @@ def run_tasks(
             one.close()
 
 
-def _startable(waiting: Sequence[Task], running: Sequence[_Running], jobs: int, memory_mb: int) -> list[Task]:
+def _startable(waiting: Sequence[Task], running: Sequence[_Running], limits: Limits) -> list[Task]:
     """The tasks that begin now: the longest ones that fit beside those that run. By itself each fits."""
-    now, free, slots = list[Task](), memory_mb - sum(one.task.mb for one in running), jobs - len(running)
+    now, free, slots = list[Task](), limits.memory_mb - sum(one.task.mb for one in running), limits.jobs - len(running)
     for task in waiting:
         if slots > len(now) and (task.mb <= free or not (running or now)):
             now.append(task)
