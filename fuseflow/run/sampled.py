@@ -20,6 +20,7 @@ from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
 from fuseflow.sampling.replicates import SampledRun
 from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sampling.values import interpret_results, values_refusal
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
@@ -102,7 +103,7 @@ class SampledRegions:
             self._compare_rows(region, sampled, results)
         if key is not None:
             self._first.setdefault(key, (len(self.results), region))
-        index = region.fused.order[0] if region.fused.order else ""
+        index = sampled_index(region.fused) if region.fused.order else ""
         self.results.append(SampledRegionResult(region.name, region.einsums, index, cycles, sample, counts))
         self._store(results)
 
@@ -118,7 +119,7 @@ class SampledRegions:
         """Compare the sampled rows of every result with those of the interpreter."""
         for result in region.fused.results:
             computed = sampled.simulation.outputs[result.name]
-            expected = restrict(results[result.name], result.indices.index(region.fused.order[0]), sampled.rows)
+            expected = restrict(results[result.name], result.indices.index(sampled_index(region.fused)), sampled.rows)
             error = _row_error(computed, expected)
             worse = error > self.rows_check.max_rel_error
             self.rows_check = replace(

@@ -14,8 +14,9 @@ from fuseflow.sampling.placement import placed
 from fuseflow.sampling.replicates import SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
+from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sampling.values import values_refusal
-from fuseflow.sampling.weights import outer_weights
+from fuseflow.sampling.weights import index_weights
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor
@@ -47,7 +48,8 @@ class RegionSampler:
         """
         why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
-            weights = outer_weights(region.table, coordinate_count(region.fused), patterns, self.machine, self.memo)
+            index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
+            weights = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
             return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
@@ -59,12 +61,12 @@ class RegionSampler:
     def _lanes_refusal(self, region: CompiledRegion) -> str | None:
         """Return why a part of a region is no measure of it, in words that follow its name; None if it is."""
         fused = region.fused
-        lanes = scheduled_lanes(self.schedule, fused).get(fused.order[0], 1) if fused.order and region.einsums else 1
+        lanes = scheduled_lanes(self.schedule, fused).get(sampled_index(fused), 1) if fused.order and region.einsums else 1
         if lanes == 1 or self.sample.fraction == 1:
             return None
         return (
-            f"deals `{fused.order[0]}`, the outermost index of its order, over {lanes} lanes: a row waits there for rows far behind it, "
-            "which a sample does not have"
+            f"deals `{sampled_index(fused)}`, the outermost index of its order, over {lanes} lanes: "
+            "a row waits there for rows far behind it, which a sample does not have"
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The restriction of a region to some coordinates of its outermost index.
+"""The restriction of a region to some coordinates of its sampled index.
 
     Y[i, j] = sum(k) A[i, k] * X[k, j], order i,k,j, rows 1 and 3     the same graph, with two rows of A, all of X, and two rows of Y
 
@@ -19,6 +19,7 @@ from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
+from fuseflow.sampling.sampled_index import index_coordinates, sampled_index
 from fuseflow.schedule import Schedule
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Tensor
@@ -30,7 +31,7 @@ from fuseflow.transform.public import public_form
 
 @dataclass(frozen=True, slots=True)
 class RestrictedTensor:
-    """A tensor of a restricted region: the modes of `source` at which the region has its outermost index."""
+    """A tensor of a restricted region: the modes of `source` at which the region has its sampled index."""
 
     source: str
     modes: tuple[int, ...]
@@ -38,7 +39,7 @@ class RestrictedTensor:
 
 @dataclass(frozen=True, slots=True)
 class RestrictedRegion:
-    """A region with fewer coordinates of its outermost index.
+    """A region with fewer coordinates of its sampled index.
 
     `tensors` says of what it reads how it follows from the tensors in memory, by name.
     """
@@ -65,14 +66,18 @@ def refusal(region: CompiledRegion) -> str | None:
     fused = region.fused
     if not fused.order:
         return "has no loop: there is nothing to sample"
-    outermost = fused.order[0]
+    index = sampled_index(fused)
     for node in reductions(*fused.trees):
-        if outermost in node.over:
-            return f"reduces `{outermost}`, the outermost index of its order {','.join(fused.order)}: its results need all of it at once"
+        if index in node.over:
+            return (
+                f"reduces `{index}`, the outermost index of its order {','.join(fused.order)}: its results need all of it at once"
+            )
+    around = fused.order[: fused.order.index(index)]
     for result in fused.results:
-        if outermost not in result.indices:
-            return f"has the outermost index `{outermost}`, which its result `{result.name}` lacks"
-        if result.levels and result.levels[0] != outermost:
+        if index not in result.indices:
+            return f"has the outermost index `{index}`, which its result `{result.name}` lacks"
+        stored = [other for other in result.levels if other not in around]
+        if stored and stored[0] != index:
             return (
                 f"stores its result `{result.name}` in another order than it computes it: it is written when all of it is there"
             )
@@ -80,10 +85,10 @@ def refusal(region: CompiledRegion) -> str | None:
 
 
 def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
-    """Return a region with its outermost index restricted to so many coordinates, or blocks of coordinates where it runs over blocks."""
-    outermost = fused.order[0]
+    """Return a region with its sampled index restricted to so many coordinates, or blocks of coordinates where it runs over blocks."""
+    index = sampled_index(fused)
     size = _restricted_extent(fused, count)
-    modes = {view: tuple(d for d, v in enumerate(view.indices) if v == outermost) for view in fused.views}
+    modes = {view: tuple(d for d, v in enumerate(view.indices) if v == index) for view in fused.views}
     uses: dict[str, set[tuple[int, ...]]] = {}
     for view in fused.views:
         uses.setdefault(view.tensor, set()).add(modes[view])
@@ -96,7 +101,7 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
         stored[name] = replace(declared, name=name, shape=shape)
         tensors[name] = RestrictedTensor(view.tensor, modes[view])
         renamed |= {} if alone else {view: name}
-    return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, outermost: size}), tensors)
+    return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, index: size}), tensors)
 
 
 def restriction_name(tensor: str, modes: Iterable[int]) -> str:
@@ -110,14 +115,13 @@ def restriction_name(tensor: str, modes: Iterable[int]) -> str:
 
 def _restricted_extent(fused: FusedRegion, count: int) -> int:
     """Return the extent of so many coordinates. All of them have the extent of the region, of which the last block may not be full."""
-    outermost = fused.order[0]
-    return fused.sizes[outermost] if count == coordinate_count(fused) else count * fused.blocks.get(outermost, 1)
+    index = sampled_index(fused)
+    return fused.sizes[index] if count == coordinate_count(fused) else count * fused.blocks.get(index, 1)
 
 
 def coordinate_count(fused: FusedRegion) -> int:
-    """Return how many coordinates, or blocks of coordinates, the outermost index has."""
-    outermost = fused.order[0]
-    return -(-fused.sizes[outermost] // fused.blocks.get(outermost, 1))
+    """Return how many coordinates, or blocks of coordinates, the sampled index has."""
+    return index_coordinates(fused, sampled_index(fused))
 
 
 def _with_tensors(
@@ -157,7 +161,7 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
     verify_graph(graph)
     if _structure(graph) != _structure(region.graph):
         raise SamplingError(
-            f"region `{region.name}` has another graph for some of the coordinates of `{restricted.fused.order[0]}`"
+            f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(restricted.fused)}`"
         )
     return graph
 

@@ -1,4 +1,4 @@
-"""The weight of each coordinate of an outermost loop: the cycles that its slowest stage is expected to take, fiber by fiber.
+"""The weight of each coordinate of a sampled index: the cycles that its slowest stage is expected to take, fiber by fiber.
 
     row i of A X, order i,k,j     for each k of row i of A, the elements of row k of X; or 1 if there is nothing; and 1 for the stop behind
 
@@ -29,10 +29,13 @@ from fuseflow.transform.stream_levels import stream_levels
 Weights = npt.NDArray[np.float64]
 
 
-def outer_weights(
-    table: FusionTable, coordinates: int, patterns: Mapping[str, Pattern], machine: Machine, memo: CountMemo
+def index_weights(
+    table: FusionTable, index: str, coordinates: int, patterns: Mapping[str, Pattern], machine: Machine, memo: CountMemo
 ) -> Weights:
-    """Return the weight of each of the coordinates of the outermost loop of a region. `patterns` are those of what it reads."""
+    """Return the weight of each of the coordinates of an index of a region: all that it takes in the loops around that index.
+
+    `patterns` are those of what the region reads.
+    """
     graph = emit(table)
     levels, stages, types = stream_levels(graph, table.loops), _StageTree(), graph.types()
     intervals = dict[Port, int]()
@@ -42,33 +45,38 @@ def outer_weights(
         for port in (*node.inputs, *(Port(node.name, k) for k in range(len(node.port_names())))):
             intervals[port] = max(interval, intervals.get(port, 1))
     for port, stream in _counted_streams(graph, patterns, memo):
-        if stream.nest is not None and table.order[0] in levels[port][0]:
-            stages.add(stream.nest, intervals[port])
-    return stages.outer_weights(coordinates)
+        depth = next((depth for depth, indices in enumerate(levels[port]) if index in indices), None)
+        if stream.nest is not None and depth is not None and depth < stream.nest.depth:
+            stages.add(stream.nest, intervals[port], depth)
+    return stages.coordinate_weights(coordinates)
 
 
 @dataclass(slots=True)
 class _StageTree:
-    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` are those of one element, by list."""
+    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` are those of one element, by list.
+
+    `sampled` are the lists whose elements are coordinates of the sampled index.
+    """
 
     cycles: dict[FiberNest, int] = field(default_factory=dict)
     inside: dict[FiberNest | None, list[FiberNest]] = field(default_factory=dict)
+    sampled: dict[FiberNest, None] = field(default_factory=dict)
 
-    def add(self, innermost: FiberNest, cycles: int) -> None:
-        """Add the lists of a stream, whose innermost elements take so many cycles each."""
+    def add(self, innermost: FiberNest, cycles: int, depth: int) -> None:
+        """Add the lists of a stream, whose innermost elements take so many cycles each, and which has the sampled index at this depth."""
+        self.sampled[innermost.chain[depth]] = None
         for nest in innermost.chain:
             if nest not in self.cycles:
                 self.cycles[nest] = 1
                 self.inside.setdefault(nest.above, []).append(nest)
         self.cycles[innermost] = max(cycles, self.cycles[innermost])
 
-    def outer_weights(self, coordinates: int) -> Weights:
-        """Return the weight of each coordinate of the outermost level; 1 for one that no stream has."""
+    def coordinate_weights(self, coordinates: int) -> Weights:
+        """Return the weight of each coordinate of the sampled index, all its elements together; 1 for one that no stream has."""
         weights = np.ones(coordinates)
-        for nest in self.inside.get(None, []):
-            _, at = nest.level.expanded(nest.link)
-            crds = nest.level.crd[at]
-            weights[crds] = np.maximum(weights[crds], self._elements(nest)[at])
+        for nest in self.sampled:
+            cycles = nest.element_times * self._elements(nest)
+            weights = np.maximum(weights, np.bincount(nest.level.crd, weights=cycles, minlength=coordinates))
         return weights
 
     def _elements(self, nest: FiberNest) -> Weights:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fuseflow.errors import TensorError
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints
-from fuseflow.tensors.pack_compressed import pack_compressed
+from fuseflow.tensors.pack_compressed import is_compressed, pack_compressed
 from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
 
@@ -51,6 +51,13 @@ def _pack_scipy(array: Any, format: Format, copy: bool) -> Tensor:
     if array.format in ("csr", "csc") and array.ndim == format.rank == 2:
         _check(format, array.shape, 0, array.dtype)
         ordered = array.tocsr() if format.order[0] == 0 else array.tocsc()
+        slices = (array.shape[dimension] for dimension in format.order)
+        if (
+            format.all_dense
+            and is_compressed(*slices, ordered.indptr, ordered.indices)
+            and len(ordered.data) == ordered.indptr[-1]
+        ):
+            return pack(ordered.toarray(), format, copy=False)
         copied = copy and ordered is array
         crd, values = (ordered.indices.copy(), ordered.data.copy()) if copied else (ordered.indices, ordered.data)
         packed = pack_compressed(array.shape, ordered.indptr, crd, values, format)

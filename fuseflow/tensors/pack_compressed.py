@@ -27,7 +27,7 @@ def pack_compressed(
     if format.rank != 2 or not all(level.appended for level in format.levels) or format.levels[1].full:
         return None
     rows, columns = (shape[dimension] for dimension in format.order)
-    if not _is_compressed(rows, columns, pos, crd) or len(values) != len(crd):
+    if not is_compressed(rows, columns, pos, crd) or len(values) != len(crd):
         return None
     pos = pos.astype(np.int64, copy=False)
     outer, inner = format.levels
@@ -41,7 +41,7 @@ def pack_compressed(
     return Tensor(tuple(shape), format, (above, below), values)
 
 
-def _is_compressed(rows: int, columns: int, pos: Ints, crd: npt.NDArray[np.integer]) -> bool:
+def is_compressed(rows: int, columns: int, pos: Ints, crd: npt.NDArray[np.integer]) -> bool:
     """Return whether these are the arrays of a matrix whose coordinates ascend in every row."""
     if len(pos) != rows + 1 or pos[0] != 0 or pos[-1] != len(crd) or (np.diff(pos) < 0).any():
         return False

@@ -1,4 +1,4 @@
-"""A region restricted to all coordinates of its outermost index runs like the region, to the cycle; to some, it computes them."""
+"""A region restricted to all coordinates of its sampled index runs like the region, to the cycle; to some, it computes them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sampled_regions import RegionRun, random_machine, region_runs
 import fuseflow as ff
 from fuseflow.sampling.placement import placed
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
+from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sim import Simulation, simulate
 
 SEEDS, EXAMPLES = range(6), 25
@@ -43,7 +44,7 @@ def differences(run: RegionRun) -> list[str]:
     some = np.arange(coordinate_count(run.region.fused))[1::2]
     part = restricted(run, some)
     for result in run.region.fused.results:
-        at = result.indices.index(run.region.fused.order[0])
+        at = result.indices.index(sampled_index(run.region.fused))
         rows = exact.outputs[result.name].to_dense().take(some, at)
         agree("restricted region", result.name, part.outputs[result.name].to_dense(), rows.astype(np.float64))
     return told
@@ -54,6 +55,7 @@ def check(case: Case, machine: ff.Machine, counts: Counter[str]) -> Checked:
     for run in region_runs(case, machine):
         why = refusal(run.region)
         counts["refused" if why else "sampled"] += 1
+        counts["inner"] += not why and sampled_index(run.region.fused) != run.region.fused.order[0]
         told = [] if why else differences(run)
         counts["read in two ways"] += not why and any("@restricted" in n for n in restrict_region(run.region.fused, 1).tensors)
         if told:
@@ -69,3 +71,14 @@ def test_all_coordinates_are_the_region_itself(seed: int, wide: bool) -> None:
     tally = program_fuzz.run(seed, EXAMPLES, lambda case: check(case, machine, counts), smaller=False, wide=wide)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert counts["sampled"] >= 5, counts
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_sampled_index_may_have_loops_around_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two or three coordinates are too few, inner indices of small programs are sampled, too."""
+    monkeypatch.setattr("fuseflow.sampling.sampled_index.FEWEST_COORDINATES", 4)
+    counts: Counter[str] = Counter()
+    machine = random_machine(seed + 200)
+    tally = program_fuzz.run(seed + 50, EXAMPLES, lambda case: check(case, machine, counts), smaller=False)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert counts["inner"] >= 2, counts

@@ -91,6 +91,17 @@ def test_packing_takes_little_memory(format: str) -> None:
     assert np.shares_memory(tensor.levels[1].arrays["crd"], array.indices)
 
 
+def test_a_dense_tensor_of_a_sparse_matrix_takes_the_memory_of_its_elements() -> None:
+    """It was more than a hundred bytes an element: all coordinates were listed and sorted."""
+    array = sparse.csr_array(np.random.default_rng(0).random((1 << 10, 1 << 9), dtype=np.float32))
+    tracemalloc.start()
+    tensor = pack(array, Format.parse("dense", 2))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert tensor.stored == array.shape[0] * array.shape[1] and peak < 10 * tensor.stored
+    assert (tensor.to_dense() == array.toarray()).all()
+
+
 def test_coordinates_take_32_bits_where_every_coordinate_fits() -> None:
     assert narrowed(np.array([5]), NARROW_SIZE).dtype == np.int32
     assert narrowed(np.array([5]), NARROW_SIZE + 1).dtype == np.int64

@@ -41,13 +41,19 @@ def _distinct_pairs(nodes: int, count: int, rng: np.random.Generator) -> np.ndar
 
 
 def random_features(nodes: int, features: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
-    """Return random features [nodes, features] in CSR. They are drawn some rows at a time, so that the dense matrix never exists as a
-    whole."""
-    step = max(1, _CHUNK // features)
-    hits = [
-        np.flatnonzero(rng.random(min(step, nodes - start) * features) < density) + start * features
-        for start in range(0, nodes, step)
-    ]
-    flat = np.concatenate([np.zeros(0, dtype=np.int64), *hits])
-    values = (1.0 - rng.random(len(flat))).astype(np.float32)
-    return sparse.csr_array((values, (flat // features, flat % features)), shape=(nodes, features))
+    """Return random features [nodes, features] in CSR. They are drawn some rows at a time: neither the dense matrix nor the 64-bit
+    numbers of all places ever exist as a whole."""
+    step = max(1, _CHUNK // max(features, 1))
+    index = np.int32 if nodes * features < 1 << 31 else np.int64  # as scipy has them
+    counts, columns = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=index)]
+    for start in range(0, nodes, step):
+        hits = rng.random((min(step, nodes - start), features)) < density
+        counts.append(np.count_nonzero(hits, axis=1))
+        columns.append(np.nonzero(hits)[1].astype(index))
+    places = np.concatenate(columns)
+    del columns
+    values = np.empty(len(places), dtype=np.float32)
+    for start in range(0, len(values), _CHUNK):
+        part = values[start : start + _CHUNK]
+        part[:] = 1.0 - rng.random(len(part))
+    return sparse.csr_array((values, places, np.cumsum(np.concatenate(counts)).astype(index)), shape=(nodes, features))
