@@ -76,7 +76,8 @@ class Stages:
             level = stages.level
             parts = [*(BatchCycles(stages.nest, cycles) for cycles in stages.cycles), *inside[level.shape]]
             nest, maps = common_refinement(self.memo, [part.nest for part in parts])
-            columns = [_moved(part.cycles, map) for part, map in zip(parts, maps, strict=True)]
+            batches = distinct_elements(nest)
+            columns = [np.broadcast_to(_moved(part.cycles, map), batches) for part, map in zip(parts, maps, strict=True)]
             ahead = 1 + fifo_depth / max(1.0, stages.entries)
             results[level.shape] = largest = BatchCycles(nest, largest_stages(nest, columns, ahead))
             if level.around is not None:
