@@ -85,8 +85,15 @@ def _evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mappi
         value = _evaluate(einsum.body, arrays, sizes, {})
     if isinstance(value, LabeledSparse) and set(value.names) == set(names) and value.array.size > MAX_POINTS:
         return value.over(names).array.reshape(shape)
-    full = np.broadcast_to(_labeled_dense(value).over(names), [sizes[n] for n in names])
-    return full.reshape(shape).copy()
+    array = _labeled_dense(value).over(names)
+    full = np.broadcast_to(array, [sizes[n] for n in names]).reshape(shape)
+    if full.size > array.size or any(_shares_memory(full, operand) for operand in arrays.values()):
+        return full.copy()
+    return np.ascontiguousarray(full)
+
+
+def _shares_memory(array: Array, operand: Operand) -> bool:
+    return not isinstance(operand, SparseArray) and np.may_share_memory(array, operand)
 
 
 def _dense(operand: Operand) -> Array:

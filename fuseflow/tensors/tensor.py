@@ -82,6 +82,10 @@ class Tensor:
 
     def to_dense(self) -> npt.NDArray[np.generic]:
         """Return the dense array with the implicit entries filled in. Tiles stay separate, in two dimensions behind those of the shape."""
+        if self.format.all_dense:  # its elements stand in storage order: no coordinate is listed
+            stored = self.values.reshape([*(self.shape[dimension] for dimension in self.format.order), *self.tile])
+            axes = (*np.argsort(self.format.order), *range(len(self.shape), len(self.shape) + len(self.tile)))
+            return stored.transpose(axes).copy()
         out = np.full(self.shape + self.tile, self.fill, dtype=self.values.dtype)
         out[tuple(self.coordinates())] = self.values if self.shape else self.values[0]
         return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -155,3 +156,18 @@ def test_a_singleton_level_refuses_a_second_coordinate_below_an_entry() -> None:
     assert pack(np.eye(3)[::-1], format).to_dense().tolist() == np.eye(3)[::-1].tolist()
     with pytest.raises(TensorError, match="one coordinate for each entry"):
         pack(np.array([[1, 2, 0], [0, 3, 4]]), format)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_the_dense_array_of_a_dense_tensor_lists_no_coordinates(order: tuple[int, ...]) -> None:
+    """It took eight bytes a dimension and element."""
+    array = np.random.default_rng(0).random((30, 40, 50))
+    tensor = pack(array, Format.of("dense", "dense", "dense", order=order))
+    listed = np.full(array.shape, np.nan)
+    listed[tuple(tensor.coordinates())] = tensor.values
+    tracemalloc.start()
+    dense = tensor.to_dense()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (dense == listed).all() and (dense == array).all() and dense.flags.c_contiguous and dense.flags.owndata
+    assert peak < 1.5 * array.nbytes and not np.shares_memory(dense, tensor.values)
