@@ -42,7 +42,7 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield "no loop has to enclose another"
     if not region.locate:
         yield "dense levels are scanned and joined, not located"
-    if rescanned := _rescanned(report.region.graph):
+    if region.rescan and (rescanned := _rescanned(report.region.graph)):
         yield escape(f"scanned again in every loop around it, and not kept: the outermost level of {', '.join(rescanned)}")
     yield ""
     if report.counts:

@@ -17,6 +17,7 @@ from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml.text import parse
 from fuseflow.sim import simulate
 from fuseflow.tensors import Format, Tensor, pack
+from fuseflow.tensors.pack import repack
 
 LARGER = SPMM.replace("[3, 4]", "[30, 40]").replace("[4, 5]", "[40, 50]").replace("[3, 5]", "[30, 50]")
 GRAPH = parse(LARGER.format(a="csr", x="csr"))
@@ -44,6 +45,43 @@ def test_a_product_in_pieces_is_that_of_the_run():
             if counted(GRAPH, tensors, memo=CountMemo(budget, pieces=64)).exact:
                 smallest["at once"] = budget
     assert smallest["in pieces"] < smallest["at once"]
+
+
+KEPT = parse("""
+graph kept
+tensor A[30, 40]  csr
+tensor X[40, 50]  dcsr
+tensor Y[30]  dense
+output Y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+X_val = load(X_j.ref) X
+acc = accumulate(A_k.crd, X_j.crd, X_val) sum order=1
+outer = reduce(acc.val) sum
+write_i = write(A_i.crd) Y.0
+write_val = write(outer) Y.vals
+""")
+
+
+def test_a_level_that_is_kept_is_read_by_the_first_piece():
+    tensors = sparse_tensors()
+    tensors["X"] = repack(tensors["X"], KEPT.declared["X"].format)
+    run, in_pieces, count = simulate(KEPT, tensors, IDEAL), 0, pieces.count_pieces
+
+    def counting(*given: Any) -> object:
+        nonlocal in_pieces
+        streams = count(*given)
+        in_pieces += streams is not None
+        return streams
+
+    with patch("fuseflow.estimate.graph_counts.count_pieces", counting):
+        for budget in range(20, 900, 20):
+            work = counted(KEPT, tensors, memo=CountMemo(budget, pieces=64))
+            assert not work.exact or not differences(work, run), f"budget {budget}"
+    assert in_pieces
 
 
 def test_random_graphs_in_pieces():

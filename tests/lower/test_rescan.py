@@ -67,6 +67,12 @@ def test_what_is_kept_is_not_read_for_every_row() -> None:
     assert kept.cycles < every.cycles
 
 
+def test_what_is_expected_to_be_computed_does_not_depend_on_what_is_kept() -> None:
+    kept, every = (compiled(FULL.lower(rescan=r), "rda").regions[0].estimate for r in ("never", "every"))
+    assert kept.flops == pytest.approx(every.flops, rel=1e-6)
+    assert kept.bytes < every.bytes
+
+
 def test_public_primitives_scan_again() -> None:
     assert rescanned(compiled(FULL, "comal")) == {"A", "W"}
     assert rescanned(compiled(FULL.lower(primitives="public"), "rda")) == {"A", "W"}

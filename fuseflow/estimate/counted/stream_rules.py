@@ -70,7 +70,10 @@ class StreamRules:
                 below = self._pattern(node.tensor).below[node.level]
                 level = self._pattern(node.tensor).levels[node.level]
                 located = self.memo.once("locate", (below, level, *_memo_key(inputs)), lambda: self._locate(node, inputs))
-                return NodeStreams((located,), read=len(level.crd) if node.level == 0 else 0)
+                reads = node.level == 0 and (
+                    self.piece is None or self.piece[0] == 0
+                )  # a level that is kept is read by the first piece
+                return NodeStreams((located,), read=len(level.crd) if reads else 0)
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():

@@ -65,13 +65,15 @@ class ExpectedStream(NamedTuple):
 
     It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 where it does not matter.
     `present` is the share of elements that are not `N`. `origins` are the sparse levels from which the coordinates behind the elements
-    come: how often a coordinate occurs there says how often it occurs in the stream.
+    come: how often a coordinate occurs there says how often it occurs in the stream. If these are coordinates that were looked up, `among`
+    is the density of those among which they are, else 0.
     """
 
     counts: tuple[float, ...] = ()
     size: int = 0
     present: float = 1.0
     origins: tuple[TensorLevel, ...] = ()
+    among: float = 0.0
 
     @property
     def elements(self) -> float:
@@ -211,7 +213,7 @@ def _density(stats: TensorStatistics, level: int) -> float:
 def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[float]:
     """Return for each side the share of all coordinates that it has, or of the coordinates of the first side, if `overlap` knows it."""
     sides = [inputs[crd] for crd, _ in node.sides()]
-    rates = [side.density for side in sides]
+    rates = [side.density / side.among if side.among and node.kind == "intersect" else side.density for side in sides]
     if overlap is None or node.kind == "union":
         return rates
     for k, side in enumerate(sides[1:], 1):
@@ -266,15 +268,17 @@ def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[Expected
 
 
 def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Return the outputs. A coordinate stays unless all coordinates below it are missing."""
+    """Return the outputs. A coordinate stays unless it is absent, or all coordinates below it are missing."""
     *crds, val = inputs
     counts = list(val.counts)
+    counts[-1] *= val.present
     for crd, below in reversed(list(pairwise(crds))):
         depth = len(crd.counts)
         full = counts[depth - 1] * below.size
         density = min(1.0, counts[depth] / full) if full else 0.0
         counts[depth - 1] *= 1 - (1 - density) ** below.size
-    return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size) for s in inputs]
+    among = crds[0].density if len(crds) == 1 and val.present < 1 else 0.0
+    return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size, among=among) for s in inputs]
 
 
 def _flatten(node: Flatten, outer: ExpectedStream, inner: ExpectedStream) -> ExpectedStream:
