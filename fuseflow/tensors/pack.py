@@ -51,12 +51,9 @@ def _pack_scipy(array: Any, format: Format, copy: bool) -> Tensor:
     if array.format in ("csr", "csc") and array.ndim == format.rank == 2:
         _check(format, array.shape, 0, array.dtype)
         ordered = array.tocsr() if format.order[0] == 0 else array.tocsc()
-        slices = (array.shape[dimension] for dimension in format.order)
-        if (
-            format.all_dense
-            and is_compressed(*slices, ordered.indptr, ordered.indices)
-            and len(ordered.data) == ordered.indptr[-1]
-        ):
+        rows, columns = (array.shape[dimension] for dimension in format.order)
+        compressed = format.all_dense and is_compressed(rows, columns, ordered.indptr, ordered.indices)
+        if compressed and len(ordered.data) == len(ordered.indices):
             return pack(ordered.toarray(), format, copy=False)
         copied = copy and ordered is array
         crd, values = (ordered.indices.copy(), ordered.data.copy()) if copied else (ordered.indices, ordered.data)
