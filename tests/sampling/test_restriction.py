@@ -75,10 +75,10 @@ def test_all_coordinates_are_the_region_itself(seed: int, wide: bool) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_sampled_index_may_have_loops_around_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where two or three coordinates are too few, inner indices of small programs are sampled, too."""
-    monkeypatch.setattr("fuseflow.sampling.sampled_index.FEWEST_COORDINATES", 4)
+    """Where two coordinates are enough, inner indices of small programs are sampled: those below a loop that is reduced."""
+    monkeypatch.setattr("fuseflow.sampling.sampled_index.FEWEST_COORDINATES", 2)
     counts: Counter[str] = Counter()
     machine = random_machine(seed + 200)
     tally = program_fuzz.run(seed + 50, EXAMPLES, lambda case: check(case, machine, counts), smaller=False)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
-    assert counts["inner"] >= 2, counts
+    assert counts["inner"] >= 1, counts
