@@ -1,10 +1,12 @@
 """The design of a sample: which coordinates of a loop are always taken, and which disjoint replicates are drawn from the others.
 
-The coordinates are put in the order of their weights, and cut into strata of equal numbers. A replicate has one coordinate of each
-stratum, so that every replicate has small, middling and large ones as the loop has them. Coordinates of equal weight stay in their own
-order, so that a replicate of a loop whose coordinates are all alike comes from everywhere in it.
+    12 coordinates in units of 2     01 23 45 67 89 ab      in the order of their weights, cut into strata: 45 89 | 01 ab | 23 67
 
-All coordinates of a stratum are equally likely. With probabilities by weight each would have to be counted by the cycles that it takes
+A unit is some coordinates in a row, so that a row that is taken has its own neighbours in the pipeline: where short rows follow long ones,
+or where like rows stand together, FIFOs even them out as they do in the loop. Units are put in the order of their weights, and cut into
+strata of equal numbers. A replicate has one unit of each stratum, so it has light, middling and heavy ones as the loop has them.
+
+All units of a stratum are equally likely. With probabilities by weight each would have to be counted by the cycles that it takes
 itself, and a run of many has one number for all of them.
 """
 
@@ -18,18 +20,46 @@ import numpy.typing as npt
 from fuseflow.tensors.levels.base import Ints
 
 Weights = npt.NDArray[np.float64]
+THINNING = 3
+"""A replicate is run as a whole, and one of so many of its units by themselves."""
+JITTER = 4
+"""Up to one of so many units of a replicate is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where and when a run stands in that of the whole loop, each from 0 to 1: the `place` of its data among all, and how much of the time
+    from one refresh to the next is over when it begins."""
+
+    place: float = 0.0
+    phase: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateRows:
+    """The coordinates of a replicate, ascending, at a random position. Those that are `started` with are also run by themselves.
+
+    `units` is the number of units that are run only with the others.
+    """
+
+    rows: Ints
+    started: Ints
+    units: int
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
 class SampleDesign:
-    """A design: the `certain` coordinates, which are always taken, and the `strata` of the others, each in random order.
+    """A design: the units that are always taken, and the `strata` of the others, each in random order.
 
-    Replicate r has coordinate r of each stratum.
+    `weights` are those of the coordinates, of which `unit` make a unit. All other random choices follow from the `entropy`.
     """
 
     weights: Weights
-    certain: Ints
+    unit: int
+    certain_units: Ints
     strata: tuple[Ints, ...]
+    entropy: int
 
     @property
     def replicates(self) -> int:
@@ -38,12 +68,36 @@ class SampleDesign:
 
     @property
     def drawn_from(self) -> int:
-        """The number of coordinates that replicates are drawn from."""
+        """The number of units that replicates are drawn from."""
         return sum(map(len, self.strata))
 
-    def replicate(self, number: int) -> Ints:
-        """Return the coordinates of a replicate, ascending."""
-        return np.sort(np.array([stratum[number] for stratum in self.strata], dtype=np.int64))
+    @property
+    def certain(self) -> Ints:
+        """The coordinates that are always taken."""
+        return self.coordinates(self.certain_units)
+
+    @property
+    def certain_position(self) -> Position:
+        """Where the coordinates that are always taken lie among all: a single one lies where it is."""
+        return Position(float(self.certain.mean()) / len(self.weights) if len(self.certain) else 0.0)
+
+    def coordinates(self, units: Ints) -> Ints:
+        """Return the coordinates of some units, ascending."""
+        rows = (np.sort(units)[:, None] * self.unit + np.arange(self.unit)).reshape(-1)
+        return rows[rows < len(self.weights)].astype(np.int64)
+
+    def replicate(self, number: int) -> ReplicateRows:
+        """Return a replicate: of each stratum the unit of this number, but for a few that are left out at random.
+
+        Without these, replicates of a loop whose coordinates are all alike would all end in the same cycle.
+        """
+        rng = np.random.default_rng([self.entropy, number])
+        count = len(self.strata)
+        kept = np.sort(rng.permutation(count)[rng.integers(count // JITTER + 1) :])
+        started = kept[rng.integers(min(THINNING, len(kept))) :: THINNING]
+        taken, alone = (np.array([self.strata[s][number] for s in which], dtype=np.int64) for which in (kept, started))
+        position = Position(*rng.random(2).tolist())
+        return ReplicateRows(self.coordinates(taken), self.coordinates(alone), len(kept) - len(started), position)
 
     def weight(self, coordinates: Ints) -> float:
         """Return the weight of some coordinates together."""
@@ -54,15 +108,21 @@ class SampleDesign:
         """The weight of all coordinates that replicates are drawn from."""
         return float(self.weights.sum()) - self.weight(self.certain)
 
+    def share(self, replicates: int) -> float:
+        """Return the share of the work that so many replicates are expected to run, with the coordinates that are always taken."""
+        runs = replicates * len(self.strata) * (1 + 1 / THINNING) / max(1, self.drawn_from)
+        return (self.weight(self.certain) + runs * self.sampled_weight) / float(self.weights.sum())
 
-def design_sample(weights: Weights, size: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
-    """Return the design of a sample in which each of the replicates has `size` coordinates, or as many as there are.
 
-    Coordinates that weigh more than half of what an average one of the sample stands for are always taken: no other could replace them.
+def design_sample(weights: Weights, size: int, unit: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
+    """Return the design of a sample in which each of the replicates has `size` units of so many coordinates, or as many as there are.
+
+    Units that weigh more than half of what an average one of the sample stands for are always taken: no other could replace them.
     """
-    heavy = weights > weights.sum() / (2 * size * replicates)
-    order = np.lexsort((np.arange(len(weights)), weights))
+    of_units = np.add.reduceat(weights, np.arange(0, len(weights), unit))
+    heavy = of_units > of_units.sum() / (2 * size * replicates)
+    order = np.lexsort((np.arange(len(of_units)), of_units))
     others = order[~heavy[order]].astype(np.int64)
     count = min(size, len(others) // replicates)
     strata = tuple(rng.permutation(part) for part in np.array_split(others, count)) if count else ()
-    return SampleDesign(weights, np.flatnonzero(heavy).astype(np.int64), strata)
+    return SampleDesign(weights, unit, np.flatnonzero(heavy).astype(np.int64), strata, int(rng.integers(1 << 62)))

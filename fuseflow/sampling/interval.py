@@ -1,11 +1,15 @@
-"""The interval of the cycles of a region, from the cycles of replicates and of all of them together.
+"""The interval of the cycles of a region, from the cycles of replicates.
 
-    T(S) = a + the cycles of the coordinates in S      a: the fill of the pipeline, its drain, and what is computed once
+    T(S) = a + the cycles of the units in S      a: the fill of the pipeline, its drain, and what is computed once
 
-Each of R replicates is run by itself, and all of them in one run. The coordinates are the same, so the sum of the R runs exceeds the other
-run by R - 1 times `a`. A replicate of average weight is read off the line through the replicates (the regression estimator): where cycles
-are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
-weight is from the weights of the replicates, the wider the interval: so heavy coordinates that no replicate has are not forgotten.
+Each replicate S is run, and a third of its units by themselves. The difference has no `a`: it is what the other units take in a pipeline
+that is full. An average unit is read off the line through the replicates, cycles a unit by weight a unit (the regression estimator): where
+cycles are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
+weight is from the weights of the replicates, the wider the interval: so heavy units that no replicate has are not forgotten.
+
+Replicates differ in all that is random in one: its units, where its data lie in the memory, and when the memory refreshes itself. So the
+scatter about the line has all of it. What happens so seldom that no replicate may see it is added (`ends`). Coordinates that are always
+taken lie in one place, too: they are as uncertain as replicates of the same length are.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from fuseflow.sampling.ends import EndUncertainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +78,58 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
-    """The measured cycles of replicates of equal numbers of coordinates, each by itself and `together` in one run, with their weights.
+class MeasuredReplicate:
+    """The cycles of a replicate, and those of the coordinates that it was `started` with, by themselves. `weight` is that of the others,
+    which are so many `units`, and `started_weight` that of those."""
 
-    `certain` are the cycles of the coordinates that are always taken, in a run of their own, if there are any. The replicates have the
-    share `drawn` of all others, which weigh `weight`. `ends` is by how many cycles a run may be off because of where it ends.
+    cycles: int
+    started: int
+    weight: float
+    started_weight: float
+    units: int
+
+    @property
+    def steady(self) -> int:
+        """The cycles of the units that were run only with the others: without fill and drain."""
+        return self.cycles - self.started
+
+    @property
+    def constant(self) -> float:
+        """The cycles that do not follow from the number of units: fill and drain."""
+        return self.started - self.steady * self.started_weight / self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """The `measured` replicates of a loop, and the cycles of the `certain` coordinates, which are always taken, in a run of their own.
+
+    `certain` is None if there are none. All other coordinates are so many `units`, which weigh `weight`. `ends` says by how many cycles a
+    run may be off because of where it ends.
     """
 
-    cycles: Sequence[int]
-    weights: Sequence[float]
-    together: int
+    measured: Sequence[MeasuredReplicate]
     certain: int | None
     weight: float
-    drawn: float
-    ends: float
+    units: int
+    ends: EndUncertainty
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
-        count = len(self.cycles)
-        constant = (sum(self.cycles) - self.together) / (count - 1)
-        stands_for = count / self.drawn  # how many replicates all coordinates are
-        line = _fitted_line(np.array(self.weights), np.array(self.cycles, dtype=float))
-        average = line.at(self.weight / stands_for)
-        estimate = (constant if self.certain is None else self.certain) + stands_for * (average - constant)
-        ends = self.ends**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
-        variance = line.variance(self.weight / stands_for, max(0.0, 1 - self.drawn)) + ends
+        units = np.array([m.units for m in self.measured], dtype=float)
+        steady = np.array([m.steady for m in self.measured], dtype=float)
+        constant = max(0.0, math.fsum(m.constant for m in self.measured) / len(self.measured))
+        line = _fitted_line(np.array([m.weight for m in self.measured]) / units, steady / units)
+        once = constant if self.certain is None else float(self.certain)
+        average = self.weight / self.units
+        ends = self.ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
+        variance = self.units**2 * (line.variance(average) + ends)
+        if self.certain is not None and steady.mean() > 0:
+            like = max(0.0, self.certain - constant) / float(steady.mean())  # how many replicates it is as long as
+            variance += like * line.scatter * float(units.mean()) ** 2
         from scipy import stats  # takes long to load, and only samples need it
 
         quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
-        return SampledCycles(estimate, quantile * stands_for * math.sqrt(variance), confidence)
+        return SampledCycles(once + self.units * line.at(average), quantile * math.sqrt(variance), confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +147,10 @@ class _Line:
     def at(self, x: float) -> float:
         return self.height + self.slope * (x - self.center)
 
-    def variance(self, x: float, remaining: float) -> float:
-        """Return the variance of the line at `x`. `remaining` is the share of the population that no point is about."""
+    def variance(self, x: float) -> float:
+        """Return the variance of the line at `x`."""
         leverage = (x - self.center) ** 2 / self.spread if self.spread else 0.0
-        return self.scatter * (remaining / self.points + leverage)
+        return self.scatter * (1 / self.points + leverage)
 
 
 def _fitted_line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> _Line:
