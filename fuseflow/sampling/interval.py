@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -100,36 +100,72 @@ class MeasuredReplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
-    """The `measured` replicates of a loop, and the cycles of the `certain` coordinates, which are always taken, in a run of their own.
-
-    `certain` is None if there are none. All other coordinates are so many `units`, which weigh `weight`. `ends` says by how many cycles a
-    run may be off because of where it ends.
-    """
+class ClassReplicates:
+    """The `measured` replicates of a class of so many `units`, which weigh `weight`."""
 
     measured: Sequence[MeasuredReplicate]
-    certain: int | None
     weight: float
     units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """The replicates of all classes of a loop, and the cycles of the `certain` coordinates, which are always taken, in a run of their own.
+
+    `certain` is None if there are none. `ends` says by how many cycles a run may be off because of where it ends.
+    """
+
+    classes: Sequence[ClassReplicates]
+    certain: int | None
     ends: EndUncertainty
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
-        units = np.array([m.units for m in self.measured], dtype=float)
-        steady = np.array([m.steady for m in self.measured], dtype=float)
-        constant = max(0.0, math.fsum(m.constant for m in self.measured) / len(self.measured))
-        line = _fitted_line(np.array([m.weight for m in self.measured]) / units, steady / units)
+        constant = max(0.0, float(np.mean([m.constant for c in self.classes for m in c.measured])))
+        parts = [_class_estimate(c, self.ends) for c in self.classes]
         once = constant if self.certain is None else float(self.certain)
-        average = self.weight / self.units
-        ends = self.ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
-        variance = self.units**2 * (line.variance(average) + ends)
-        if self.certain is not None and steady.mean() > 0:
-            like = max(0.0, self.certain - constant) / float(steady.mean())  # how many replicates it is as long as
-            variance += like * line.scatter * float(units.mean()) ** 2
+        if self.certain is not None:  # as many replicates of the heaviest class as it is long
+            like = max(0.0, self.certain - constant) / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
+            parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
+        variance = math.fsum(part.variance for part in parts)
+        estimate = once + math.fsum(part.cycles for part in parts)
+        if variance == 0:
+            return SampledCycles(estimate, 0.0, confidence)
+        freedom = variance**2 / math.fsum(part.variance**2 / part.freedom for part in parts)
         from scipy import stats  # takes long to load, and only samples need it
 
-        quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
-        return SampledCycles(once + self.units * line.at(average), quantile * math.sqrt(variance), confidence)
+        quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
+        return SampledCycles(estimate, quantile * math.sqrt(variance), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Some cycles with their variance, by so many degrees of freedom. Those of a sum are Welch's and Satterthwaite's."""
+
+    cycles: float
+    variance: float
+    freedom: int
+
+
+def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
+    """Return the cycles that all units of a class take one after the other."""
+    units, line = np.array([m.units for m in drawn.measured], dtype=float), _class_line(drawn)
+    variance = line.variance(drawn.weight / drawn.units) + ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
+    return _Estimate(drawn.units * line.at(drawn.weight / drawn.units), drawn.units**2 * variance, line.freedom)
+
+
+def _replicate_variance(drawn: ClassReplicates) -> float:
+    """Return the variance of the cycles of a replicate about the line."""
+    return _class_line(drawn).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
+
+
+def _class_line(drawn: ClassReplicates) -> _Line:
+    """Return the line through the replicates of a class: cycles a unit by weight a unit."""
+    units = np.array([m.units for m in drawn.measured], dtype=float)
+    weights, steady = (
+        np.array(column, dtype=float) for column in zip(*((m.weight, m.steady) for m in drawn.measured), strict=True)
+    )
+    return _fitted_line(weights / units, steady / units)
 
 
 @dataclass(frozen=True, slots=True)

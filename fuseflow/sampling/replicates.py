@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fuseflow.sampling.design import JITTER, Position, ReplicateRows, SampleDesign, Weights, design_sample
+from fuseflow.sampling.design import JITTER, LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
 from fuseflow.sampling.ends import EndUncertainty
-from fuseflow.sampling.interval import MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -18,8 +18,6 @@ from fuseflow.tensors.levels.base import Ints
 
 PILOT_SHARE = 1 / 20
 """The part of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory takes its own time."""
-LEAST_SIZE = 6
-"""The fewest units of a replicate."""
 UNITS = 32
 """The number of units of a replicate that has enough coordinates."""
 STEADINESS = 10
@@ -84,34 +82,38 @@ def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: R
         replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)
         if not replicates.affordable(sample.replicates):
             return None
-        first = replicates.measured(1)[0]
+        first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units
         least = max(float(sample.shortest), STEADINESS * first.constant)
         if not pilot and first.cycles >= least:
-            return _with_error(replicates, sample, rng)
+            return _with_error(replicates, size, sample, rng)
         scale = first.cycles / (first.weight + first.started_weight)
         wanted = least if pilot else max(least, GROWTH * wanted)
 
 
 @dataclass(slots=True)
 class _Measurement:
-    """The replicates of a design that were run so far."""
+    """The replicates of a design that were run so far, class by class."""
 
     design: SampleDesign
     run: RowRunner
     ends: EndUncertainty
-    replicates: list[MeasuredReplicate] = field(default_factory=list)
+    replicates: list[list[MeasuredReplicate]] = field(init=False)
     outputs: list[RowOutputs] = field(default_factory=list)
     certain: int | None = None
+
+    def __post_init__(self) -> None:
+        self.replicates = [[] for _ in self.design.classes]
 
     def affordable(self, count: int) -> bool:
         """Return whether there are so many replicates, and whether they are a small enough share of the work."""
         return self.design.replicates >= count and self.design.share(count) <= LARGEST_SHARE
 
-    def measured(self, count: int) -> list[MeasuredReplicate]:
-        """Return so many replicates. Those that were not run yet are run."""
-        for number in range(len(self.replicates), count):
-            self.replicates.append(self._measured(self.design.replicate(number)))
-        return self.replicates[:count]
+    def measured(self, drawn: int, count: int) -> list[MeasuredReplicate]:
+        """Return so many replicates of a class. Those that were not run yet are run."""
+        known = self.replicates[drawn]
+        for number in range(len(known), count):
+            known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
+        return known[:count]
 
     def _measured(self, replicate: ReplicateRows) -> MeasuredReplicate:
         simulation = self.run(replicate.rows, replicate.position)
@@ -121,25 +123,29 @@ class _Measurement:
         return MeasuredReplicate(simulation.cycles, started, weight - started_weight, started_weight, replicate.units)
 
     def interval(self, count: int, confidence: float) -> SampledCycles:
-        """Return the cycles of the region by so many replicates."""
-        design = self.design
-        measured = self.measured(count)
+        """Return the cycles of the region by so many replicates of each class."""
+        design, classes = self.design, list[ClassReplicates]()
+        for number, drawn in enumerate(design.classes):
+            units = drawn.units
+            classes.append(ClassReplicates(self.measured(number, count), design.weight(design.coordinates(units)), len(units)))
         if self.certain is None and len(design.certain):
             simulation = self.run(design.certain, design.certain_position)
             self.certain = simulation.cycles
             self.outputs.append((design.certain, simulation.outputs))
-        return Replicates(measured, self.certain, design.sampled_weight, design.drawn_from, self.ends).interval(confidence)
+        return Replicates(classes, self.certain, self.ends).interval(confidence)
 
     def sampled(self, cycles: SampledCycles) -> SampledRun:
         """Return the sample whose replicates gave these cycles."""
         design, taken = self.design, sum(len(rows) for rows, _ in self.outputs)
-        run = sum(m.weight + 2 * m.started_weight for m in self.replicates) + design.weight(design.certain)
+        measured = [m for replicates in self.replicates for m in replicates]
+        run = sum(m.weight + 2 * m.started_weight for m in measured) + design.weight(design.certain)
         share = run / float(design.weights.sum())
-        sample = RegionSample(cycles, len(design.weights), taken, len(design.certain), len(self.replicates), share)
-        return SampledRun(sample, tuple(self.outputs))
+        return SampledRun(
+            RegionSample(cycles, len(design.weights), taken, len(design.certain), len(measured), share), tuple(self.outputs)
+        )
 
 
-def _with_error(replicates: _Measurement, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
+def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
     """Return the sample with as many replicates as the error takes: the number is doubled until it holds.
 
     Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
@@ -153,8 +159,9 @@ def _with_error(replicates: _Measurement, sample: Sample, rng: np.random.Generat
         if sample.error is None or measured.error <= sample.error:
             return replicates.sampled(replace(measured, confidence=sample.confidence))
         count *= 2
-        design = replicates.design
-        larger = design_sample(design.weights, len(design.strata), design.unit, count, rng)
-        if len(larger.certain_units) > len(design.certain_units):  # a larger sample always takes more: its replicates are others
-            replicates = _Measurement(larger, replicates.run, replicates.ends)
+        if (
+            replicates.design.replicates < count
+        ):  # of some class all were taken: more of its units are always taken, and others fewer
+            design = design_sample(replicates.design.weights, size, replicates.design.unit, count, rng)
+            replicates = _Measurement(design, replicates.run, replicates.ends)
     return None
