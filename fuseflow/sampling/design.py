@@ -24,10 +24,8 @@ import numpy.typing as npt
 from fuseflow.tensors.levels.base import Ints
 
 Weights = npt.NDArray[np.float64]
-THINNING = 3
+THINNING = 4
 """A replicate is run as a whole, and one of so many of its units by themselves."""
-JITTER = 4
-"""Up to one of so many units of a replicate is left out."""
 LEAST_SIZE = 6
 """The fewest units of a replicate."""
 CLASS_SPAN = 4
@@ -109,17 +107,12 @@ class SampleDesign:
         return rows[rows < len(self.weights)].astype(np.int64)
 
     def replicate(self, drawn: UnitClass, number: int) -> ReplicateRows:
-        """Return a replicate of a class: of each stratum the unit of this number, but for a few that are left out at random.
-
-        Without these, replicates of a loop whose coordinates are all alike would all end in the same cycle.
-        """
+        """Return a replicate of a class: of each stratum the unit of this number."""
         rng = np.random.default_rng([drawn.entropy, number])
-        count = len(drawn.strata)
-        kept = np.sort(rng.permutation(count)[rng.integers(count // JITTER + 1) :])
-        started = kept[rng.integers(min(THINNING, len(kept))) :: THINNING]
-        taken, alone = (np.array([drawn.strata[s][number] for s in which], dtype=np.int64) for which in (kept, started))
+        taken = np.array([stratum[number] for stratum in drawn.strata], dtype=np.int64)
+        started = taken[rng.integers(min(THINNING, len(taken))) :: THINNING]
         position = Position(*rng.random(2).tolist())
-        return ReplicateRows(self.coordinates(taken), self.coordinates(alone), len(kept) - len(started), position)
+        return ReplicateRows(self.coordinates(taken), self.coordinates(started), len(taken) - len(started), position)
 
     def weight(self, coordinates: Ints) -> float:
         """Return the weight of some coordinates together."""

@@ -2,7 +2,7 @@
 
     T(S) = a + the cycles of the units in S      a: the fill of the pipeline, its drain, and what is computed once
 
-Each replicate S is run, and a third of its units by themselves. The difference has no `a`: it is what the other units take in a pipeline
+Each replicate S is run, and a quarter of its units by themselves. The difference has no `a`: it is what the other units take in a pipeline
 that is full. An average unit is read off the line through the replicates, cycles a unit by weight a unit (the regression estimator): where
 cycles are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
 weight is from the weights of the replicates, the wider the interval: so heavy units that no replicate has are not forgotten.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fuseflow.sampling.design import JITTER, LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
+from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
 from fuseflow.sampling.ends import EndUncertainty
 from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
@@ -25,6 +25,11 @@ STEADINESS = 10
 
 GROWTH = 1.25
 """By how much replicates become longer that turned out to be too short."""
+
+LEAST_STEP, LARGEST_STEP = 1.5, 4.0
+"""By how much the number of replicates grows from one look to the next."""
+MARGIN = 1.1
+"""How many times the replicates are taken that the last interval asks for: the next look is at a larger confidence."""
 
 RowRunner = Callable[[Ints, Position], Simulation]
 """A function that runs a region at some coordinates of its outermost index."""
@@ -74,7 +79,7 @@ def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: R
     wanted, scale = sample.shortest * PILOT_SHARE, 1.0
     while True:
         pilot = wanted < sample.shortest
-        rows = len(weights) * wanted / (scale * float(weights.sum())) / (1 - 1 / JITTER)
+        rows = len(weights) * wanted / (scale * float(weights.sum()))
         if not pilot and sample.fraction is not None:
             rows = max(rows, len(weights) * sample.fraction / sample.replicates)
         unit = max(1, int(rows) // UNITS)
@@ -146,7 +151,7 @@ class _Measurement:
 
 
 def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
-    """Return the sample with as many replicates as the error takes: the number is doubled until it holds.
+    """Return the sample with as many replicates as the error takes: so many as the width of one interval says, until it holds.
 
     Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
     the confidence leaves, the next with a quarter, and so on: all looks together with no more than it leaves.
@@ -158,7 +163,8 @@ def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.ran
         measured = replicates.interval(count, 1 - doubt)
         if sample.error is None or measured.error <= sample.error:
             return replicates.sampled(replace(measured, confidence=sample.confidence))
-        count *= 2
+        wider = measured.error / sample.error
+        count = math.ceil(count * min(LARGEST_STEP, max(LEAST_STEP, MARGIN * wider**2)))
         if (
             replicates.design.replicates < count
         ):  # of some class all were taken: more of its units are always taken, and others fewer
