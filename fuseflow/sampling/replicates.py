@@ -26,7 +26,7 @@ STEADINESS = 10
 GROWTH = 1.25
 """By how much replicates become longer that turned out to be too short."""
 
-LEAST_STEP, LARGEST_STEP = 1.5, 4.0
+LEAST_STEP, LARGEST_STEP = 1.5, 2.0
 """By how much the number of replicates grows from one look to the next."""
 MARGIN = 1.1
 """How many times the replicates are taken that the last interval asks for: the next look is at a larger confidence."""
@@ -164,7 +164,9 @@ def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.ran
         if sample.error is None or measured.error <= sample.error:
             return replicates.sampled(replace(measured, confidence=sample.confidence))
         wider = measured.error / sample.error
-        count = math.ceil(count * min(LARGEST_STEP, max(LEAST_STEP, MARGIN * wider**2)))
+        wanted = math.ceil(count * min(LARGEST_STEP, max(LEAST_STEP, MARGIN * wider**2)))
+        most = next((c for c in range(wanted, count, -1) if replicates.affordable(c)), wanted)
+        count = most if most >= LEAST_STEP * count else wanted
         if (
             replicates.design.replicates < count
         ):  # of some class all were taken: more of its units are always taken, and others fewer
