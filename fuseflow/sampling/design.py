@@ -26,7 +26,7 @@ from fuseflow.tensors.levels.base import Ints
 Weights = npt.NDArray[np.float64]
 THINNING = 4
 """A replicate is run as a whole, and one of so many of its units by themselves."""
-LEAST_SIZE = 6
+LEAST_SIZE = 12
 """The fewest units of a replicate."""
 CLASS_SPAN = 4
 """The heaviest unit of a class weighs about so many times as much as the lightest."""

@@ -88,11 +88,11 @@ def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: R
         if not replicates.affordable(sample.replicates):
             return None
         first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units
-        least = max(float(sample.shortest), STEADINESS * first.constant)
-        if not pilot and first.cycles >= least:
+        steady = STEADINESS * (first.constant if pilot else replicates.largest_constant(sample.replicates))
+        if not pilot and first.cycles >= max(sample.shortest, steady):
             return _with_error(replicates, size, sample, rng)
         scale = first.cycles / (first.weight + first.started_weight)
-        wanted = least if pilot else max(least, GROWTH * wanted)
+        wanted = max(sample.shortest, steady, 0.0 if pilot else GROWTH * wanted)
 
 
 @dataclass(slots=True)
@@ -119,6 +119,10 @@ class _Measurement:
         for number in range(len(known), count):
             known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
         return known[:count]
+
+    def largest_constant(self, count: int) -> float:
+        """Return the largest constant of so many replicates of each class. Those that started with light units only may have none."""
+        return max(m.constant for drawn in range(len(self.design.classes)) for m in self.measured(drawn, count))
 
     def _measured(self, replicate: ReplicateRows) -> MeasuredReplicate:
         simulation = self.run(replicate.rows, replicate.position)
