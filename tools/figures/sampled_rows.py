@@ -85,7 +85,7 @@ def sampled(recorded: model_runs.Row, sample: str, data_dir: Path | None, limit:
 
 def _regions(recorded: model_runs.Row, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     whole = result["sampled_cycles"]
-    yield {"name": "total", "exact": recorded.cycles, **_numbers(whole), "sampled": True}
+    yield {"name": "total", "exact": recorded.cycles, **_numbers(whole), "sampled": whole["low"] < whole["high"]}
     for region in result["regions"]:
         times, name = region["times"], region["name"]
         numbers = (
@@ -129,7 +129,7 @@ def verdict(rows: Iterable[Row]) -> str:
     parts = [part for row in rows for part in row.parts()]
     told = []
     for what, some in (
-        ("totals", [p for p in parts if p.name == "total"]),
+        ("sampled totals", [p for p in parts if p.name == "total" and p.sampled]),
         ("sampled regions", [p for p in parts if p.name != "total" and p.sampled]),
     ):
         inside = sum(p.low <= p.exact <= p.high for p in some)
