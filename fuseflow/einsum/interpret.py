@@ -89,7 +89,7 @@ def _evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mappi
     full = np.broadcast_to(array, [sizes[n] for n in names]).reshape(shape)
     if full.size > array.size or any(_shares_memory(full, operand) for operand in arrays.values()):
         return full.copy()
-    return np.ascontiguousarray(full)
+    return np.asarray(full, order="C")  # which leaves a scalar without dimensions
 
 
 def _shares_memory(array: Array, operand: Operand) -> bool:

@@ -37,15 +37,10 @@ class BatchLevel:
     nodes: tuple[n.Primitive, ...]
 
 
-def batch_levels(graph: n.Graph, outermost: bool = False) -> tuple[BatchLevel, ...]:
-    """Return the levels of batches of a verified graph, the deepest first. The last one is the whole run as one batch.
-
-    With `outermost`, every element of an outermost level is a batch, too, whether or not a workspace is around it.
-    """
+def batch_levels(graph: n.Graph) -> tuple[BatchLevel, ...]:
+    """Return the levels of batches of a verified graph, the deepest first. The last one is the whole run as one batch."""
     lines = {port: _line(facts.shape) for port, facts in stream_facts(graph).items()}
     workspaces: dict[StreamShape, list[n.Workspace]] = {line[0]: [] for line in lines.values()}
-    if outermost:
-        workspaces |= {line[1]: [] for line in lines.values() if len(line) > 1}
     for node in graph.nodes:
         if isinstance(node, n.Workspace):
             workspaces.setdefault(lines[node.inputs[0]][-2], []).append(node)

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import floor, inf
 
 import numpy as np
 
-from fuseflow.errors import UsageError
 from fuseflow.estimate.batches import BatchLevel, as_number, batch_flow, batch_levels, batch_nest, mapped_flow
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, distinct_elements, sum_by_group
-from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.graph_counts import GraphCounts, count_graph
-from fuseflow.estimate.graph_work import TimingClasses, Work, process_cycles, work_on
+from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.graph_work import Work, process_cycles
 from fuseflow.estimate.node_work import firings
-from fuseflow.estimate.statistics import measure_statistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,20 +110,19 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
 
 
 def measure_stages(
-    counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo, outermost: bool = False
+    counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo
 ) -> Stages | None:
     """Return the stages of a graph, given its work and the interval of each node, on machines with the rules and the lines of `machine`.
 
-    With `outermost`, the elements of every outermost level are batches. None if some stream of the graph could not be counted.
+    None if some stream of the graph could not be counted.
     """
     if len(counts.streams) < len(counts.flows):
         return None
-    *inner, whole = batch_levels(counts.graph, outermost)
+    *inner, whole = batch_levels(counts.graph)
     place, declared = {node.name: at for at, node in enumerate(counts.graph.nodes)}, counts.graph.declared
     levels = []
     for level in inner:
-        ahead = level.workspaces and not (outermost and level.depth == 1)
-        entries = max(_entries(workspace, counts) for workspace in level.workspaces) if ahead else inf
+        entries = max(_entries(workspace, counts) for workspace in level.workspaces) if level.workspaces else inf
         parts = [
             _node_cycles(node, level.depth, counts, declared, intervals[place[node.name]], machine, memo) for node in level.nodes
         ]
@@ -181,36 +175,3 @@ def _entries(workspace: n.Workspace, counts: GraphCounts) -> float:
     """Return how many entries a workspace holds in a batch on average."""
     emitted = counts.flows[n.Port(workspace.name, len(workspace.port_names()) - 1)].elements
     return emitted / max(1, counts.flows[workspace.inputs[0]].inner)
-
-
-def outer_weights(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, memo: CountMemo | None = None) -> Ints:
-    """Return the weight of each coordinate of the outermost level of a graph: the sum of the largest stages of all batches below it.
-
-    `tensors` are those that the graph reads, as they are in memory. A coordinate that occurs in no list of the level has weight 0.
-    Raises `UsageError` if the graph has outermost levels of several sizes, or takes more elements to count than `memo` allows.
-    """
-    memo = memo or CountMemo()
-    patterns = {name: memo.once("pattern", (tensor,), partial(tensor_pattern, tensor)) for name, tensor in tensors.items()}
-    statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
-    counts = count_graph(graph, statistics, patterns, memo)
-    intervals = TimingClasses.of(counts).on(machine).intervals
-    stages = measure_stages(counts, work_on(counts, intervals, machine), intervals, machine, memo, outermost=True)
-    if stages is None:
-        raise UsageError(
-            f"the coordinates of `{graph.name}` cannot be weighed: its streams have more distinct elements than can be counted",
-            hint="run the region exactly",
-        )
-    levels = stages.by_level(machine.first_depth or 1)
-    weights: Ints = np.zeros(0, dtype=np.int64)
-    for batches in levels.values():
-        if batches.nest is None or batches.nest.above is not None:
-            continue
-        level = batches.nest.level
-        if len(weights) not in (0, level.size):
-            raise UsageError(
-                f"the coordinates of `{graph.name}` cannot be weighed: its outermost levels have sizes {len(weights)} and {level.size}",
-                hint="run the region exactly",
-            )
-        weights = weights if len(weights) else np.zeros(level.size, dtype=np.int64)
-        weights[level.crd] = np.maximum(weights[level.crd], batches.cycles)
-    return weights

@@ -1,21 +1,27 @@
-"""The interval of the cycles of a region, from the cycles of replicates and of all of them together.
+"""The interval of the cycles of a region, from the cycles of replicates.
 
-    T(S) = a + the cycles of the coordinates in S      a: the fill of the pipeline, its drain, and what is computed once
+    T(S) = a + the cycles of the units in S      a: the fill of the pipeline, its drain, and what is computed once
 
-Each of R replicates is run by itself, and all of them in one run. The coordinates are the same, so the sum of the R runs exceeds the other
-run by R - 1 times `a`. A replicate of average weight is read off the line through the replicates (the regression estimator): where cycles
-are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
-weight is from the weights of the replicates, the wider the interval: so heavy coordinates that no replicate has are not forgotten.
+Each replicate S is run, and a quarter of its units by themselves. The difference has no `a`: it is what the other units take in a pipeline
+that is full. An average unit is read off the line through the replicates, cycles a unit by weight a unit (the regression estimator): where
+cycles are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
+weight is from the weights of the replicates, the wider the interval: so heavy units that no replicate has are not forgotten.
+
+Replicates differ in all that is random in one: its units, where its data lie in the memory, and when the memory refreshes itself. So the
+scatter about the line has all of it. What happens so seldom that no replicate may see it is added (`ends`). Coordinates that are always
+taken lie in one place, too: they are as uncertain as replicates of the same length are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+
+from fuseflow.sampling.ends import EndUncertainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +78,94 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 
 @dataclass(frozen=True, slots=True)
-class Replicates:
-    """The measured cycles of replicates of equal numbers of coordinates, each by itself and `together` in one run, with their weights.
+class MeasuredReplicate:
+    """The cycles of a replicate, and those of the coordinates that it was `started` with, by themselves. `weight` is that of the others,
+    which are so many `units`, and `started_weight` that of those."""
 
-    `certain` are the cycles of the coordinates that are always taken, in a run of their own, if there are any. The replicates have the
-    share `drawn` of all others, which weigh `weight`. `ends` is by how many cycles a run may be off because of where it ends.
+    cycles: int
+    started: int
+    weight: float
+    started_weight: float
+    units: int
+
+    @property
+    def steady(self) -> int:
+        """The cycles of the units that were run only with the others: without fill and drain."""
+        return self.cycles - self.started
+
+    @property
+    def constant(self) -> float:
+        """The cycles that do not follow from the number of units: fill and drain."""
+        return self.started - self.steady * self.started_weight / self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReplicates:
+    """The `measured` replicates of a class of so many `units`, which weigh `weight`."""
+
+    measured: Sequence[MeasuredReplicate]
+    weight: float
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """The replicates of all classes of a loop, and the cycles of the `certain` coordinates, which are always taken, in a run of their own.
+
+    `certain` is None if there are none. `ends` says by how many cycles a run may be off because of where it ends.
     """
 
-    cycles: Sequence[int]
-    weights: Sequence[float]
-    together: int
+    classes: Sequence[ClassReplicates]
     certain: int | None
-    weight: float
-    drawn: float
-    ends: float
+    ends: EndUncertainty
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
-        count = len(self.cycles)
-        constant = (sum(self.cycles) - self.together) / (count - 1)
-        stands_for = count / self.drawn  # how many replicates all coordinates are
-        line = _fitted_line(np.array(self.weights), np.array(self.cycles, dtype=float))
-        average = line.at(self.weight / stands_for)
-        estimate = (constant if self.certain is None else self.certain) + stands_for * (average - constant)
-        ends = self.ends**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
-        variance = line.variance(self.weight / stands_for, max(0.0, 1 - self.drawn)) + ends
+        constant = max(0.0, float(np.mean([m.constant for c in self.classes for m in c.measured])))
+        parts = [_class_estimate(c, self.ends) for c in self.classes]
+        once = constant if self.certain is None else float(self.certain)
+        if self.certain is not None:  # as many replicates of the heaviest class as it is long
+            like = max(0.0, self.certain - constant) / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
+            parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
+        variance = math.fsum(part.variance for part in parts)
+        estimate = once + math.fsum(part.cycles for part in parts)
+        if variance == 0:
+            return SampledCycles(estimate, 0.0, confidence)
+        freedom = variance**2 / math.fsum(part.variance**2 / part.freedom for part in parts)
         from scipy import stats  # takes long to load, and only samples need it
 
-        quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
-        return SampledCycles(estimate, quantile * stands_for * math.sqrt(variance), confidence)
+        quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
+        return SampledCycles(estimate, quantile * math.sqrt(variance), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Some cycles with their variance, by so many degrees of freedom. Those of a sum are Welch's and Satterthwaite's."""
+
+    cycles: float
+    variance: float
+    freedom: int
+
+
+def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
+    """Return the cycles that all units of a class take one after the other."""
+    units, line = np.array([m.units for m in drawn.measured], dtype=float), _class_line(drawn)
+    variance = line.variance(drawn.weight / drawn.units) + ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
+    return _Estimate(drawn.units * line.at(drawn.weight / drawn.units), drawn.units**2 * variance, line.freedom)
+
+
+def _replicate_variance(drawn: ClassReplicates) -> float:
+    """Return the variance of the cycles of a replicate about the line."""
+    return _class_line(drawn).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
+
+
+def _class_line(drawn: ClassReplicates) -> _Line:
+    """Return the line through the replicates of a class: cycles a unit by weight a unit."""
+    units = np.array([m.units for m in drawn.measured], dtype=float)
+    weights, steady = (
+        np.array(column, dtype=float) for column in zip(*((m.weight, m.steady) for m in drawn.measured), strict=True)
+    )
+    return _fitted_line(weights / units, steady / units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +183,10 @@ class _Line:
     def at(self, x: float) -> float:
         return self.height + self.slope * (x - self.center)
 
-    def variance(self, x: float, remaining: float) -> float:
-        """Return the variance of the line at `x`. `remaining` is the share of the population that no point is about."""
+    def variance(self, x: float) -> float:
+        """Return the variance of the line at `x`."""
         leverage = (x - self.center) ** 2 / self.spread if self.spread else 0.0
-        return self.scatter * (remaining / self.points + leverage)
+        return self.scatter * (1 / self.points + leverage)
 
 
 def _fitted_line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> _Line:

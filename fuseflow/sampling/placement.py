@@ -1,7 +1,10 @@
-"""The memory of a restricted region: its arrays begin where those of the region itself begin.
+"""The memory of a restricted region: its arrays lie in the places of those of the region itself.
 
-Which banks two arrays share follows from where they begin. So the rows of a matrix lie at the start of the place of the matrix, and
-the rest of that place stays empty. A tensor that is read whole and restricted lies in one place.
+Which banks arrays share, and whether they meet in one at the same time, follows from where they are read and written, and that changes
+slowly on the way through them. In one random attention all of the first fifth took 2.7 % less time than an average fifth. So the rows of a
+replicate lie in a random part of the place of their matrix, and those of all matrices in the same part. A tensor that is read whole and
+restricted lies in one place. The memory also refreshes itself at another time in each replicate: those whose rows are all alike would all
+see one refresh more than their share, or one less.
 """
 
 from __future__ import annotations
@@ -10,30 +13,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from fuseflow.samml.nodes import Graph
+from fuseflow.sampling.design import Position
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.controller import Controller, ControllerFactory
-from fuseflow.sim.memory.layout import AddressRange, ArrayName, lay_out
+from fuseflow.sim.memory.layout import AddressRange, ArrayName, array_elements, lay_out, tensor_arrays
 from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedArrays:
+    """The arrays of a restricted region: the `sources` of restricted tensors by name, and the bytes that the whole region is expected to
+    write to each array. The restriction has this `share` of the coordinates, and is run at this `position`."""
+
+    sources: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[ArrayName, int] = field(default_factory=dict)
+    share: float = 1.0
+    position: Position = field(default_factory=Position)
 
 
 @dataclass
 class PlacedController(Controller):
-    """A controller whose arrays lie where another graph has those of the tensors of these `sources`, by name."""
+    """A controller whose arrays lie in the places that a graph has for `whole` ones."""
 
     whole: Mapping[ArrayName, AddressRange] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
+    restricted: RestrictedArrays = field(default_factory=RestrictedArrays)
 
     def lay_out(self, graph: Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
-        """Give every array of a graph the place of the array that it is a part of."""
+        """Give every array of a graph its place in that of the array that it is a part of."""
         own = super().lay_out(graph, tensors)
-        self.places = {
-            (tensor, level, kind): replace(place, base=self.whole[self.sources.get(tensor, tensor), level, kind].base)
-            for (tensor, level, kind), place in own.items()
-        }
+        self.places = {array: replace(place, base=self._base(array, place)) for array, place in own.items()}
         return self.places
 
+    def open(self) -> None:
+        """Begin between two refreshes."""
+        from fuseflow.sim.memory.models import Hbm2  # loads the compiler
 
-def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, sources: Mapping[str, str]) -> ControllerFactory:
+        super().open()
+        model = self.memory.model
+        if isinstance(model, Hbm2):
+            for channel in map(model.record, range(len(model.blocks))):
+                channel["next_refresh"] -= int(self.restricted.position.phase * int(channel["next_refresh"]))
+
+    def _base(self, array: ArrayName, own: AddressRange) -> int:
+        tensor, level, kind = array
+        source = (self.restricted.sources.get(tensor, tensor), level, kind)
+        place = self.whole[source]
+        length, part = place.length, own.length
+        if source in self.restricted.written:
+            length = self.restricted.written[source]
+            part = round(length * self.restricted.share)
+        return place.base + int(self.restricted.position.place * max(0, length - part)) // self.line * self.line
+
+
+def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, restricted: RestrictedArrays) -> ControllerFactory:
     """Return what makes the memory of a restriction of `graph`, which reads `read` when it is whole."""
 
     def attach() -> Controller | None:
@@ -42,6 +74,16 @@ def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, sources: 
             return None
         whole = lay_out(graph, read, controller.capacity, controller.line)
         settings = {f.name: getattr(controller, f.name) for f in fields(Controller) if f.init}
-        return PlacedController(**settings, whole=whole, sources=sources)
+        return PlacedController(**settings, whole=whole, restricted=restricted)
 
     return attach
+
+
+def expected_bytes(graph: Graph, results: Mapping[str, Tensor], share: float) -> dict[ArrayName, int]:
+    """Return how many bytes a region is expected to write to each of its arrays, given what this share of its coordinates wrote."""
+    return {
+        array: round(array_elements(results[name], array) * width / share)
+        for name in graph.outputs
+        if name in results
+        for array, width in tensor_arrays(graph.declared[name])
+    }

@@ -10,8 +10,10 @@ from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.sampling.placement import placed
-from fuseflow.sampling.replicates import SampledRun, sample_region
+from fuseflow.sampling.design import Position
+from fuseflow.sampling.ends import end_uncertainty
+from fuseflow.sampling.placement import RestrictedArrays, expected_bytes, placed
+from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sampling.sampled_index import sampled_index
@@ -19,6 +21,7 @@ from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import index_weights
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.sim.memory.layout import ArrayName, tensor_arrays
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
@@ -50,7 +53,8 @@ class RegionSampler:
         if why is None and coordinate_count(region.fused) > 0:
             index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
             weights = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
-            return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
+            run = self._runner(region, read, progress)
+            return sample_region(weights, end_uncertainty(self.machine, _restricted_arrays(region)), self.sample, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",
@@ -74,18 +78,28 @@ class RegionSampler:
         """The cycles of the shortest region of which replicates that are long enough are a share that is small enough."""
         return self.sample.replicates * self.sample.shortest / LARGEST_SHARE
 
-    def _runner(
-        self, region: CompiledRegion, read: Mapping[str, Tensor], progress: Callable[[int], None] | None
-    ) -> Callable[[Ints], Simulation]:
-        def run(rows: Ints) -> Simulation:
+    def _runner(self, region: CompiledRegion, read: Mapping[str, Tensor], progress: Callable[[int], None] | None) -> RowRunner:
+        count, written = coordinate_count(region.fused), dict[ArrayName, int]()
+
+        def run(rows: Ints, position: Position) -> Simulation:
             restricted = restrict_region(region.fused, len(rows))
             graph = restricted_graph(region, restricted, self.schedule)
             sources = {name: tensor.source for name, tensor in restricted.tensors.items()}
-            attach = placed(region.graph, read, self.machine, sources)
+            arrays = RestrictedArrays(sources, written, len(rows) / count, position)
+            attach = placed(region.graph, read, self.machine, arrays)
             tensors = restricted.read(graph, read, rows)
-            return simulate(graph, tensors, self.machine, progress, engine=self.engine, attach=attach)
+            simulation = simulate(graph, tensors, self.machine, progress, engine=self.engine, attach=attach)
+            written.update(expected_bytes(graph, simulation.outputs, len(rows) / count) if not written else {})
+            return simulation
 
         return run
+
+
+def _restricted_arrays(region: CompiledRegion) -> int:
+    """Return how many arrays a region has of which a sample reads or writes a part."""
+    index, graph = sampled_index(region.fused), region.graph
+    names = {view.tensor for view in region.fused.views if index in view.indices} | set(graph.outputs)
+    return sum(len(tensor_arrays(graph.declared[name])) for name in names if name in graph.declared)
 
 
 def require_bounded_fifos(machine: Machine) -> None:

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fuseflow.estimate.memory_bound import refresh_share
-from fuseflow.sampling.design import SampleDesign, Weights, design_sample
-from fuseflow.sampling.interval import Replicates, SampledCycles
+from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
+from fuseflow.sampling.ends import EndUncertainty
+from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
-from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
-from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.sim import Simulation
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
 PILOT_SHARE = 1 / 20
 """The part of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory takes its own time."""
-LEAST_SIZE = 4
-"""The fewest coordinates of a replicate."""
+UNITS = 32
+"""The number of units of a replicate that has enough coordinates."""
+STEADINESS = 10
+"""A replicate is at least so many times as long as fill and drain, so that most of it runs with a pipeline that is full."""
 
-RowRunner = Callable[[Ints], Simulation]
+GROWTH = 1.25
+"""By how much replicates become longer that turned out to be too short."""
+
+LEAST_STEP, LARGEST_STEP = 1.5, 2.0
+"""By how much the number of replicates grows from one look to the next."""
+MARGIN = 1.1
+"""How many times the replicates are taken that the last interval asks for: the next look is at a larger confidence."""
+
+RowRunner = Callable[[Ints, Position], Simulation]
 """A function that runs a region at some coordinates of its outermost index."""
+RowOutputs = tuple[Ints, Mapping[str, Tensor]]
+"""Some coordinates, and the results at these as they were simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,104 +54,126 @@ class RegionSample:
 
 @dataclass(frozen=True, slots=True)
 class SampledRun:
-    """A sample, and the run of all replicates together: of these `rows` the values are known."""
+    """A sample, and what its runs computed."""
 
     sample: RegionSample
-    rows: Ints
-    simulation: Simulation
-
-
-def expected_cycles(weights: Weights, machine: Machine) -> float:
-    """Return the cycles that coordinates of these weights are expected to take."""
-    return float(weights.sum()) / (1 - refresh_share(machine))
+    outputs: tuple[RowOutputs, ...]
 
 
 def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> SampledRun:
     """Return the sample that has all coordinates. It is exact."""
     rows = np.arange(len(weights))
-    simulation = run(rows)
+    simulation = run(rows, Position())
     cycles = SampledCycles(simulation.cycles, 0.0, confidence)
-    return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), rows, simulation)
+    return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), ((rows, simulation.outputs),))
 
 
-def sample_region(weights: Weights, machine: Machine, sample: Sample, run: RowRunner, stream: int) -> SampledRun | None:
+def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: RowRunner, stream: int) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    `stream` tells the random choices of one region from those of the next.
+    A run may be off because of where it `ends`. `stream` tells the random choices of one region from those of the next.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
     rng = np.random.default_rng([sample.seed, stream])
-    wanted = sample.shortest * PILOT_SHARE
-    scale = expected_cycles(weights, machine) / float(weights.sum())
+    wanted, scale = sample.shortest * PILOT_SHARE, 1.0
     while True:
-        size = max(LEAST_SIZE, math.ceil(len(weights) * wanted / (scale * float(weights.sum()))))
-        if wanted == sample.shortest and sample.fraction is not None:
-            size = max(size, math.ceil(len(weights) * sample.fraction / sample.replicates))
-        design = design_sample(weights, size, sample.replicates, rng)
-        if not _affordable(design, sample.replicates):
+        pilot = wanted < sample.shortest
+        rows = len(weights) * wanted / (scale * float(weights.sum()))
+        if not pilot and sample.fraction is not None:
+            rows = max(rows, len(weights) * sample.fraction / sample.replicates)
+        unit = max(1, int(rows) // UNITS)
+        size = max(LEAST_SIZE, math.ceil(rows / unit))
+        replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)
+        if not replicates.affordable(sample.replicates):
             return None
-        first = run(design.replicate(0))
-        if wanted == sample.shortest and first.cycles >= sample.shortest:
-            return _measured(design, machine, sample, run, first, rng)
-        scale = first.cycles / design.weight(design.replicate(0))
-        scale *= 0.95 if wanted == sample.shortest else 1
-        wanted = sample.shortest
+        first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units
+        steady = STEADINESS * (first.constant if pilot else replicates.largest_constant(sample.replicates))
+        if not pilot and first.cycles >= max(sample.shortest, steady):
+            return _with_error(replicates, size, sample, rng)
+        scale = first.cycles / (first.weight + first.started_weight)
+        wanted = max(sample.shortest, steady, 0.0 if pilot else GROWTH * wanted)
 
 
-def _affordable(design: SampleDesign, replicates: int) -> bool:
-    """Return whether there are so many replicates, and whether they are a small enough share of the work."""
-    return design.replicates >= replicates and _share(design, replicates) <= LARGEST_SHARE
+@dataclass(slots=True)
+class _Measurement:
+    """The replicates of a design that were run so far, class by class."""
+
+    design: SampleDesign
+    run: RowRunner
+    ends: EndUncertainty
+    replicates: list[list[MeasuredReplicate]] = field(init=False)
+    outputs: list[RowOutputs] = field(default_factory=list)
+    certain: int | None = None
+
+    def __post_init__(self) -> None:
+        self.replicates = [[] for _ in self.design.classes]
+
+    def affordable(self, count: int) -> bool:
+        """Return whether there are so many replicates, and whether they are a small enough share of the work."""
+        return self.design.replicates >= count and self.design.share(count) <= LARGEST_SHARE
+
+    def measured(self, drawn: int, count: int) -> list[MeasuredReplicate]:
+        """Return so many replicates of a class. Those that were not run yet are run."""
+        known = self.replicates[drawn]
+        for number in range(len(known), count):
+            known.append(self._measured(self.design.replicate(self.design.classes[drawn], number)))
+        return known[:count]
+
+    def largest_constant(self, count: int) -> float:
+        """Return the largest constant of so many replicates of each class. Those that started with light units only may have none."""
+        return max(m.constant for drawn in range(len(self.design.classes)) for m in self.measured(drawn, count))
+
+    def _measured(self, replicate: ReplicateRows) -> MeasuredReplicate:
+        simulation = self.run(replicate.rows, replicate.position)
+        self.outputs.append((replicate.rows, simulation.outputs))
+        started = self.run(replicate.started, replicate.position).cycles
+        weight, started_weight = (self.design.weight(rows) for rows in (replicate.rows, replicate.started))
+        return MeasuredReplicate(simulation.cycles, started, weight - started_weight, started_weight, replicate.units)
+
+    def interval(self, count: int, confidence: float) -> SampledCycles:
+        """Return the cycles of the region by so many replicates of each class."""
+        design, classes = self.design, list[ClassReplicates]()
+        for number, drawn in enumerate(design.classes):
+            units = drawn.units
+            classes.append(ClassReplicates(self.measured(number, count), design.weight(design.coordinates(units)), len(units)))
+        if self.certain is None and len(design.certain):
+            simulation = self.run(design.certain, design.certain_position)
+            self.certain = simulation.cycles
+            self.outputs.append((design.certain, simulation.outputs))
+        return Replicates(classes, self.certain, self.ends).interval(confidence)
+
+    def sampled(self, cycles: SampledCycles) -> SampledRun:
+        """Return the sample whose replicates gave these cycles."""
+        design, taken = self.design, sum(len(rows) for rows, _ in self.outputs)
+        measured = [m for replicates in self.replicates for m in replicates]
+        run = sum(m.weight + 2 * m.started_weight for m in measured) + design.weight(design.certain)
+        share = run / float(design.weights.sum())
+        return SampledRun(
+            RegionSample(cycles, len(design.weights), taken, len(design.certain), len(measured), share), tuple(self.outputs)
+        )
 
 
-def _share(design: SampleDesign, replicates: int) -> float:
-    """Return the share of the work that so many replicates are expected to have, with the coordinates that are always taken."""
-    drawn = replicates * len(design.strata) / design.drawn_from
-    return (design.weight(design.certain) + drawn * design.sampled_weight) / float(design.weights.sum())
-
-
-def _measured(
-    design: SampleDesign, machine: Machine, sample: Sample, run: RowRunner, first: Simulation, rng: np.random.Generator
-) -> SampledRun | None:
-    """Return the sample with as many replicates as the error takes: the number is doubled until it holds.
+def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
+    """Return the sample with as many replicates as the error takes: so many as the width of one interval says, until it holds.
 
     Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
     the confidence leaves, the next with a quarter, and so on: all looks together with no more than it leaves.
     """
-    certain = run(design.certain).cycles if len(design.certain) else None
-    cycles, count, looks = [first.cycles], sample.replicates, 0
-    while _affordable(design, count):
-        cycles += [run(design.replicate(r)).cycles for r in range(len(cycles), count)]
-        rows = np.sort(np.concatenate([design.replicate(r) for r in range(count)]))
-        together, looks = run(rows), looks + 1
+    count, looks = sample.replicates, 0
+    while replicates.affordable(count):
+        looks += 1
         doubt = (1 - sample.confidence) * (1 if sample.error is None else 0.5**looks)
-        measured = Replicates(
-            cycles,
-            [design.weight(design.replicate(r)) for r in range(count)],
-            together.cycles,
-            certain,
-            design.sampled_weight,
-            len(rows) / design.drawn_from,
-            end_uncertainty(machine),
-        ).interval(1 - doubt)
+        measured = replicates.interval(count, 1 - doubt)
         if sample.error is None or measured.error <= sample.error:
-            interval = SampledCycles(measured.estimate, measured.half_width, sample.confidence)
-            taken, always = len(rows) + len(design.certain), len(design.certain)
-            share = (design.weight(rows) + design.weight(design.certain)) / float(design.weights.sum())
-            return SampledRun(RegionSample(interval, len(design.weights), taken, always, count, share), rows, together)
-        count *= 2
-        larger = design_sample(design.weights, len(design.strata), count, rng)
-        if len(larger.certain) > len(design.certain):  # a larger sample always takes more: its replicates are others
-            design, cycles = larger, []
-            certain = run(design.certain).cycles
+            return replicates.sampled(replace(measured, confidence=sample.confidence))
+        wider = measured.error / sample.error
+        wanted = math.ceil(count * min(LARGEST_STEP, max(LEAST_STEP, MARGIN * wider**2)))
+        most = next((c for c in range(wanted, count, -1) if replicates.affordable(c)), wanted)
+        count = most if most >= LEAST_STEP * count else wanted
+        if (
+            replicates.design.replicates < count
+        ):  # of some class all were taken: more of its units are always taken, and others fewer
+            design = design_sample(replicates.design.weights, size, replicates.design.unit, count, rng)
+            replicates = _Measurement(design, replicates.run, replicates.ends)
     return None
-
-
-def end_uncertainty(machine: Machine) -> float:
-    """Return by how many cycles a run may be off because of where it ends: what a FIFO holds then, and a pause in which the memory
-    refreshes itself. Without this, coordinates that are all alike would give an interval without width.
-    """
-    slack = float(machine.first_depth or 0)
-    if not isinstance(machine.memory, Hbm2Memory):
-        return slack
-    return slack + HBM2_2000.nRFC / float(clock_ratio(machine.memory.clock_ghz, machine.clock_ghz))

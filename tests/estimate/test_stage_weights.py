@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import UsageError
-from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.nests import FiberLevel, FiberNest
-from fuseflow.estimate.stage_weights import largest_stages, outer_weights
+from fuseflow.estimate.stage_weights import largest_stages
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
 
@@ -48,11 +44,6 @@ def fused(degrees: np.ndarray[tuple[int], np.dtype[np.int64]], machine: Machine,
     return ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("full"), machine=machine)
 
 
-def weights(compiled: Compiled, memo: CountMemo | None = None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    (region,) = compiled.regions
-    return outer_weights(region.graph, compiled.memory(), compiled.machine, memo)
-
-
 SHALLOW = load_machine("ideal").model_copy(update={"fifo_depth": "auto", "fifo_depth_start": 4})
 
 
@@ -62,8 +53,6 @@ def test_rows_take_the_larger_of_two_products(hubs: int):
     degrees = np.where(np.arange(ROWS) % 7 < 3, 1, 4)
     degrees[:hubs] = 40
     compiled = fused(degrees, SHALLOW)
-    by_hand = np.maximum(101 * degrees, 13 * 100)
-    assert weights(compiled) == pytest.approx(by_hand, rel=0.02)
     run, estimate = compiled.run(check=False), compiled.estimate()
     (region,) = estimate.regions
     assert estimate.cycles == pytest.approx(run.cycles, rel=0.05)
@@ -74,16 +63,3 @@ def test_unbounded_fifos_let_stages_drift_apart():
     compiled = fused(np.array([40] * 20 + [1] * (ROWS - 20)), SHALLOW.model_copy(update={"fifo_depth": None}))
     (region,) = compiled.estimate().regions
     assert region.bound.imbalance == 0
-
-
-def test_a_stage_that_is_left_out_is_noticed():
-    degrees = np.array([40] * 6 + [1] * (ROWS - 6))
-    compiled, by_hand = fused(degrees, SHALLOW), np.maximum(101 * degrees, 13 * 100)
-    for stage in (0, -1):
-        with patch("fuseflow.estimate.stage_weights.largest_stages", lambda nest, stages, ahead, stage=stage: stages[stage]):
-            assert weights(compiled) != pytest.approx(by_hand, rel=0.02)
-
-
-def test_weights_that_take_too_much_are_refused():
-    with pytest.raises(UsageError, match="cannot be weighed"):
-        weights(fused(np.full(ROWS, 4), SHALLOW, density=0.5), CountMemo(budget=2))

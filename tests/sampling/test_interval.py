@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from fuseflow.sampling.design import design_sample
-from fuseflow.sampling.interval import Replicates, SampledCycles, sampled_sum
+from fuseflow.sampling.design import SampleDesign, UnitClass, design_sample
+from fuseflow.sampling.ends import EndUncertainty
+from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles, sampled_sum
+from fuseflow.tensors.levels.base import Ints
+
+NO_ENDS = EndUncertainty(0.0, 0.0)
 
 
-def measured(cost: np.ndarray, weights: np.ndarray, seed: int, constant: int = 700, confidence: float = 0.95) -> SampledCycles:
-    """The interval of a loop whose coordinates take these cycles one after the other."""
-    design = design_sample(weights, 40, 5, np.random.default_rng(seed))
-    parts = [design.replicate(r) for r in range(5)]
-    together = np.concatenate(parts)
+def class_replicates(
+    design: SampleDesign, drawn: UnitClass, cost: np.ndarray, constant: int, factors: Sequence[float]
+) -> ClassReplicates:
+    """The replicates of a class of a loop whose coordinates take these cycles one after the other. All those of a replicate are faster or
+    slower by a factor."""
+
+    def cycles(rows: Ints, factor: float) -> int:
+        return constant + round(factor * int(cost[rows].sum()))
+
+    measured = []
+    for number, factor in enumerate(factors):
+        r = design.replicate(drawn, number)
+        started = design.weight(r.started)
+        weight = design.weight(r.rows) - started
+        measured.append(MeasuredReplicate(cycles(r.rows, factor), cycles(r.started, factor), weight, started, r.units))
+    return ClassReplicates(measured, design.weight(design.coordinates(drawn.units)), len(drawn.units))
+
+
+def measured(
+    cost: np.ndarray,
+    weights: np.ndarray,
+    seed: int,
+    constant: int = 700,
+    confidence: float = 0.95,
+    spread: float = 0.0,
+    unit: int = 1,
+    ends: EndUncertainty = NO_ENDS,
+) -> SampledCycles:
+    """The interval of such a loop, each of whose replicates lies in a part of the memory that is slower or faster by so much."""
+    rng = np.random.default_rng(seed)
+    design = design_sample(weights, 40, unit, 5, rng)
+    factors = 1 + spread * (2 * rng.random((len(design.classes), 5)) - 1)
     return Replicates(
-        [constant + int(cost[p].sum()) for p in parts],
-        [design.weight(p) for p in parts],
-        constant + int(cost[together].sum()),
+        [class_replicates(design, c, cost, constant, f) for c, f in zip(design.classes, factors, strict=True)],
         constant + int(cost[design.certain].sum()) if len(design.certain) else None,
-        design.sampled_weight,
-        len(together) / design.drawn_from,
-        0.0,
+        ends,
     ).interval(confidence)
 
 
@@ -36,14 +65,16 @@ def test_weights_in_proportion_are_exact() -> None:
     assert cycles.estimate == pytest.approx(700 + 3 * weights.sum()) and cycles.error < 1e-6
 
 
+@pytest.mark.parametrize("unit", [1, 4])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_intervals_have_the_true_number_as_often_as_they_say(confidence: float) -> None:
+def test_intervals_have_the_true_number_as_often_as_they_say(confidence: float, unit: int) -> None:
     rng = np.random.default_rng(2)
     weights = np.minimum(rng.pareto(1.8, 6000) + 1, 200) * 10
     cost = (weights * rng.gamma(4, 0.25, 6000) + 30).astype(int)
     true, trials = 700 + int(cost.sum()), 400
     covered = sum(
-        c.low <= true <= c.high for c in (measured(cost, weights, seed, confidence=confidence) for seed in range(trials))
+        c.low <= true <= c.high
+        for c in (measured(cost, weights, seed, confidence=confidence, unit=unit) for seed in range(trials))
     )
     assert confidence - 0.04 <= covered / trials <= min(1, confidence + 0.1)
 
@@ -58,20 +89,77 @@ def test_weights_that_say_nothing_do_not_mislead() -> None:
     assert covered >= 93
 
 
+def test_what_the_place_in_the_memory_does_is_in_the_interval() -> None:
+    """Replicates that all lay at the beginning of their arrays once agreed with each other, and were 3 % off."""
+    cost, weights = np.full(3000, 60), np.full(3000, 5.0)
+    covered = [measured(cost, weights, seed, spread=0.04) for seed in range(200)]
+    assert sum(c.low <= 180_700 <= c.high for c in covered) >= 180
+
+
+def test_certain_coordinates_are_as_uncertain_as_replicates() -> None:
+    weights, cost = np.full(3000, 10.0), np.full(3000, 20)
+    design = design_sample(weights, 40, 1, 5, np.random.default_rng(0))
+    classes = [class_replicates(design, design.classes[0], cost, 700, (0.98, 1.01, 1.0, 1.03, 0.97))]
+    alone, short, long = (Replicates(classes, certain, NO_ENDS).interval(0.95).half_width for certain in (None, 2_000, 400_000))
+    assert alone < short < 1.1 * alone < long
+
+
+def test_what_no_replicate_may_see_is_added() -> None:
+    def width(each: float, common: float) -> float:
+        return measured(np.full(3000, 60), np.full(3000, 5.0), 0, ends=EndUncertainty(each, common)).half_width
+
+    assert width(0, 0) == pytest.approx(0, abs=1e-6)
+    assert width(300, 0) == pytest.approx(width(0, 300) / np.sqrt(5))
+
+
+def test_heavy_units_have_replicates_of_their_own() -> None:
+    """Heavy rows take fewer cycles by their weight than light ones. Replicates of all once missed it in four of five cases."""
+    rng = np.random.default_rng(6)
+    weights = np.minimum(rng.pareto(1.3, 20_000) + 1, 2000) * 10
+    cost = (weights * np.where(weights > 300, 0.9, 1.05)).astype(int)
+    design = design_sample(weights, 40, 1, 5, rng)
+    spans = [np.ptp(np.log(weights[c.units])) for c in design.classes[:-1]]
+    assert len(design.classes) > 1 and max(spans) <= np.log(64) and len(design.certain)
+    covered = [measured(cost, weights, seed) for seed in range(100)]
+    assert sum(c.low <= 700 + cost.sum() <= c.high for c in covered) >= 90
+
+
 def test_a_coordinate_with_most_of_the_work_is_always_taken() -> None:
     weights = np.full(3000, 10.0)
     weights[77] = 45_000
-    design = design_sample(weights, 40, 5, np.random.default_rng(0))
-    assert design.certain.tolist() == [77] and not any(77 in stratum for stratum in design.strata)
+    design = design_sample(weights, 40, 1, 5, np.random.default_rng(0))
+    assert design.certain.tolist() == [77] and not any(77 in c.units for c in design.classes)
+    assert design.certain_position.place == 77 / 3000
     assert measured((weights * 2).astype(int), weights, 0).estimate == pytest.approx(700 + 2 * weights.sum())
 
 
-def test_replicates_are_disjoint_and_follow_from_the_seed() -> None:
+@pytest.mark.parametrize("unit", [1, 3])
+def test_replicates_are_disjoint_and_follow_from_the_seed(unit: int) -> None:
     weights = np.random.default_rng(3).random(1000)
-    designs = [design_sample(weights, 20, 5, np.random.default_rng(seed)) for seed in (4, 4, 5)]
-    drawn = [np.concatenate([d.replicate(r) for r in range(5)]) for d in designs]
-    assert len(set(drawn[0].tolist())) == 100
-    assert drawn[0].tolist() == drawn[1].tolist() != drawn[2].tolist()
+    designs = [design_sample(weights, 20, unit, 5, np.random.default_rng(seed)) for seed in (4, 4, 5)]
+    drawn = [[d.replicate(c, r) for c in d.classes for r in range(5)] for d in designs]
+    rows = [np.concatenate([r.rows for r in replicates]) for replicates in drawn]
+    assert len(set(rows[0].tolist())) == len(rows[0])
+    assert rows[0].tolist() == rows[1].tolist() != rows[2].tolist()
+    assert [r.position for r in drawn[0]] == [r.position for r in drawn[1]]
+    for r in drawn[0]:
+        assert set(r.started) < set(r.rows) and 4 * len(set(r.started // unit)) <= len(set(r.rows // unit)) + 3
+        assert r.units == len(set(r.rows // unit)) - len(set(r.started // unit))
+
+
+def test_a_unit_has_coordinates_in_a_row() -> None:
+    design = design_sample(np.ones(11), 2, 4, 1, np.random.default_rng(0))
+    assert design.coordinates(np.array([2, 0])).tolist() == [0, 1, 2, 3, 8, 9, 10]
+
+
+def test_all_units_are_equally_likely_to_be_measured() -> None:
+    """Whatever is started with: no unit is measured more often than others."""
+    counts, weights = np.zeros(240), np.linspace(1, 2, 240)
+    for seed in range(2000):
+        design = design_sample(weights, 12, 1, 5, np.random.default_rng(seed))
+        drawn = design.replicate(design.classes[0], 0)
+        counts[np.setdiff1d(drawn.rows, drawn.started)] += 1
+    assert np.abs(counts / counts.mean() - 1).max() < 5 / np.sqrt(counts.mean())
 
 
 def test_sampled_cycles_are_no_number() -> None:

@@ -13,7 +13,7 @@ from random_programs import Case
 from sampled_regions import RegionRun, random_machine, region_runs
 
 import fuseflow as ff
-from fuseflow.sampling.placement import placed
+from fuseflow.sampling.placement import RestrictedArrays, placed
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sim import Simulation, simulate
@@ -26,7 +26,7 @@ def restricted(run: RegionRun, coordinates: np.ndarray) -> Simulation:
     smaller = restrict_region(run.region.fused, len(coordinates))
     graph = restricted_graph(run.region, smaller, run.schedule)
     sources = {name: tensor.source for name, tensor in smaller.tensors.items()}
-    attach = placed(run.region.graph, run.memory, run.machine, sources)
+    attach = placed(run.region.graph, run.memory, run.machine, RestrictedArrays(sources))
     return simulate(graph, smaller.read(graph, run.memory, coordinates), run.machine, engine="reference", attach=attach)
 
 

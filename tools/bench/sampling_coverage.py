@@ -3,13 +3,15 @@
     PYTHONPATH=tests/support python tools/bench/sampling_coverage.py --programs 500 --output coverage.jsonl
 
 Programs are those of tests/support/sampled_programs.py. Replicates are shorter than those of a user, so that the exact run takes seconds.
-A program of which all would be run is counted, and not compared. `--kind` fixes how the degrees of rows are spread.
+A program of which all would be run is counted, and not compared. `--kind` fixes how the degrees of rows are spread. A run that was
+stopped goes on where the output ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,18 +59,29 @@ def row(seed: int, kind: str | None, sample: Sample) -> dict[str, Any]:
     }
 
 
-def rows(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield a row for each seed until so many programs were sampled."""
-    seed, compared = args.first, 0
-    while compared < args.programs:
+def rows(args: argparse.Namespace, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each further seed until so many programs were sampled, those that are `known` among them."""
+    seed = max((values["seed"] for values in known), default=args.first - 1) + 1
+    sampled = sum(values["state"] == "sampled" for values in known)
+    while sampled < args.programs:
         sample = Sample(error=args.error, seed=seed, shortest=args.shortest)
         try:
             values = row(seed, args.kind, sample)
         except FuseFlowError as error:
             values = {"seed": seed, "state": "refused", "reason": error.message}
-        compared += values["state"] == "sampled"
+        sampled += values["state"] == "sampled"
         seed += 1
         yield values
+
+
+def summary(results: list[dict[str, Any]], error: float) -> str:
+    """Say how many intervals have the exact number, and how many programs were not sampled."""
+    sampled = [values for values in results if values["state"] == "sampled"]
+    covered, wide = sum(values["covered"] for values in sampled), sum(values["half_width"] > error for values in sampled)
+    others = Counter(values["state"] for values in results if values["state"] != "sampled")
+    told = ", ".join(f"{count} {state}" for state, count in sorted(others.items())) or "none"
+    share = 100 * covered / max(1, len(sampled))
+    return f"{covered} of {len(sampled)} intervals have the exact number ({share:.1f} %), {wide} wider than asked; not sampled: {told}"
 
 
 def main() -> None:
@@ -80,15 +93,13 @@ def main() -> None:
     parser.add_argument("--shortest", type=int, default=4000)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    covered = compared = wide = 0
-    with args.output.open("w", encoding="utf-8") as out:
-        for values in rows(args):
+    known = [json.loads(line) for line in args.output.read_text(encoding="utf-8").splitlines()] if args.output.exists() else []
+    with args.output.open("a", encoding="utf-8") as out:
+        for values in rows(args, known):
             out.write(json.dumps(values) + "\n")
             out.flush()
-            if values["state"] == "sampled":
-                compared, covered = compared + 1, covered + values["covered"]
-                wide += values["half_width"] > args.error
-    print(f"{covered} of {compared} intervals have the exact number ({100 * covered / compared:.1f} %), {wide} wider than asked")
+            known.append(values)
+    print(summary(known, args.error))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     )
     for name in inputs:
         for array, width in tensor_arrays(graph.declared[name]):
-            length = _elements(tensors[name], array) * width
+            length = array_elements(tensors[name], array) * width
             ranges[array] = AddressRange(end, length, width)
             end += -(-length // line) * line
     written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
@@ -72,7 +72,8 @@ def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
     return [*widths, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
-def _elements(tensor: Tensor, array: ArrayName) -> int:
+def array_elements(tensor: Tensor, array: ArrayName) -> int:
+    """Return the number of elements of an array of a tensor."""
     _, level, kind = array
     if kind == "val":
         return len(tensor.values)

@@ -176,6 +176,12 @@ class Builder:
         """Whether products may be reassociated, in one iteration space: everything is finite, and the space is not too large."""
         return self.finite and max(self.space.values(), default=1) <= SPACE
 
+    @property
+    def selects_finite(self) -> bool:
+        """Whether all values that are read or computed are finite: public primitives select no others."""
+        read = {name for einsum in self.einsums for name in einsum.operands if name in self.tensors}
+        return self.finite and all(bool(np.isfinite(self.tensors[name].to_dense()).all()) for name in read)
+
     def program(self) -> Program:
         """What was drawn, with outputs: results that nobody reads, now and then not, and now and then one that is read."""
         unread = self.unread()

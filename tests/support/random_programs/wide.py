@@ -182,7 +182,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, b: WideBuild
         copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "always", "never", "never"])),
         repeat=draw(st.sampled_from(["value", "value", "reference"])),
-        primitives=draw(st.sampled_from(["auto", "public", "public"])) if b.finite else "own",
+        primitives=draw(st.sampled_from(["auto", "public", "public"])) if b.selects_finite else "own",
         drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
     return replace(drawn, rescan="every" if drawn.locate == "always" else "auto")  # nothing more is drawn

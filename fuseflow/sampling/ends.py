@@ -1,0 +1,41 @@
+"""By how many cycles a run may be off because of where it ends.
+
+Some things happen once in many rows: a pause in which the memory refreshes itself, or a line of an array of which each row reads a few
+bytes. A run has one more or one less of them than its share, and short ones may have none at all. Without them, rows that are all alike
+would give an interval without width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot, sqrt
+
+from fuseflow.estimate.memory_bound import MEMORY_LATENCY, peak_bandwidth
+from fuseflow.sim import Machine
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+
+
+@dataclass(frozen=True, slots=True)
+class EndUncertainty:
+    """The cycles between the two ends of where a run may be: `each` replicate by itself, and those that are `common` to all of them, as
+    the data of each begin with a new line."""
+
+    each: float
+    common: float
+
+    def variance(self, replicates: int) -> float:
+        """Return the variance of the mean of so many replicates, if everything between the two ends is equally likely."""
+        return (self.each**2 / replicates + self.common**2) / 12
+
+
+def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
+    """Return the uncertainty of runs through so many arrays: what a FIFO holds and a pause for refresh in each, and lines in all."""
+    slack, memory = float(machine.first_depth or 0), machine.memory
+    if isinstance(memory, IdealMemory):
+        return EndUncertainty(slack, 0.0)
+    pause = 0.0
+    if isinstance(memory, Hbm2Memory):
+        pause = HBM2_2000.nRFC / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    line = MEMORY_LATENCY[memory.model] + memory.line / peak_bandwidth(machine)
+    return EndUncertainty(hypot(slack, pause), sqrt(arrays) * line)
