@@ -109,9 +109,7 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
     return result
 
 
-def measure_stages(
-    counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo
-) -> Stages | None:
+def measure_stages(counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo) -> Stages | None:
     """Return the stages of a graph, given its work and the interval of each node, on machines with the rules and the lines of `machine`.
 
     None if some stream of the graph could not be counted.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import TypeVar
 
+import numpy as np
 import torch
 import torch_oracle
 from hypothesis import strategies as st
