@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from fuseflow.samml.nodes import Port
 
@@ -10,7 +11,8 @@ LoopContext: TypeAlias = tuple[tuple[str, Port], ...]
 """The loops that have run, outermost first, each with its final coordinate stream (after every join of that loop)."""
 
 
-class ViewCursor(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ViewCursor:
     """The cursor of a view of a stored tensor: `port` holds the references after `level` storage levels.
 
     `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located as soon as the levels above it are
@@ -23,7 +25,8 @@ class ViewCursor(NamedTuple):
     waiting: tuple[tuple[str, Port], ...] = ()
 
 
-class Bundle(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Bundle:
     """A completed reduction: the coordinate streams of its remaining levels, and its values.
 
     `nullable` values may be `N`. While the bundle is `whole`, no loop has consumed a level of it.
