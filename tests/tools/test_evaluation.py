@@ -63,8 +63,8 @@ def test_files_take_the_place_of_standins(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="module")
 def small() -> dict[str, dict[str, Any]]:
-    """A small point, run exactly and by samples."""
-    data, sample = "random:nodes=400,features=8,degree=3", ff.Sample(error=0.2, shortest=300)
+    """A point that is just long enough for a sample, run exactly and by samples."""
+    data, sample = "random:nodes=12000,features=8,degree=3", ff.Sample(error=0.2, shortest=300)
     both = {
         kind: run_point("gcn", data, "partial", {"hidden": 4}, None, "rda", sample, firings)
         for kind, firings in (("exact", 1e12), ("sampled", 0))
@@ -74,7 +74,7 @@ def small() -> dict[str, dict[str, Any]]:
 
 def test_an_exact_point_is_the_run(small: dict[str, dict[str, Any]]) -> None:
     schedule = ff.Schedule.load(ROOT / "schedules" / "gcn_partial.yaml")
-    data = "random:nodes=400,features=8,degree=3"
+    data = "random:nodes=12000,features=8,degree=3"
     run = ff.compile(ROOT / "models/paper/gcn.py", data=data, schedule=schedule, options={"hidden": 4}).run()
     made = evaluation.row_of(GCN, ASK, ended(small["exact"]))
     assert (made.state, made.kind, made.exact_cycles, made.sampled_cycles) == ("done", "exact", run.cycles, None)
