@@ -176,19 +176,20 @@ class RemoteProcesses:
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
     ) -> AskerChain:
         """Return processes, one after the other, that each request a piece of an array for every token. With `paired` the input tokens
-        come in pairs."""
+        come in pairs, and nobody reads the tokens behind the last process."""
         processes: list[Process] = []
         gates: list[tuple[ReadPort, BoundedFifo]] = []
-        for piece in pieces:
+        for k, piece in enumerate(pieces, start=1):
             port, fetching = self.read(node, (node.tensor, node.level, piece.array.kind))
             asker, link = self._asker(node, inputs, port)
             tokens = Fifo(None)
             tokens.writer = asker
-            asker.outputs = (make_output(HANDOFF_CYCLES, (tokens, link)),)
-            asker.steps = ask(asker, port, piece.stride, piece.size, count, paired=paired)
+            is_read = k < len(pieces) or not paired
+            asker.outputs = (make_output(HANDOFF_CYCLES, (tokens, link) if is_read else (link,)),)
+            asker.steps = ask(asker, port, piece.stride, piece.size, count, paired=paired or k > 1)
             processes += [asker, *fetching]
             gates.append((port, link))
-            inputs, paired = (tokens,), True
+            inputs = (tokens,)
         return AskerChain(processes, tokens, gates)
 
     def _gates(

@@ -121,6 +121,30 @@ def test_steps_add_up_on_every_machine(name: str, text: str):
     assert all(step.cycles > 0 for step in path.steps)
 
 
+@pytest.mark.parametrize("level", ["bitmap", "compressed"])
+def test_a_level_in_memory_that_is_located_is_on_the_path(level: str):
+    """Nobody reads the tokens behind the last request of a locate."""
+    text = f"""
+    graph looked_up
+    tensor x[32]  (compressed)
+    tensor t[32]  ({level})
+    tensor y[32]  (compressed)
+    output y
+    root = root()
+    x_i = scan(root) x.0
+    t_i = locate(x_i.crd) t.0
+    t_val = load(t_i) t
+    y_i = write(x_i.crd) y.0
+    y_v = write(t_val) y.vals
+    """
+    graph = parse(text)
+    values = np.arange(32, dtype=np.float32)
+    tensors = {name: pack(values * (values % k == 0), graph.declared[name].format) for name, k in (("x", 2), ("t", 3))}
+    case = Case(graph, tensors, load_machine("rda"))
+    path = path_of(case)
+    assert sum(step.cycles for step in path.steps) == simulate(graph, tensors, case.machine, engine="reference").cycles
+
+
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_graphs_have_the_same_path_on_both_simulators(first: int):
     ran = 0
