@@ -63,6 +63,14 @@ class Seconds:
     compile: float
     simulate: float
 
+    def to_json(self) -> dict[str, float]:
+        """Return the times in milliseconds' precision."""
+        return {
+            "frontend": round(self.frontend, 3),
+            "compile": round(self.compile, 3),
+            "simulate": round(self.simulate, 3),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -123,11 +131,7 @@ class Result:
             "check": check_json(self.check),
             "notices": list(s.notices),
             "versions": versions(),
-            "seconds": {
-                "frontend": round(self.seconds.frontend, 3),
-                "compile": round(self.seconds.compile, 3),
-                "simulate": round(self.seconds.simulate, 3),
-            },
+            "seconds": self.seconds.to_json(),
         }
 
     def save_outputs(self, directory: str | Path) -> list[Path]:

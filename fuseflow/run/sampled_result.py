@@ -147,11 +147,7 @@ class SampledResult:
             "rows_check": check_json(self.rows_check),
             "notices": list(s.notices),
             "versions": versions(),
-            "seconds": {
-                "frontend": round(self.seconds.frontend, 3),
-                "compile": round(self.seconds.compile, 3),
-                "simulate": round(self.seconds.simulate, 3),
-            },
+            "seconds": self.seconds.to_json(),
         }
 
     def save_outputs(self, directory: str | Path) -> list[Path]:

@@ -65,13 +65,14 @@ class RegionSampler:
     def _lanes_refusal(self, region: CompiledRegion) -> str | None:
         """Return why a part of a region is no measure of it, in words that follow its name; None if it is."""
         fused = region.fused
-        lanes = scheduled_lanes(self.schedule, fused).get(sampled_index(fused), 1) if fused.order and region.einsums else 1
-        if lanes == 1 or self.sample.fraction == 1:
+        if not fused.order or not region.einsums or self.sample.fraction == 1:
             return None
-        return (
-            f"deals `{sampled_index(fused)}`, the outermost index of its order, over {lanes} lanes: "
-            "a row waits there for rows far behind it, which a sample does not have"
-        )
+        index = sampled_index(fused)
+        lanes = scheduled_lanes(self.schedule, fused).get(index, 1)
+        if lanes == 1:
+            return None
+        place = "the outermost index of its order" if index == fused.order[0] else "the index that is sampled"
+        return f"deals `{index}`, {place}, over {lanes} lanes: a row waits there for rows far behind it, which a sample does not have"
 
     @property
     def shortest_sampled(self) -> float:

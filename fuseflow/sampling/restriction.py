@@ -161,7 +161,7 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
     verify_graph(graph)
     if _structure(graph) != _structure(region.graph):
         raise SamplingError(
-            f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(restricted.fused)}`"
+            f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(region.fused)}`"
         )
     return graph
 

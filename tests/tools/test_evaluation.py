@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from evaluation_point import run_point
 from evaluation_table import disagreements, table
 from frame import ROOT, published
-from process_pool import Ended, Limits, Task, run_tasks
+from process_pool import CommandEnd, Limits, Task, run_tasks
 from store import load
 
 import fuseflow as ff
@@ -41,8 +41,8 @@ def sampled(low: int, estimate: int, high: int) -> dict[str, Any]:
     return {"kind": "sampled", "exact_cycles": None, "sampled_cycles": cycles}
 
 
-def ended(run: dict[str, Any], **changed: Any) -> Ended:
-    return replace(Ended(json.dumps(run), "", 0, False, 2.0, 1.5, 90), **changed)
+def ended(run: dict[str, Any], **changed: Any) -> CommandEnd:
+    return replace(CommandEnd(json.dumps(run), "", 0, False, 2.0, 1.5, 90), **changed)
 
 
 def test_there_are_the_48_points_of_the_figure() -> None:
@@ -114,9 +114,9 @@ def test_outputs_that_differ_fail(small: dict[str, dict[str, Any]]) -> None:
 
 
 def test_what_did_not_end_well_is_a_row() -> None:
-    late = evaluation.row_of(GCN, ASK, Ended("", "", -9, True, 7.0, 6.0, 80))
-    dead = evaluation.row_of(GCN, ASK, Ended("", "Error: no such data", 1, False, 7.0, 6.0, 80))
-    half = evaluation.row_of(GCN, ASK, Ended('{"kind": ', "", 0, False, 7.0, 6.0, 80))
+    late = evaluation.row_of(GCN, ASK, CommandEnd("", "", -9, True, 7.0, 6.0, 80))
+    dead = evaluation.row_of(GCN, ASK, CommandEnd("", "Error: no such data", 1, False, 7.0, 6.0, 80))
+    half = evaluation.row_of(GCN, ASK, CommandEnd('{"kind": ', "", 0, False, 7.0, 6.0, 80))
     assert [r.state for r in (late, dead, half)] == ["limit", "failed", "failed"]
     assert dead.error == "Error: no such data" and (dead.exact_cycles, dead.sampled_cycles) == (None, None)
 
@@ -149,7 +149,7 @@ def test_the_longest_first_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) -
         most = max(most, running)
         return start(task)
 
-    def gone(key: str, outcome: Ended) -> None:
+    def gone(key: str, outcome: CommandEnd) -> None:
         nonlocal running
         running -= sizes[key]
         assert (outcome.status, outcome.output, outcome.late) == (0, "1", False)
@@ -169,7 +169,7 @@ def test_a_task_by_itself_always_fits_and_none_begins_late() -> None:
 
 
 def test_the_limit() -> None:
-    outcomes: list[Ended] = []
+    outcomes: list[CommandEnd] = []
     slow = Task("a", [sys.executable, "-c", "import time; time.sleep(60)"], 1, 1)
     run_tasks([slow], lambda _, outcome: outcomes.append(outcome), Limits(1, 8, 0.5, 60))
     assert outcomes[0].late and outcomes[0].status == -signal.SIGKILL and outcomes[0].seconds < 30

@@ -41,23 +41,23 @@ BARS = {"cuts_and_machines": 1000, "orders_again": 200}
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredProgram:
     """A program that was lowered by a schedule, as the estimator reads it."""
 
     program: Program
     regions: tuple[EstimatorRegion, ...]
 
 
-def lowered(source: Source, schedule: Schedule) -> Lowered:
+def lowered(source: Source, schedule: Schedule) -> LoweredProgram:
     program, regions = lower(source.program, schedule, source.tensors)
-    return Lowered(program, tuple(estimator_regions(regions)))
+    return LoweredProgram(program, tuple(estimator_regions(regions)))
 
 
-def partitions(source: Source, number: int) -> list[Lowered]:
+def partitions(source: Source, number: int) -> list[LoweredProgram]:
     """Return so many partitions of a program that can be lowered, drawn evenly."""
     none, rng = Schedule.fuse("none"), random.Random(0)
     units: UnitSequence = operator_units(partition_program(source.program, none), none)
-    drawn: dict[tuple[int, ...], Lowered] = {}
+    drawn: dict[tuple[int, ...], LoweredProgram] = {}
     for _ in range(20 * number):
         cuts = tuple(cut for cut in range(1, len(units)) if rng.random() < 0.5)
         if cuts in drawn or len(drawn) == number:
@@ -69,7 +69,7 @@ def partitions(source: Source, number: int) -> list[Lowered]:
     return list(drawn.values())
 
 
-def orders(source: Source) -> list[Lowered]:
+def orders(source: Source) -> list[LoweredProgram]:
     """Return full fusion in each order that the compiler compares."""
     _, (region,) = lower(source.program, Schedule.fuse("full"), source.tensors)
     programs = []
@@ -108,7 +108,7 @@ def measure(source: Source, repeats: int) -> dict[str, Any]:
     base, cuts, by_order = load_machine("rda"), partitions(source, 40), orders(source)
     estimator = Estimator()
 
-    def estimate(with_: Estimator, programs: list[Lowered], on: list[Machine]) -> None:
+    def estimate(with_: Estimator, programs: list[LoweredProgram], on: list[Machine]) -> None:
         for machine in on:
             for each in programs:
                 _ = with_.estimate(each.regions, each.program, source.tensors, machine).cycles

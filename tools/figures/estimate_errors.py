@@ -43,9 +43,9 @@ CYCLE_MODELS = ("gcn", "graphsage", "sae")
 
 def runs(path: Path, only: tuple[str, ...]) -> list[dict[str, Any]]:
     """The rows that are done, by model and data."""
-    found = {row["key"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+    by_key = {row["key"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
     kept = [
-        row for key, row in found.items() if row["state"] == "done" and (not only or any(fnmatch.fnmatch(key, p) for p in only))
+        row for key, row in by_key.items() if row["state"] == "done" and (not only or any(fnmatch.fnmatch(key, p) for p in only))
     ]
     return sorted(kept, key=position)
 
@@ -78,7 +78,7 @@ def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], 
     machine = load_machine(point["machine"])
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
     program, regions = partitioned.program, tuple(lowered)
-    found: dict[str, Any] = {"key": row["key"], "point": point, "measuring_ms": measuring}
+    errors: dict[str, Any] = {"key": row["key"], "point": point, "measuring_ms": measuring}
     for kind, estimator in estimators.items():
         results: list[ProgramEstimate] = []
 
@@ -87,15 +87,15 @@ def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], 
 
         first, again = _ms(once), min(_ms(once) for _ in range(3))
         made = results[0]
-        found[kind] = {**_numbers(made), "exact": made.exact, "first_ms": first, "again_ms": again}
+        errors[kind] = {**_numbers(made), "exact": made.exact, "first_ms": first, "again_ms": again}
     bytes_ = row["bytes_read"] + row["bytes_written"]
-    found["run"] = {"flops": row["flops"], "bytes": bytes_, "cycles": row["cycles"]} if row["cycles"] else None
-    return found
+    errors["run"] = {"flops": row["flops"], "bytes": bytes_, "cycles": row["cycles"]} if row["cycles"] else None
+    return errors
 
 
-def _numbers(found: ProgramEstimate) -> dict[str, int]:
-    moved = found.stats["bytes"]
-    return {"flops": round(found.flops), "bytes": round(moved["read"] + moved["write"]), "cycles": round(found.cycles)}
+def _numbers(estimate: ProgramEstimate) -> dict[str, int]:
+    moved = estimate.stats["bytes"]
+    return {"flops": round(estimate.flops), "bytes": round(moved["read"] + moved["write"]), "cycles": round(estimate.cycles)}
 
 
 def _ms(run: Any) -> float:
@@ -164,11 +164,11 @@ def cycle_errors(rows: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 
 def _cycles(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    if found := cycle_errors(rows):
+    if summary := cycle_errors(rows):
         models = ", ".join(NAMES[model] for model in CYCLE_MODELS)
         yield (
-            f"Cycles on `rda` from tensors, {models}: median error {found['median']:.2f} %, worst {found['worst']:.2f} %, "
-            f"of {found['points']} points."
+            f"Cycles on `rda` from tensors, {models}: median error {summary['median']:.2f} %, worst {summary['worst']:.2f} %, "
+            f"of {summary['points']} points."
         )
 
 
@@ -176,7 +176,7 @@ def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Means over the granularities, and errors of cycles, that are above a bar."""
     rows = list(rows)
     cycles = cycle_errors(rows)
-    found = [
+    lines = [
         f"rda: the {what} error of cycles is {cycles[what]:.2f} %, more than {bar:g} %"
         for what, bar in CYCLE_BARS.items()
         if cycles and cycles[what] > bar
@@ -187,8 +187,8 @@ def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
             for kind, bar in zip(("tensors", "statistics"), bars, strict=True):
                 mean = sum(abs(error(row, kind, what)) for row in points) / len(points)
                 if mean > bar:
-                    found.append(f"{' '.join(map(str, place))}: {what} from {kind} are {mean:.2f} % off, more than {bar:g} %")
-    return found
+                    lines.append(f"{' '.join(map(str, place))}: {what} from {kind} are {mean:.2f} % off, more than {bar:g} %")
+    return lines
 
 
 def extra(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ import click
 from evaluation_table import disagreements, table
 from frame import ROWS, published
 from model_runs import GRANULARITIES, Point
-from process_pool import Ended, Limits, Task, run_tasks
+from process_pool import CommandEnd, Limits, Task, run_tasks
 from store import append, load
 
 from fuseflow.frontend.data import VARIANTS, has_files
@@ -134,7 +134,7 @@ def task(point: Point, ask: Ask, data_dir: Path | None, known: Iterable[Row], me
     return Task(row_key(point, ask), [sys.executable, str(POINT_SCRIPT), *words], seconds, min(mb, memory_mb))
 
 
-def row_of(point: Point, ask: Ask, ended: Ended) -> Row:
+def row_of(point: Point, ask: Ask, ended: CommandEnd) -> Row:
     """The row of a process that ended."""
     asked = {k: v for k, v in asdict(ask).items() if k != "machine"}
     about = (row_key(point, ask), asdict(point), asked)
@@ -180,7 +180,7 @@ def run(asked: list[Point], ask: Ask, store: Path, rows: dict[str, Row], data_di
     tasks = [task(point, ask, data_dir, known, limits.memory_mb) for point in asked]
     place = itertools.count(1)
 
-    def ended(key: str, outcome: Ended) -> None:
+    def ended(key: str, outcome: CommandEnd) -> None:
         row = row_of(by_key[key], ask, outcome)
         append(store, row)
         rows[row.key] = row

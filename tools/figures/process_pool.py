@@ -36,7 +36,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandEnd:
     """A command that ended, or was ended at the limit. `output` is what it printed, `said` what stands on its stderr."""
 
     output: str
@@ -49,14 +49,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _Command:
     task: Task
     process: subprocess.Popen[bytes]
     start: float
     output: IO[bytes]
     said: IO[bytes]
 
-    def ended(self, limit: float) -> Ended | None:
+    def ended(self, limit: float) -> CommandEnd | None:
         """What became of it, or None if it still runs. At the limit it is killed."""
         done, status, usage = os.wait4(self.process.pid, os.WNOHANG)
         late = not done and time.monotonic() > self.start + limit
@@ -73,7 +73,7 @@ class _Running:
         self.close()
         seconds, processor = time.monotonic() - self.start, usage.ru_utime + usage.ru_stime
         peak = usage.ru_maxrss // 1024
-        return Ended(*texts, self.process.returncode, late, round(seconds, 2), round(processor, 2), peak)
+        return CommandEnd(*texts, self.process.returncode, late, round(seconds, 2), round(processor, 2), peak)
 
     def close(self) -> None:
         for stream in (self.output, self.said, self.process.stdin):
@@ -81,12 +81,12 @@ class _Running:
                 stream.close()
 
 
-def run_tasks(tasks: Sequence[Task], ended: Callable[[str, Ended], None], limits: Limits) -> None:
+def run_tasks(tasks: Sequence[Task], ended: Callable[[str, CommandEnd], None], limits: Limits) -> None:
     """Run all tasks, and call `ended` with each as soon as it has ended.
 
     Those that run end with this process, also if it is killed: they hold the other end of a pipe.
     """
-    waiting, running = sorted(tasks, key=lambda task: (-task.seconds, -task.mb)), list[_Running]()
+    waiting, running = sorted(tasks, key=lambda task: (-task.seconds, -task.mb)), list[_Command]()
     last_start = time.monotonic() + limits.budget
     try:
         while waiting or running:
@@ -107,7 +107,7 @@ def run_tasks(tasks: Sequence[Task], ended: Callable[[str, Ended], None], limits
             one.close()
 
 
-def _startable(waiting: Sequence[Task], running: Sequence[_Running], limits: Limits) -> list[Task]:
+def _startable(waiting: Sequence[Task], running: Sequence[_Command], limits: Limits) -> list[Task]:
     """The tasks that begin now: the longest ones that fit beside those that run. By itself each fits."""
     now, free, slots = list[Task](), limits.memory_mb - sum(one.task.mb for one in running), limits.jobs - len(running)
     for task in waiting:
@@ -117,7 +117,7 @@ def _startable(waiting: Sequence[Task], running: Sequence[_Running], limits: Lim
     return now
 
 
-def _start(task: Task) -> _Running:
+def _start(task: Task) -> _Command:
     output, said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
     process = subprocess.Popen(task.command, stdin=subprocess.PIPE, stdout=output, stderr=said, env={**os.environ, **THREADS})
-    return _Running(task, process, time.monotonic(), output, said)
+    return _Command(task, process, time.monotonic(), output, said)
