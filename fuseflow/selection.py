@@ -1,0 +1,114 @@
+"""The table of rules of `keep`: which entries of a tensor are kept, and how much must be seen before that is decided.
+
+`keep(2 of 4 over j) A[i, j]` is `A` with the two entries of largest magnitude in every four coordinates of `j`; all others become the implicit
+value, which is 0. Of equal magnitudes the entry with the lower coordinates is kept, outermost index first. NaN is larger than every number. A
+rule that asks for more entries than there are keeps all of them.
+
+Everything that selects reads this module: program text, the interpreters, both simulators and the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_GROUP = 256
+"""The most coordinates of a group of `keep(n of m over j)`."""
+
+Kind: TypeAlias = Literal["streaming", "blocking", "materializing"]
+"""How much must be seen before an entry is kept: the entry alone, the group or fiber in which it stands, or the whole result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Keeps every entry of which the magnitude is at least `least`."""
+
+    least: float
+
+    def __str__(self) -> str:
+        return f"threshold {_shortest(self.least)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """Keeps the `count` entries of largest magnitude of every fiber; with `every`, of every so many coordinates of it, counted from 0."""
+
+    count: int
+    every: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.every}" if self.every else str(self.count)
+
+
+Rule: TypeAlias = Threshold | Largest
+
+
+def kind(rule: Rule, over: Sequence[str]) -> Kind:
+    """Return how much a rule over these indices must see. A fiber is one index; several are the whole of what they span."""
+    match rule:
+        case Threshold():
+            return "streaming"
+        case Largest():
+            return "blocking" if len(over) == 1 else "materializing"
+        case unknown:
+            assert_never(unknown)
+
+
+def kept(rule: Rule, values: npt.ArrayLike, axes: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
+    """Return which elements of a dense array a rule keeps. `axes` are those that it is over, the outermost first; none for a threshold.
+
+    >>> kept(Largest(1, every=2), [3.0, -4.0, 5.0, 5.0, 1.0], [0]).tolist()
+    [False, True, True, False, True]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    match rule:
+        case Threshold():
+            return np.isnan(array) | (np.abs(array) >= rule.least)
+        case Largest():
+            return _largest_along(rule, array, tuple(axes))
+        case unknown:
+            assert_never(unknown)
+
+
+def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
+    """Return which of the values in the last dimension are the `count` of largest magnitude, the first of equal ones."""
+    array = np.asarray(values, dtype=np.float64)
+    if count >= array.shape[-1]:
+        return np.ones(array.shape, dtype=bool)
+    mask = np.zeros(array.shape, dtype=bool)
+    np.put_along_axis(mask, _ranked(array)[..., :count], True, axis=-1)
+    return mask
+
+
+def _ranked(array: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Return the positions of the last dimension by descending magnitude, NaN first; of equal ones the lower position stands first."""
+    magnitudes = np.abs(array)
+    return np.lexsort((-np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes)), axis=-1)
+
+
+def _largest_along(rule: Largest, array: npt.NDArray[np.float64], axes: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    last = tuple(range(array.ndim - len(axes), array.ndim))
+    moved = np.moveaxis(array, axes, last)
+    fibers = moved.reshape(*moved.shape[: last[0]], math.prod(moved.shape[last[0] :]))
+    mask = _largest_of_groups(fibers, rule) if rule.every else largest(fibers, rule.count)
+    return np.moveaxis(mask.reshape(moved.shape), last, axes)
+
+
+def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.NDArray[np.bool_]:
+    """Return what is kept of every group of coordinates. The last group may be short."""
+    size = fibers.shape[-1]
+    whole = size - size % rule.every
+    groups = fibers[..., :whole].reshape(*fibers.shape[:-1], whole // rule.every, rule.every)
+    mask = np.empty(fibers.shape, dtype=bool)
+    mask[..., :whole] = largest(groups, rule.count).reshape(*fibers.shape[:-1], whole)
+    mask[..., whole:] = largest(fibers[..., whole:], rule.count)
+    return mask
+
+
+def _shortest(value: float) -> str:
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e16 else repr(value)
