@@ -1,8 +1,8 @@
 """The table of rules of `keep`: which entries of a tensor are kept, and how much must be seen before that is decided.
 
-`keep(2 of 4 over j) A[i, j]` is `A` with the two entries of largest magnitude in every four coordinates of `j`; all others become the implicit
-value, which is 0. Of equal magnitudes the entry with the lower coordinates is kept, outermost index first. NaN is larger than every number. A
-rule that asks for more entries than there are keeps all of them.
+`keep(2 of 4 over j) A[i, j]` is `A` with the two entries of largest magnitude in every four coordinates of `j`; all others become the
+implicit value, which is 0. Of equal magnitudes the entry with the lower coordinates is kept, outermost index first. NaN is larger than
+every number. A rule that asks for more entries than there are keeps all of them.
 
 Everything that selects reads this module: program text, the interpreters, both simulators and the estimate.
 """
