@@ -107,6 +107,17 @@ irdl.dialect @einsum {
     irdl.attributes {"reduction" = %reduction, "over" = %over}
   }
 
+  // What a rule keeps of its operand: `threshold 0.1`, `8` or `2 of 4`, compared over indices. It ends in a `define`.
+  irdl.operation @keep {
+    %body = irdl.base @einsum::@element
+    irdl.operands(body: %body)
+    %element = irdl.base @einsum::@element
+    irdl.results(element: %element)
+    %rule = irdl.base "#builtin.string"
+    %over = irdl.base "#builtin.array"
+    irdl.attributes {"rule" = %rule, "over" = %over}
+  }
+
   // An Einsum: the tensor `name` at `indices` is the operand. `path` is the module of the user's model that it comes from, and `span` its
   // place in a file. The result is of the declared type, or has the inferred shape and no format.
   irdl.operation @define {

@@ -10,6 +10,7 @@ Everything that selects reads this module: program text, the interpreters, both 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, assert_never
@@ -19,6 +20,8 @@ import numpy.typing as npt
 
 MAX_GROUP = 256
 """The most coordinates of a group of `keep(n of m over j)`."""
+
+_RULE = re.compile(r"threshold (?P<least>\S+)|(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?")
 
 Kind: TypeAlias = Literal["streaming", "blocking", "materializing"]
 """How much must be seen before an entry is kept: the entry alone, the group or fiber in which it stands, or the whole result."""
@@ -46,6 +49,36 @@ class Largest:
 
 
 Rule: TypeAlias = Threshold | Largest
+
+
+def parse_rule(text: str) -> Rule | None:
+    """Return the rule that `str` prints so, or None for another text. Its numbers may still make no sense (`refusal`)."""
+    match = _RULE.fullmatch(text)
+    if match is None:
+        return None
+    if match["least"] is not None:
+        least = _number(match["least"])
+        return None if least is None else Threshold(least)
+    return Largest(int(match["count"]), int(match["every"] or 0))
+
+
+def refusal(rule: Rule, extent: int) -> tuple[str, str]:
+    """Return why a rule makes no sense over indices that span so many coordinates, and what would; ("", "") if it does."""
+    match rule:
+        case Threshold():
+            if not rule.least >= 0:
+                return f"a threshold is a magnitude, and {rule.least} is none", "give a number of at least 0"
+        case Largest(count, 0):
+            if not 1 <= count <= extent:
+                return f"{count} entries cannot be kept of {extent}", f"keep between 1 and {extent}"
+        case Largest(count, every):
+            if not 1 <= every <= MAX_GROUP:
+                return f"a group cannot have {every} coordinates", f"groups have between 1 and {MAX_GROUP}"
+            if not 1 <= count <= every:
+                return f"{count} entries cannot be kept of every {every}", f"keep between 1 and {every}"
+        case unknown:
+            assert_never(unknown)
+    return "", ""
 
 
 def kind(rule: Rule, over: Sequence[str]) -> Kind:
@@ -85,6 +118,28 @@ def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
+def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return which stored entries a rule keeps, where all that is not stored is 0. `groups` says what is compared: the fiber of each entry,
+    or its group in the fiber. Entries of a group stand in the order of their coordinates.
+
+    >>> kept_entries(Largest(1), [3.0, -4.0, 5.0, 5.0], [0, 0, 7, 7]).tolist()
+    [False, True, True, False]
+    """
+    array, group = np.asarray(values, dtype=np.float64), np.asarray(groups)
+    match rule:
+        case Threshold():
+            return kept(rule, array)
+        case Largest():
+            magnitudes = np.abs(array)
+            order = np.lexsort((-np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes), group))
+            ranked = group[order]
+            mask = np.empty(len(array), dtype=bool)
+            mask[order] = np.arange(len(array)) - np.searchsorted(ranked, ranked) < rule.count
+            return mask
+        case unknown:
+            assert_never(unknown)
+
+
 def _ranked(array: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     """Return the positions of the last dimension by descending magnitude, NaN first; of equal ones the lower position stands first."""
     magnitudes = np.abs(array)
@@ -108,6 +163,13 @@ def _largest_of_groups(fibers: npt.NDArray[np.float64], rule: Largest) -> npt.ND
     mask[..., :whole] = largest(groups, rule.count).reshape(*fibers.shape[:-1], whole)
     mask[..., whole:] = largest(fibers[..., whole:], rule.count)
     return mask
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _shortest(value: float) -> str:

@@ -4,7 +4,7 @@
 
 Dimensions are joined where one index runs over them. A split of one of them holds for all of them. Several splits of one dimension are
 combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with those before it, or if a compressed
-level forbids it.
+level or a `keep` over the dimension forbids it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from fuseflow.einsum.nodes import Access, Einsum, Program, Split, accesses
+from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split, accesses
 from fuseflow.einsum.verify import extents, shapes
 
 Axis: TypeAlias = tuple[str, str | int]
@@ -136,6 +136,8 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
         dims.unsplit |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
+    keeps = ((einsum.name, einsum.body) for einsum in program.einsums if isinstance(einsum.body, Keep))
+    dims.unsplit |= {dims.find((name, v)) for name, keep in keeps for v in keep.over}
     dims.unsplit |= {dims.find((name, position)) for name in whole for position in range(len(shape_by_tensor.get(name, ())))}
     for axis, outer, inner in splits:
         dims.split(axis, outer, inner)

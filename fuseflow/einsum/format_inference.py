@@ -12,7 +12,20 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, accesses, index_names, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Keep,
+    Program,
+    Reduce,
+    TensorType,
+    accesses,
+    index_names,
+    walk,
+)
 from fuseflow.einsum.text import show_einsum, show_number
 from fuseflow.einsum.verify import shapes_and_extents, verify
 from fuseflow.errors import ProgramError
@@ -93,6 +106,8 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     """Return the type of a result: its declaration, with what that leaves open filled in."""
+    if isinstance(einsum.body, Keep):
+        _check_keep(einsum, einsum.body, declared, scope)
     format = result_format(einsum, scope)
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
     if declared.dtype.startswith("i") and not is_integral(einsum.body, scope):
@@ -147,6 +162,9 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
             return _of_operator(node, index, scope)
         case Reduce():
             return presence(node.body, index, scope)
+        case Keep():
+            decided = not node.over or index in node.over
+            return Presence.PATTERN if decided else presence(node.body, index, scope)
         case unknown:
             assert_never(unknown)
 
@@ -194,6 +212,8 @@ def fill_of(node: Expr, fills: Mapping[str, float], sizes: Mapping[str, int]) ->
         case Reduce():
             count = math.prod(sizes[name] for name in node.over)
             return reducer(node.op).repeated(fill_of(node.body, fills, sizes), count)
+        case Keep():
+            return 0.0
         case Apply():
             row, constants = operator(node.op), _constants(node)
             values = [fill_of(arg, fills, sizes) for arg in node.args]
@@ -228,6 +248,8 @@ def is_integral(node: Expr, scope: Scope) -> bool:
                 return node.args[1].value >= 0 and all(is_integral(arg, scope) for arg in node.args)
             values = node.args[1:] if node.op == "where" else node.args
             return node.op in _INTEGRAL and all(is_integral(arg, scope) for arg in values)
+        case Keep():
+            return is_integral(node.body, scope)
         case Reduce():
             return is_integral(node.body, scope) and not _is_fractional(node, scope)
         case unknown:
@@ -254,7 +276,7 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
     match node:
         case Const():
             return not float(node.value).is_integer()
-        case Access():
+        case Access() | Keep():
             return False
         case Apply():
             return node.op not in _INTEGRAL
@@ -263,6 +285,29 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
             return empty and math.isinf(reducer(node.op).identity)
         case unknown:
             assert_never(unknown)
+
+
+def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) -> None:
+    """Refuse a `keep` of what has implicit entries other than 0, which it would have to compare, and one in blocks."""
+    fill = fill_of(keep.body, scope.fills, scope.extents)
+    implicit = any(presence(keep.body, v, scope) is Presence.PATTERN for v in index_names(einsum.indices))
+    if implicit and fill != 0:
+        message = f"`{keep}` keeps entries beside the implicit value 0, and that of its operand is {show_number(fill)}"
+        _refuse_keep(
+            einsum, message, "store the operand dense, or keep before the operator that makes the implicit value another"
+        )
+    tensors = ((einsum.name, declared), *((name, scope.types[name]) for name in einsum.operands))
+    blocked = next((name for name, tensor in tensors if tensor.block), None)
+    if blocked is not None:
+        _refuse_keep(
+            einsum,
+            f"`{keep}` compares single elements, and `{blocked}` is stored in blocks",
+            f"leave the block of `{blocked}` out",
+        )
+
+
+def _refuse_keep(einsum: Einsum, message: str, hint: str) -> None:
+    raise ProgramError(message, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=einsum.location.span)
 
 
 def _refuse_integers(einsum: Einsum, declared: TensorType, scope: Scope) -> None:

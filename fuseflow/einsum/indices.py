@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, Split, index_names, walk
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, Split, index_names, walk
 from fuseflow.errors import ProgramError, did_you_mean
 
 LETTERS = "ijklmnopqrstuvwxyz" + "abcdefgh" + string.ascii_uppercase
@@ -35,6 +35,8 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
             return Apply(expr.op, tuple(substitute(arg, indices) for arg in expr.args))
         case Reduce():
             return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
+        case Keep():
+            return Keep(expr.rule, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
         case unknown:
             assert_never(unknown)
 
@@ -50,6 +52,8 @@ def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
             return Apply(expr.op, tuple(substitute_tensors(arg, names) for arg in expr.args))
         case Reduce():
             return Reduce(expr.op, expr.over, substitute_tensors(expr.body, names))
+        case Keep():
+            return Keep(expr.rule, expr.over, substitute_tensors(expr.body, names))
         case unknown:
             assert_never(unknown)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fuseflow.einsum.format_inference import fill_of
 from fuseflow.einsum.interpret import evaluate_operands
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Program, Reduce, accesses
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Program, Reduce, accesses
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
@@ -60,6 +60,8 @@ def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
             return Const(abs(node.value))
         case Access():
             return node
+        case Keep():
+            return _magnitude(node.body, integers)  # other entries may be kept of the magnitudes
         case Reduce():
             return Reduce({"min": "max"}.get(node.op, node.op), node.over, _magnitude(node.body, integers))
         case Apply():

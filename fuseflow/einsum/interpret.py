@@ -15,12 +15,26 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, accesses, free_indices, index_names
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Keep,
+    Program,
+    Reduce,
+    Split,
+    accesses,
+    free_indices,
+    index_names,
+)
 from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
 from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
+from fuseflow.selection import kept
 from fuseflow.tensors.scipy_arrays import is_scipy
 
 if TYPE_CHECKING:
@@ -120,6 +134,9 @@ def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str,
             return _reduce(node, arrays, sizes, {})
         case Apply():
             return _sparse_operator(node, arrays, sizes)
+        case Keep():
+            value = _sparse_value(node.body, arrays, sizes)
+            return value.keep(node.rule, node.over) if isinstance(value, LabeledSparse) else None
         case unknown:
             assert_never(unknown)
 
@@ -160,8 +177,16 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
             return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
         case Reduce():
             return _labeled_dense(_reduce(node, arrays, sizes, part))
+        case Keep():
+            return _keep(node, _evaluate(node.body, arrays, sizes, part))
         case unknown:
             assert_never(unknown)
+
+
+def _keep(node: Keep, value: LabeledArray) -> LabeledArray:
+    """Return what a rule keeps of a value. It stands at the head of a statement, so the value is whole along every index."""
+    mask = kept(node.rule, value.array, [value.names.index(name) for name in node.over])
+    return LabeledArray(np.where(mask, value.array, 0.0), value.names)
 
 
 def _read_sparse(access: Access, operand: SparseArray, sizes: Mapping[str, int]) -> LabeledSparse:

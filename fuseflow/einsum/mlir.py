@@ -15,16 +15,17 @@ from torch_mlir import ir
 
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Location, Program, Reduce, Split, TensorType
 from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
+from fuseflow.selection import Rule, parse_rule
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, check_block
 
 PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT = (f"einsum.{name}" for name in ("program", "input", "declare", "define", "output"))
-ACCESS, CONSTANT, APPLY, REDUCE = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce"))
-OPERATIONS: Final = (PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT, ACCESS, CONSTANT, APPLY, REDUCE)
+ACCESS, CONSTANT, APPLY, REDUCE, KEEP = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce", "keep"))
+OPERATIONS: Final = (PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT, ACCESS, CONSTANT, APPLY, REDUCE, KEEP)
 FORMAT, SPLIT, SPAN, ELEMENT = "einsum.format", "einsum.split", "einsum.span", "einsum.element"
 
 
@@ -97,6 +98,9 @@ def _write_expr(expr: Expr, tensors: dict[str, ir.Value]) -> ir.Value:
         case Reduce(op, over, body):
             operands, name = [_write_expr(body, tensors)], REDUCE
             values = {"reduction": a.string(op), "over": a.strings(over)}
+        case Keep(rule, over, body):
+            operands, name = [_write_expr(body, tensors)], KEEP
+            values = {"rule": a.string(str(rule)), "over": a.strings(over)}
         case _:
             assert_never(expr)
     return ir.Operation.create(name, [a.declared_type(ELEMENT)], operands, values).result
@@ -187,6 +191,9 @@ class _Reader:
             case "einsum.reduce":
                 args = [self.take(op, op.operands[0])]
                 expr = Reduce(op.string("reduction"), op.strings("over"), args[0].expr)
+            case "einsum.keep":
+                args = [self.take(op, op.operands[0])]
+                expr = Keep(_rule(op), op.strings("over"), args[0].expr)
             case _:
                 op.refuse("is no operation of a program", did_you_mean(op.name, OPERATIONS))
         depth = 1 + max((arg.depth for arg in args), default=0)
@@ -260,6 +267,13 @@ def _storage(op: m.Operation, encoding: ir.Attribute | None) -> tuple[tuple[str,
             f"has the encoding {encoding}",
             'it should be as `#einsum.format<["dense", "compressed"], array<i64: 0, 1>, array<i64>>`: levels, their dimensions, block',
         )
+
+
+def _rule(op: m.Operation) -> Rule:
+    rule = parse_rule(op.string("rule"))
+    if rule is None:
+        op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `threshold 0.1`, `8` or `2 of 4`")
+    return rule
 
 
 def _indices(op: m.Operation) -> tuple[Index, ...]:

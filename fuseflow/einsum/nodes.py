@@ -11,6 +11,7 @@ from typing import TypeAlias, assert_never
 
 from fuseflow.errors import Span
 from fuseflow.ops import canonical
+from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
 from fuseflow.tensors.dtypes import DTYPES
@@ -23,6 +24,7 @@ __all__ = [
     "Einsum",
     "Expr",
     "Index",
+    "Keep",
     "Location",
     "Program",
     "Reduce",
@@ -91,7 +93,29 @@ class Reduce:
     body: Expr
 
 
-Expr: TypeAlias = Access | Const | Apply | Reduce
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What a rule keeps of `body`: `keep(2 of 4 over j) relu(A[i, j])`. All other entries are 0, and are not stored.
+
+    It stands at the head of a right side only. `over` are the indices of what the rule compares, the outermost first; a threshold compares
+    nothing and has none. `fuseflow.selection` says what each rule keeps.
+    """
+
+    rule: Rule
+    over: tuple[str, ...]
+    body: Expr
+
+    @property
+    def kind(self) -> Kind:
+        """How much must be seen before an entry is kept."""
+        return kind(self.rule, self.over)
+
+    def __str__(self) -> str:
+        over = f" over {', '.join(self.over)}" if self.over else ""
+        return f"keep({self.rule}{over})"
+
+
+Expr: TypeAlias = Access | Const | Apply | Reduce | Keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +214,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
     match node:
         case Apply():
             return node.args
-        case Reduce():
+        case Reduce() | Keep():
             return (node.body,)
         case Access() | Const():
             return ()
@@ -214,7 +238,7 @@ def accesses(node: Expr) -> tuple[Access, ...]:
             return ()
         case Apply():
             return tuple([access for arg in node.args for access in accesses(arg)])
-        case Reduce():
+        case Reduce() | Keep():
             return accesses(node.body)
         case unknown:
             assert_never(unknown)
@@ -236,5 +260,7 @@ def free_indices(node: Expr) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for arg in node.args for name in free_indices(arg)))
         case Reduce():
             return tuple(name for name in free_indices(node.body) if name not in node.over)
+        case Keep():
+            return free_indices(node.body)
         case unknown:
             assert_never(unknown)

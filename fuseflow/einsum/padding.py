@@ -25,6 +25,7 @@ from fuseflow.einsum.nodes import (
     Einsum,
     Expr,
     Index,
+    Keep,
     Program,
     Reduce,
     Split,
@@ -118,6 +119,8 @@ class _Statement:
                 for v in self.missing(node.over, body):
                     body = self.inside(v, body, identity)
                 return replace(node, body=body)
+            case Keep():
+                return replace(node, body=self.guarded(node.body))
             case Access() | Const():
                 return node
             case unknown:
@@ -159,6 +162,8 @@ class _Statement:
                 return None if folded is None else reducer(node.op).repeated(folded, count)
             case Apply():
                 return self.computed(node, v)
+            case Keep():
+                return None
             case unknown:
                 assert_never(unknown)
 

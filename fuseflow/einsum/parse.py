@@ -3,7 +3,8 @@ with `#`.
 
     line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
-               | NAME ("[" indices "]")? "=" expression ("@" PATH)?
+               | NAME ("[" indices "]")? "=" keep? expression ("@" PATH)?
+    keep       = "keep" "(" ("threshold" number | count ("of" count)? "over" NAME ("," NAME)*) ")"
     expression = sum (COMPARISON sum)?
     sum        = term (("+" | "-") term)*
     term       = REDUCER "(" indices ")" term  |  unary (("*" | "/") unary)*
@@ -27,6 +28,7 @@ from fuseflow.einsum.nodes import (
     Einsum,
     Expr,
     Index,
+    Keep,
     Location,
     Program,
     Reduce,
@@ -37,6 +39,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.text import COMPARISON
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.selection import MAX_GROUP, Largest, Rule, Threshold
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, parse_block
 
@@ -269,12 +272,44 @@ class _Line:
         """Read a whole expression, which must not be so deep that functions over it exhaust the stack."""
         first = self.peek()
         try:
-            body = self.expression()
+            body = self.keep() if self.at_keep() else self.expression()
         except RecursionError:
             body = None
         if body is None or _depth(body) > MAX_DEPTH:
             self.fail(f"an expression of more than {MAX_DEPTH} operators one inside the other", first, "split it into statements")
         return body
+
+    def at_keep(self) -> bool:
+        return self.peek().text == "keep" and self.peek(1).text == "("
+
+    def keep(self) -> Keep:
+        self.take()
+        self.take()
+        if self.accept("threshold"):
+            rule: Rule = Threshold(self.signed_number())
+            self.expect(")", "after the threshold")
+            return Keep(rule, (), self.expression())
+        rule = Largest(self.expect_integer("`threshold`, or how many entries to keep"), self.expect_group())
+        self.expect("over", f"and the indices in which {rule} are kept, as in `keep({rule} over j)`")
+        return Keep(rule, self.names("an index", "after the indices"), self.expression())
+
+    def expect_group(self) -> int:
+        """Read the size of a group, if there is one. 0 is the whole fiber, so it is refused as a size."""
+        if not self.accept("of"):
+            return 0
+        token = self.peek()
+        size = self.expect_integer("the number of coordinates of a group, as in `2 of 4`")
+        if size == 0:
+            self.fail("a group cannot have 0 coordinates", token, f"groups have between 1 and {MAX_GROUP}")
+        return size
+
+    def names(self, description: str, where: str) -> tuple[str, ...]:
+        """Read names between commas, and the parenthesis that closes them."""
+        names = [self.expect_name(description)]
+        while self.accept(","):
+            names.append(self.expect_name(description))
+        self.expect(")", where)
+        return tuple(names)
 
     def indices(self, opens: str, closes: str) -> tuple[Index, ...]:
         self.expect(opens, "and an index list")
@@ -327,11 +362,7 @@ class _Line:
 
     def reduced(self) -> tuple[str, ...]:
         self.expect("(", "and the reduced indices")
-        names = [self.expect_name("a reduced index")]
-        while self.accept(","):
-            names.append(self.expect_name("a reduced index"))
-        self.expect(")", "after the reduced indices")
-        return tuple(names)
+        return self.names("a reduced index", "after the reduced indices")
 
     def at_reduction(self) -> bool:
         """Return whether a reduction starts here. `max` and `min` are operators too; they are reductions where names in parentheses are
@@ -365,6 +396,11 @@ class _Line:
             return inner
         if _is_number(token) and self.peek(1).text != "[":
             return Const(float(self.take().text))
+        if self.at_keep():
+            self.fail(
+                "`keep(...)` inside an expression",
+                hint="a `keep` stands at the head of a right side: give it a statement of its own",
+            )
         name = self.expect_name("an operand")
         if self.peek().text == "(":
             return self.call(token)

@@ -26,6 +26,7 @@ from fuseflow.einsum.nodes import (
     Einsum,
     Expr,
     Index,
+    Keep,
     Location,
     Program,
     Reduce,
@@ -188,6 +189,8 @@ class _Refinement:
                 return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
             case Reduce():
                 return Reduce(node.op, scope.all(node.over), self._body(einsum, node.body, scope))
+            case Keep():  # its indices stay whole (`dimensions`)
+                return Keep(node.rule, scope.all(node.over), self._body(einsum, node.body, scope))
             case unknown:
                 assert_never(unknown)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from fuseflow.einsum.interpret import InputArray, evaluate_operands
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, index_names
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, index_names
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
 
@@ -40,7 +40,8 @@ def rounding_variances(program: Program, arrays: Mapping[str, InputArray]) -> di
     variances = _Variances(_variance_names(program))
     einsums = list[Einsum]()
     for einsum in program.einsums:
-        variance = variances.of(einsum.body) or Apply("mul", (einsum.body, Const(0.0)))  # what is exact, in the same dimensions
+        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # of what is not kept, it is too large
+        variance = variances.of(body) or Apply("mul", (body, Const(0.0)))  # what is exact, in the same dimensions
         einsums += [einsum, replace(einsum, name=variances.names[einsum.name], body=variance)]
     outputs = {name: variances.names[name] for name in program.outputs}
     results = evaluate_operands(
@@ -77,6 +78,8 @@ class _Variances:
                 return None
             case Access():
                 return replace(node, tensor=self.names[node.tensor]) if node.tensor in self.names else None
+            case Keep():
+                return self.of(node.body)
             case Reduce():
                 return self._of_reduction(node)
             case Apply():

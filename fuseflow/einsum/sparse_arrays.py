@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fuseflow.ops import Array, Reducer
+from fuseflow.selection import Largest, Rule, kept_entries
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
@@ -169,3 +170,13 @@ class LabeledSparse:
             rest = np.array([implicit.get(missing, reducer.identity) for missing in (count - stored).tolist()], dtype=np.float64)
             values = reducer.array(values, rest)
         return LabeledSparse(SparseArray(shape, positions, values, reducer.repeated(self.array.fill, count)), kept)
+
+    def keep(self, rule: Rule, over: Sequence[str]) -> LabeledSparse:
+        """Return what a rule over some indices keeps of an array whose implicit value is 0."""
+        last = self.over([*(n for n in self.names if n not in over), *over])
+        array, extent = last.array, math.prod(self.sizes[n] for n in over)
+        groups = array.positions // max(1, extent)
+        if isinstance(rule, Largest) and rule.every:
+            groups = groups * math.ceil(extent / rule.every) + array.positions % extent // rule.every
+        mask = kept_entries(rule, array.values, groups)
+        return LabeledSparse(SparseArray(array.shape, array.positions[mask], array.values[mask]), last.names).over(self.names)

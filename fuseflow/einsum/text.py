@@ -5,7 +5,8 @@
     T[i, j] = relu(sum(k) X[i, k] * W[k, j])  @layer1
     output T
 
-A reduction takes one product as its body: it binds tighter than `+` and looser than `*`. Everything else is parenthesised.
+A reduction takes one product as its body: it binds tighter than `+` and looser than `*`. Everything else is parenthesised. A `keep` stands
+at the head of a right side, and is about all of it: `H[i, j] = keep(2 of 4 over j) T[i, j] + B[j]`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import math
 from typing import Final, assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, TensorType
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, TensorType
 from fuseflow.ops import OPERATORS
 from fuseflow.tensors.blocks import block_text
 
+HEAD: Final = 0
+"""The precedence of a `keep`, which is about a whole right side."""
 COMPARISON: Final = 1
 TERM: Final = 2.5
 """The precedence of a reduction, which lies between `+` (2) and `*` (3)."""
@@ -94,6 +97,8 @@ def _show(node: Expr) -> tuple[str, float]:
             return f"{node.op}({', '.join(node.over)}) {body}", TERM
         case Apply():
             return _show_apply(node)
+        case Keep():
+            return f"{node} {show_expr(node.body)}", HEAD
         case unknown:
             assert_never(unknown)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from fuseflow.einsum.nodes import (
     Einsum,
     Expr,
     Index,
+    Keep,
     Program,
     Reduce,
     Split,
@@ -26,6 +28,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.text import show_einsum, show_expr, show_left, show_number
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.ops import operator, reducer
+from fuseflow.selection import Largest, Threshold, refusal
 
 TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
 """The names of tensors and Einsums are words joined by dots (`layer1.weight`). A number is no name."""
@@ -171,6 +174,15 @@ def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: froz
         case Reduce():
             _check_reduction(einsum, node, left, reduced)
             _check_scope(einsum, node.body, left, reduced | set(node.over))
+        case Keep():
+            if node is not einsum.body:
+                _fail(
+                    einsum,
+                    f"`{node}` stands inside an expression",
+                    "a `keep` stands at the head of a right side: give it a statement of its own",
+                )
+            _check_keep(einsum, node, left)
+            _check_scope(einsum, node.body, left, reduced)
         case Const():
             pass
         case unknown:
@@ -209,6 +221,37 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
             _fail(einsum, f"`{reduction}` reduces `{name}`, which its operand does not have", hint)
 
 
+def _check_keep(einsum: Einsum, node: Keep, left: frozenset[str]) -> None:
+    """Check the indices of a `keep`. Its numbers are checked where the extents are known."""
+    free = free_indices(node.body)
+    if isinstance(node.rule, Threshold) == bool(node.over):
+        hint = (
+            "a threshold is `keep(threshold 0.1)`, and compares nothing"
+            if node.over
+            else f"say over what, as in `keep({node.rule} over j)`"
+        )
+        _fail(einsum, f"`{node}` {'has indices' if node.over else 'has no indices'}", hint)
+    if isinstance(node.rule, Largest) and node.rule.every and len(node.over) != 1:
+        _fail(
+            einsum,
+            f"`{node}` counts coordinates of one index, not of {len(node.over)}",
+            f"as in `keep({node.rule} over {node.over[0]})`",
+        )
+    if len(set(node.over)) < len(node.over):
+        _fail(einsum, f"`{node}` names an index twice")
+    for name in node.over:
+        if name not in free or name not in left:
+            hint = f"indices there: {', '.join(v for v in free if v in left) or 'none'}"
+            _fail(einsum, f"`{node}` is over `{name}`, which its operand does not have", hint)
+
+
+def _check_rule(einsum: Einsum, node: Keep, sizes: Mapping[str, int]) -> None:
+    """Check the numbers of a rule, given the extents of its indices."""
+    why, hint = refusal(node.rule, math.prod(sizes[name] for name in node.over))
+    if why:
+        _fail(einsum, f"`{node}`: {why}", hint)
+
+
 def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
     """Return the extents of one statement, which follow from the shapes of its operands and, last, from the declaration of its result."""
     bindings: dict[str, int] = {}
@@ -221,6 +264,8 @@ def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], dec
         if name not in bindings:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
+    if isinstance(einsum.body, Keep):
+        _check_rule(einsum, einsum.body, bindings)
     for index in einsum.indices:
         if isinstance(index, Split) and bindings[index.inner] != index.size:
             extent, where = bindings[index.inner], show_expr(sources[index.inner])

@@ -17,6 +17,7 @@ from fuseflow.einsum.nodes import (
     Const,
     Einsum,
     Expr,
+    Keep,
     Program,
     Reduce,
     Split,
@@ -75,7 +76,7 @@ def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
             return replace(node, tensor=names[node.tensor])
         case Apply():
             return replace(node, args=tuple(_renamed(arg, names) for arg in node.args))
-        case Reduce():
+        case Reduce() | Keep():
             return replace(node, body=_renamed(node.body, names))
         case Const():
             return node
