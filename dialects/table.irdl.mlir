@@ -66,6 +66,19 @@ irdl.dialect @table {
     irdl.attributes {"operator" = %operator}
   }
 
+  // What a `rule` keeps of its operand, compared along the indices `over`. It is a view of the Einsum `label` at the indices `free`.
+  irdl.operation @selection {
+    %body = irdl.base @table::@tree
+    irdl.operands(body: %body)
+    %tree = irdl.base @table::@tree
+    irdl.results(tree: %tree)
+    %rule = irdl.base "#builtin.string"
+    %over = irdl.base "#builtin.array"
+    %free = irdl.base "#builtin.array"
+    %label = irdl.base "#builtin.string"
+    irdl.attributes {"rule" = %rule, "over" = %over, "free" = %free, "label" = %label}
+  }
+
   // A reduction of its operand over the indices `over`. It is a view of (part of) the Einsum `label` at the indices `free`.
   irdl.operation @reduction {
     %body = irdl.base @table::@tree

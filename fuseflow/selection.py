@@ -50,6 +50,9 @@ class Largest:
 
 Rule: TypeAlias = Threshold | Largest
 
+NONZERO = Threshold(math.ulp(0.0))
+"""Keeps every entry that is not 0."""
+
 
 def parse_rule(text: str) -> Rule | None:
     """Return the rule that `str` prints so, or None for another text. Its numbers may still make no sense (`refusal`)."""

@@ -15,7 +15,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import TensorStatistics, estimate_graph, stream_shapes
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.fusion.producers import producer_views
-from fuseflow.fusion.tree import Operation, Reduction, free_indices
+from fuseflow.fusion.tree import Operation, Producer, free_indices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
 
@@ -48,8 +48,8 @@ def instances(
         places: dict[Port, Instance] = {}
         for place in region.table.evaluations:
             node = place.node
-            if node in views and place.port in streams and isinstance(node, Operation | Reduction):
-                own = {*free[node], *(node.over if isinstance(node, Reduction) else ())}
+            if node in views and place.port in streams and isinstance(node, Operation | Producer):
+                own = {*free[node], *(node.over if isinstance(node, Producer) else ())}
                 inside = tuple(v for v in place.around if v not in own)
                 view = f"{einsum}[{', '.join(views[node])}]"
                 places[place.port] = Instance(view, place.port.node, inside, streams[place.port].elements)

@@ -174,7 +174,8 @@ class _Fuser:
             if name in self.pinned and name not in fused.permuted_results and (format := self.declared[name].format) is not None
         ]
         orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
-        return build_order_graph(fused.indices, fused.leaves, self.readable(fused), fused.merges, pinned_orders, orders)
+        stored = self.readable(fused)
+        return build_order_graph(fused.indices, fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
 
     def readable(self, fused: RegionTrees) -> dict[str, TensorType]:
         """Return the declarations of everything that the trees may read: stored tensors, copies whose order is not chosen yet, and Einsums

@@ -12,7 +12,18 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, TreeTable, View, all_indices, free_indices, nodes
+from fuseflow.fusion.tree import (
+    Constant,
+    Operation,
+    Reduction,
+    Selection,
+    Tree,
+    TreeTable,
+    View,
+    all_indices,
+    free_indices,
+    nodes,
+)
 
 LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """The operators that a sum moves out of, with the positions of the operands from which it does."""
@@ -35,6 +46,8 @@ def _moved(node: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
             if isinstance(body, Reduction) and body.op == node.op and not set(body.over) & set(node.over):
                 return trees.reduction(node.op, (*node.over, *body.over), node.free, body.body, node.label)
             return trees.reduction(node.op, node.over, node.free, body, node.label)
+        case Selection():
+            return trees.selection(node.rule, node.over, node.free, memo[node.body], node.label)
         case View() | Constant():
             return node
         case unknown:

@@ -109,6 +109,9 @@ class Inliner:
                 return self.trees.op(node.op, tuple(self.body(einsum, a, table) for a in node.args))
             case ein.Reduce():
                 return self.reduction(einsum, node, table)
+            case ein.Keep():
+                over, free = (tuple(table[v] for v in names) for names in (node.over, ein.free_indices(node)))
+                return self.trees.selection(node.rule, over, free, self.body(einsum, node.body, table), einsum.name)
             case unknown:
                 assert_never(unknown)
 

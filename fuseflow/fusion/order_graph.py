@@ -10,7 +10,7 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
-from fuseflow.fusion.tree import Reduction, View
+from fuseflow.fusion.tree import Reduction, Selection, View
 
 ConstraintSource: TypeAlias = View | str | None
 """The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or None where nothing can
@@ -25,6 +25,7 @@ def build_order_graph(
     merged: Iterable[tuple[Reduction, str]] = (),
     results: Iterable[tuple[str, tuple[str, ...], str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
+    selections: Iterable[Selection] = (),
 ) -> nx.DiGraph[str]:
     """Build the graph over `indices`. Each edge has the reason as its attribute `why`, and all its sources in `by`. Edges run
 
@@ -32,7 +33,8 @@ def build_order_graph(
       located and add none;
     - from every free index of a merged reduction to the index it was merged with: its value must be there when that loop starts;
     - along each of `results`, (name, indices, format): how a result is declared to be stored;
-    - along each of `chains`, (reason, indices): what the user ordered.
+    - along each of `chains`, (reason, indices): what the user ordered;
+    - along the indices over which a selection compares, in its order, and into the first of them from its other indices.
     """
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(indices)
@@ -48,6 +50,11 @@ def build_order_graph(
     for reason, chain in chains:
         for above, below in pairwise(chain):
             _add(graph, above, below, reason, None)
+    for node in selections:
+        compared = f"{node} keeps {node.rule} over {', '.join(node.over)}"
+        around = ((v, node.over[0]) for v in node.free if node.over and v not in node.over)
+        for above, below in (*around, *pairwise(node.over)):
+            _add(graph, above, below, compared, None)
     return graph
 
 

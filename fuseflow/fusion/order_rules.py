@@ -31,7 +31,7 @@ from fuseflow.fusion.extension_count import ExtensionCount, count_extensions
 from fuseflow.fusion.fuse import fuse
 from fuseflow.fusion.order_graph import show_storage_order
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, rename_indices
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, rename_indices
 from fuseflow.tensors import Format
 
 MOST_VARIABLES = 1000
@@ -122,6 +122,8 @@ class _Expansion:
             case Reduction():
                 fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merges}
                 self.add(node.body, scope | fresh)
+            case Selection():
+                self.add(node.body, scope)
             case unknown:
                 assert_never(unknown)
         if len(self.graph) == size:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.nodes import Program
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 
 Indices: TypeAlias = tuple[str, ...]
 """Names of indices, one for each dimension."""
@@ -58,6 +58,9 @@ def _match(
             if inner is None or not {inner[v] for v in expr.over if v in inner} <= set(node.over):
                 return None
             return {v: w for v, w in inner.items() if v not in expr.over} | {v: names[v] for v in expr.over if v in names}
+        case ein.Keep(), Selection() if expr.rule == node.rule and len(expr.over) == len(node.over):
+            bindings = _match(expr.body, node.body, indices_by_node, names)
+            return bindings if bindings and [bindings.get(v) for v in expr.over] == list(node.over) else None
     return None
 
 

@@ -1,4 +1,5 @@
-"""A fused region as an Einsum program again: one statement for each reduction and each operator used more than once.
+"""A fused region as an Einsum program again: one statement for each reduction, each selection, and each operator used
+more than once.
 
 This is how a region is printed, and its reference meaning: the program evaluates to the same results as the Einsums of the region.
 
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, children, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, children, free_indices, nodes
 
 
 def as_program(region: FusedRegion) -> Program:
@@ -65,12 +66,12 @@ class _Statements:
 
 def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
     """Return the nodes that become statements, with their names: reductions, and operators with several uses."""
-    results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Reduction) and r.tree.free == r.indices}
+    results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Producer) and r.tree.free == r.indices}
     uses = Counter(c for n in nodes(*region.trees) for c in children(n))
     names: dict[Tree, str] = {}
     plain = ".".join(re.sub(r"\W", "_", word) or "_" for word in region.name.split("."))
     for node in nodes(*region.trees):
-        if isinstance(node, Reduction):
+        if isinstance(node, Producer):
             names[node] = results.get(node) or _fresh(node.label, taken)
         elif isinstance(node, Operation) and uses[node] > 1:
             names[node] = _fresh(f"{plain}.{node.name}", taken)
@@ -96,5 +97,7 @@ def _body(node: Tree, expressions: Mapping[Tree, Expr]) -> Expr:
             return Apply(node.name, tuple(expressions[a] for a in node.args))
         case Reduction():
             return Reduce(node.op, node.over, expressions[node.body])
+        case Selection():
+            return Keep(node.rule, node.over, expressions[node.body])
         case unknown:
             assert_never(unknown)

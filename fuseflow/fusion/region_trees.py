@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fuseflow.fusion.region import Copy
-from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes
+from fuseflow.fusion.tree import Reduction, Selection, Tree, View, loops, nodes
 
 ViewKey = tuple[str, tuple[str, ...]]
 """A tensor and the indices at which it is read."""
@@ -45,6 +45,11 @@ class RegionTrees:
     def reductions(self) -> tuple[Reduction, ...]:
         """The reductions of all trees, producers first."""
         return tuple(n for n in self.nodes if isinstance(n, Reduction))
+
+    @cached_property
+    def selections(self) -> tuple[Selection, ...]:
+        """The selections of all trees, producers first."""
+        return tuple(n for n in self.nodes if isinstance(n, Selection))
 
     @cached_property
     def indices(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from fuseflow.ops import operator, reducer
+from fuseflow.selection import Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,25 @@ class Reduction:
         return f"{self.label}[{', '.join(self.free)}]"
 
 
-Tree: TypeAlias = View | Constant | Operation | Reduction
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """What a rule keeps of `body`, whose indices are `free`. The rule compares the entries along `over`, the outermost first. It is a view
+    of the Einsum called `label`.
+    """
+
+    rule: Rule
+    over: tuple[str, ...]
+    free: tuple[str, ...]
+    body: Tree
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.label}[{', '.join(self.free)}]"
+
+
+Producer: TypeAlias = Reduction | Selection
+"""A node that is computed in a nest of loops of its own."""
+Tree: TypeAlias = View | Constant | Operation | Producer
 
 
 @dataclass(slots=True)
@@ -81,6 +100,10 @@ class TreeTable:
         """Return the node of a reduction."""
         return self._nodes.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
 
+    def selection(self, rule: Rule, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
+        """Return the node of what a rule keeps."""
+        return self._nodes.setdefault((Selection, rule, over, free, id(body), label), Selection(rule, over, free, body, label))
+
     def rename(
         self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None
     ) -> Tree:
@@ -101,6 +124,9 @@ class TreeTable:
                     return self.reduction(
                         node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
                     )
+                case Selection():
+                    over, free = rename_indices(node.over, table), rename_indices(node.free, table)
+                    return self.selection(node.rule, over, free, memo[node.body], node.label)
                 case unknown:
                     assert_never(unknown)
 
@@ -120,7 +146,7 @@ def children(node: Tree) -> tuple[Tree, ...]:
     match node:
         case Operation():
             return node.args
-        case Reduction():
+        case Reduction() | Selection():
             return (node.body,)
         case View() | Constant():
             return ()
@@ -156,6 +182,11 @@ def reductions(*trees: Tree) -> tuple[Reduction, ...]:
     return tuple(n for n in nodes(*trees) if isinstance(n, Reduction))
 
 
+def selections(*trees: Tree) -> tuple[Selection, ...]:
+    """Return the selections in the trees, producers first."""
+    return tuple(n for n in nodes(*trees) if isinstance(n, Selection))
+
+
 def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
     """Return every index of the trees that have the nodes `below` (producers first): those of the results first, then the others, consumers
     first.
@@ -181,6 +212,8 @@ def _own_indices(node: Tree) -> tuple[str, ...]:
             return node.indices
         case Reduction():
             return (*node.free, *node.over)
+        case Selection():
+            return node.free
         case Constant() | Operation():
             return ()
         case unknown:
@@ -198,7 +231,7 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
                 indices_by_node[node] = ()
             case Operation():
                 indices_by_node[node] = tuple(dict.fromkeys(v for a in node.args for v in indices_by_node[a]))
-            case Reduction():
+            case Reduction() | Selection():
                 indices_by_node[node] = node.free
             case unknown:
                 assert_never(unknown)
@@ -222,6 +255,8 @@ def implicit_values(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], s
             case Reduction():
                 count = math.prod(sizes[v] for v in node.over)
                 values[node] = reducer(node.op).repeated(values[node.body], count)
+            case Selection():
+                values[node] = 0.0
             case unknown:
                 assert_never(unknown)
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Reduction, View, free_indices, nodes
+from fuseflow.fusion.tree import Reduction, Selection, View, free_indices, nodes
 
 
 def verify(region: FusedRegion) -> None:
@@ -18,6 +18,9 @@ def verify(region: FusedRegion) -> None:
         elif isinstance(node, Reduction):
             _require(region, not set(node.over) & set(node.free), f"{node} reduces an index that it keeps")
             _require(region, set(free[node.body]) <= {*node.over, *node.free}, f"{node} has an index from nowhere")
+        elif isinstance(node, Selection):
+            _require(region, set(node.over) <= set(node.free), f"{node} compares along an index that it lacks")
+            _require(region, set(free[node.body]) <= set(node.free), f"{node} has an index from nowhere")
         _require(region, node in region.fill, f"a node of {[r.name for r in region.results]} has no implicit value")
     for result in region.results:
         _require(region, set(free[result.tree]) <= set(result.indices), f"result {result.name} has an index from nowhere")

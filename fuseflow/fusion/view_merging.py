@@ -18,7 +18,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable, all_indices, children, rename_indices
+from fuseflow.fusion.tree import Producer, Reduction, Tree, TreeTable, all_indices, children, rename_indices
 
 RefusedPairs: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
@@ -121,7 +121,7 @@ def _around(fused: RegionTrees) -> dict[Tree, set[str]]:
     for _, indices, tree in fused.results:
         surroundings.setdefault(tree, set()).update(indices)
     for node in reversed(fused.nodes):
-        inner = surroundings[node].union((*node.free, *node.over) if isinstance(node, Reduction) else ())
+        inner = surroundings[node].union((*node.free, *node.over) if isinstance(node, Producer) else ())
         for child in children(node):
             surroundings.setdefault(child, set()).update(inner)
     return surroundings
@@ -138,7 +138,12 @@ def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:
 def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
     """Return the indices of every result, stored view and reduction: they must stay distinct."""
     tuples = [indices for _, indices, _ in fused.results]
-    return tuples + [v.indices for v in fused.leaves] + [(*r.free, *r.over) for r in fused.reductions]
+    return (
+        tuples
+        + [v.indices for v in fused.leaves]
+        + [(*r.free, *r.over) for r in fused.reductions]
+        + [s.free for s in fused.selections]
+    )
 
 
 def _beside(fused: RegionTrees) -> dict[str, set[str]]:

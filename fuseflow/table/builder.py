@@ -2,7 +2,8 @@
 
 The table is filled row by row, one row a loop. At each row every view of the nest advances against one final coordinate stream. A
 reduction is completed, in a nest of its own, just before the first loop at or after its reduction index, and is a bundle of streams
-from then on; where a loop that it lacks comes before one of its free indices, it is left alone and runs again inside that loop.
+from then on; where a loop that it lacks comes before one of its free indices, it is left alone and runs again inside that loop. A
+selection is completed alike, before the first of the indices along which it compares.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import TypeVar, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, children, nodes
+from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, children, nodes
 from fuseflow.ops import REDUCERS
-from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
+from fuseflow.samml.nodes import Accumulate, Alu, Drop, Operand, Port, Range, Reduce, Select
+from fuseflow.selection import NONZERO, Largest, Threshold
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Loop, Nest, Step, Steps
@@ -43,7 +45,7 @@ class TableBuilder:
         self.evaluations: dict[Evaluation, None] = {}
         self.views = ViewReader(region, self.cells, self.declared, self.root)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
-        self.orders_inside: dict[Reduction, tuple[str, ...]] = {}
+        self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
     def length(self, v: str) -> int:
         """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
@@ -53,7 +55,7 @@ class TableBuilder:
 
     def bundle(self, nest: Nest) -> Bundle:
         """Run the remaining loops of a nest. Equal nests, where every view and bundle stands the same, run once."""
-        node = nest.reduction
+        node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
         return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal))
@@ -68,16 +70,16 @@ class TableBuilder:
         cells.used.update(steps[key].used)
         return steps[key].outcome
 
-    def order_inside(self, node: Reduction) -> tuple[str, ...]:
-        """Return the order of the loops of a reduction and of what is below it: its nest follows from no other loops."""
+    def order_inside(self, node: Producer) -> tuple[str, ...]:
+        """Return the order of the loops of a producer and of what is below it: its nest follows from no other loops."""
         if node not in self.orders_inside:
             indices = self.memo.indices(node)
             self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
         return self.orders_inside[node]
 
     def run(self, outside: Nest) -> Bundle:
-        """Run the remaining loops of a nest, and reduce its values."""
-        node = outside.reduction
+        """Run the remaining loops of a nest, and reduce its values or select among them."""
+        node = outside.producer
         loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
         nest = self.reopened(outside, loops)
@@ -89,21 +91,50 @@ class TableBuilder:
     def reduced_values(self, nest: Nest, outside: Nest) -> Bundle:
         """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
         value = self.computed(nest)
-        self.evaluations[Evaluation(nest.reduction, value, outside.indices)] = None
-        return self.folded(nest, value, outside.depth)
+        node = nest.producer
+        self.evaluations[Evaluation(node, value, outside.indices)] = None
+        match node:
+            case Reduction():
+                return self.folded(node, nest, value, outside.depth)
+            case Selection():
+                return self.selected(node, nest.loops[outside.depth :], value)
+            case unknown:
+                assert_never(unknown)
 
-    def total_loops(self, node: Reduction, loops: list[str]) -> set[str]:
+    def total_loops(self, node: Producer, loops: list[str]) -> set[str]:
         """Return the loops that visit every coordinate (L8). Where absent entries count, because the body's implicit value is not the
-        reducer's identity, they are the first reduced loop and every loop inside it."""
-        if not node.over or self.region.fill[node.body] == REDUCERS[node.op].identity:
-            return set()
-        first = min(self.place[v] for v in node.over)
-        return {v for v in loops if self.place[v] >= first}
+        reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0."""
+        match node:
+            case Reduction():
+                if not node.over or self.region.fill[node.body] == REDUCERS[node.op].identity:
+                    return set()
+                first = min(self.place[v] for v in node.over)
+                return {v for v in loops if self.place[v] >= first}
+            case Selection():
+                return set() if self.region.fill[node.body] == 0 else set(loops)
+            case unknown:
+                assert_never(unknown)
 
-    def folded(self, nest: Nest, value: Port, outside: int) -> Bundle:
+    def selected(self, node: Selection, levels: LoopContext, value: Port) -> Bundle:
+        """Return what a rule keeps of the values of a nest: the innermost of its levels without the coordinates of all other entries."""
+        self.cells.begin("{}: keep {}", node.label, str(node.rule))
+        if isinstance(node.rule, Threshold) and node.rule != NONZERO:
+            slots = Operand(0.0), Operand(node.rule.least, constant=True)
+            (value,) = self.cells.put(Alu("threshold", (value,), "threshold", slots))
+        count = min(len(levels), len(node.over) or 1)
+        outer, inner = levels[: len(levels) - count], levels[len(levels) - count :]
+        if inner:
+            *crds, value = self.cells.put(_selector(node, (*(crd for _, crd in inner), value)))
+            inner = tuple((v, crd) for (v, _), crd in zip(inner, crds, strict=True))
+        for v, crd in inner:
+            self.cells.note(node.label, v, "Keep = {}", crd)
+        self.cells.note(node.label, "val", "{}", value)
+        return Bundle((*outer, *inner), value)
+
+    def folded(self, node: Reduction, nest: Nest, value: Port, outside: int) -> Bundle:
         """Reduce the values over the nest's reduced loops, innermost first (L7). The bundle has the loops that are left inside the first
         `outside` loops."""
-        node, levels = nest.reduction, list(nest.loops)
+        levels = list(nest.loops)
         if node.over:
             self.cells.begin("{}: {} over {}", node.label, node.op, ", ".join(node.over))
         for p in reversed(range(nest.depth)):
@@ -126,47 +157,54 @@ class TableBuilder:
             self.cells.note(node.label, w, f"Acc{len(inner)}_{v}[{{}}]", crd)
         return left, value
 
-    # When reductions are completed ---------------------------------------------------------------------------------------------
+    # When producers are completed ----------------------------------------------------------------------------------------------
 
     def completed(self, nest: Nest, v: str | None) -> Nest:
-        """Return the nest with every reduction completed that must be finished before loop `v` (all of them for None), producers first.
-        A reduction inside another one that is due, too, belongs to the nest of that one."""
+        """Return the nest with every producer completed that must be finished before loop `v` (all of them for None), the first ones
+        first. A producer inside another one that is due, too, belongs to the nest of that one."""
         for node in self.due(nest, v):
             nest = self.step(nest.nests, ("completed", node, self.order_inside(node)), partial(self.with_bundle, nest, node))
         return nest
 
-    def with_bundle(self, nest: Nest, node: Reduction) -> Nest:
-        """Return the nest with one reduction completed."""
+    def with_bundle(self, nest: Nest, node: Producer) -> Nest:
+        """Return the nest with one producer completed."""
         return nest.standing({node: self.bundle(nest.of(node))})
 
-    def due(self, nest: Nest, v: str | None) -> list[Reduction]:
-        """Return the reductions that must be completed before loop `v`.
+    def due(self, nest: Nest, v: str | None) -> list[Producer]:
+        """Return the producers that must be completed before loop `v`.
 
         A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
-        it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4)."""
+        it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4). A selection is due as a reduction over
+        the indices along which it compares would be."""
         done = set(nest.indices)
 
         def ready(node: Tree) -> bool:
-            if not isinstance(node, Reduction) or node in nest.env:
+            if not isinstance(node, Producer) or node in nest.env:
                 return False
             if v is None:
                 return True
             own = v in node.free or v in node.over
-            return any(self.place[r] <= self.place[v] for r in node.over) and (own or set(node.free) <= done)
+            return any(self.place[r] <= self.place[v] for r in self.awaited(node)) and (own or set(node.free) <= done)
 
-        if not any(map(ready, self.reach(nest).reductions)):
+        if not any(map(ready, self.reach(nest).producers)):
             return []
 
         def below(node: Tree) -> tuple[Tree, ...]:
             return () if node in nest.env or ready(node) else children(node)
 
-        return [n for n in nodes(nest.body, below=below) if isinstance(n, Reduction) and ready(n)]
+        return [n for n in nodes(nest.body, below=below) if isinstance(n, Producer) and ready(n)]
+
+    def awaited(self, node: Producer) -> tuple[str, ...]:
+        """Return the indices before which a producer must be complete. A threshold compares nothing: it has its innermost index."""
+        if isinstance(node, Selection) and not node.over:
+            return (max(node.free, key=self.place.__getitem__),) if node.free else ()
+        return node.over
 
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
         outside one of the bundle's remaining levels, the producer is instantiated again inside this nest."""
         again: dict[Tree, None] = {}
-        for node in self.reach(nest).reductions:
+        for node in self.reach(nest).producers:
             bundle = nest.env.get(node)
             if not isinstance(bundle, Bundle) or not bundle.levels:
                 continue
@@ -181,11 +219,12 @@ class TableBuilder:
             return nest
         return self.step(nest.nests, ("reopened", *again), lambda: nest.without(again))
 
-    def enclosed(self, node: Reduction, loop: str, level: str) -> FusionError:
+    def enclosed(self, node: Producer, loop: str, level: str) -> FusionError:
         """Return the error of an order that cannot be streamed: a loop stands between two levels of a reduction that lacks it."""
+        work = f"reduction over {','.join(node.over)}" if isinstance(node, Reduction) else f"selection, {node.rule},"
         return FusionError(
             f"order {','.join(self.region.order)} of region `{self.region.name}` reads {node} inside loop {loop}, which it lacks, "
-            f"between two of its levels: {level} is still to come, and its reduction over {','.join(node.over)} lies outside",
+            f"between two of its levels: {level} is still to come, and its {work} lies outside",
             hint=f"put loop {loop} outside every index of {node.label}, or inside all of them",
         )
 
@@ -201,7 +240,7 @@ class TableBuilder:
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
-        self.cells.begin("{}: loop {}", nest.reduction.label, v)
+        self.cells.begin("{}: loop {}", nest.producer.label, v)
         tree, scanned = self.join_tree(nest, v)
         joiner = Joiner(self.cells, v)
         joiner.kept = {Port(ref.node): view.tensor for view, ref in scanned.items() if self.views.keeps(view, nest)}
@@ -234,6 +273,9 @@ class TableBuilder:
                 case Reduction():
                     bundle = nest.env.get(node)
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
+                case Selection():
+                    bundle, implicit = nest.env.get(node), trees[node.body] if self.region.fill[node.body] == 0 else everywhere
+                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else implicit
                 case Operation():
                     pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
                     trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
@@ -241,8 +283,8 @@ class TableBuilder:
                     assert_never(unknown)
         return trees[nest.body], scanned
 
-    def bundle_tree(self, node: Reduction, bundle: Bundle, v: str) -> JoinTree:
-        """Return the join tree of a completed reduction at loop `v`."""
+    def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
+        """Return the join tree of a completed producer at loop `v`."""
         if v not in bundle.indices:
             return Total()
         if bundle.indices[0] != v:
@@ -269,12 +311,12 @@ class TableBuilder:
         for node in self.reach(loop.nest).nodes:
             if isinstance(node, View) and loop.index in node.indices:
                 places[node] = self.views.advanced(node, loop)
-            elif isinstance(node, Reduction) and isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
+            elif isinstance(node, Producer) and isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
                 places[node] = self.advanced_bundle(node, bundle, loop)
         return loop.nest.standing(places)
 
-    def advanced_bundle(self, node: Reduction, bundle: Bundle, loop: Loop) -> Bundle:
-        """Return a completed reduction after a loop: one level further, with the rest carried to the coordinates of the loop."""
+    def advanced_bundle(self, node: Producer, bundle: Bundle, loop: Loop) -> Bundle:
+        """Return a completed producer after a loop: one level further, with the rest carried to the coordinates of the loop."""
         (index, old), *rest = bundle.levels
         if index != loop.index:
             raise self.enclosed(node, loop.index, index)
@@ -290,7 +332,7 @@ class TableBuilder:
 
     def computed(self, nest: Nest) -> Port:
         """Return the value stream that the nest folds, at the depth of its loops and without `N` (L9)."""
-        label = nest.reduction.label
+        label = nest.producer.label
         self.cells.begin("{}: values", label)
         value, nullable = self.value(nest)
         value = self.cells.lift(value, nest.loops, nest.depth, label)
@@ -299,14 +341,16 @@ class TableBuilder:
     def value(self, nest: Nest) -> tuple[Port, bool]:
         """Return the value stream that the nest folds, at the depth of its own indices, and whether it may hold `N`. Reduced indices
         inside its tiles are folded already."""
-        node = nest.reduction
-        plan = self.tiling.contractions.get(node)
+        node = nest.producer
+        plan = self.tiling.contractions.get(node) if isinstance(node, Reduction) else None
         ports = self.values(nest, (node.body,) if plan is None else plan.operands)
-        if plan is not None:
+        if plan is not None and isinstance(node, Reduction):
             value = self.arithmetic.contract(node, plan, {n: port for n, (port, _) in ports.items()}, nest.loops)
             self.evaluated(nest, node.body, value)
             return value, False
         port, nullable = ports[node.body]
+        if isinstance(node, Selection):
+            return port, nullable
         value = self.arithmetic.fold(node.op, node.over, self.arithmetic.term(node.body, port), nest.loops)
         return value, nullable and value == port
 
@@ -317,7 +361,7 @@ class TableBuilder:
             match node:
                 case View():
                     memo[node] = self.views.value(node, nest), False
-                case Reduction():
+                case Reduction() | Selection():
                     bundle = nest.env[node]
                     assert isinstance(bundle, Bundle)
                     memo[node] = bundle.value, bundle.nullable
@@ -339,3 +383,14 @@ class TableBuilder:
     def filled(self, value: Port, fill: float) -> Port:
         """Return a value stream with the implicit value in the place of `N` (L9)."""
         return self.cells.put(Alu("copy", (value,), "copy", (Operand(fill),)))[0]
+
+
+def _selector(node: Selection, inputs: tuple[Port, ...]) -> Drop | Select:
+    """Return the node that leaves entries out, and the coordinates below which nothing is left."""
+    match node.rule:
+        case Threshold():
+            return Drop(f"drop_{node.label}", inputs, 0.0)
+        case Largest(count, every):
+            return Select(f"select_{node.label}", inputs, count, every, len(node.over))
+        case unknown:
+            assert_never(unknown)

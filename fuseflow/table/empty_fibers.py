@@ -41,6 +41,8 @@ def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) ->
             return {"intersect": True, "union": all(sides), "left": sides[0]}[node.kind]
         case Workspace() if port.output == 0:
             return any(may_be_empty(p, cells, tensors) for p in node.inputs[:-1])
+        case Drop() if port.output == 0:
+            return True  # all of a fiber may leave
         case Workspace() | Drop():
             return False  # a coordinate without a value below it is not given
         case Align() | Flatten() | SplitLevel() | Fork() | Merge():

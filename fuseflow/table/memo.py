@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Operation, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
 from fuseflow.table.steps import Recorder
@@ -24,7 +24,7 @@ class Reach:
     """
 
     nodes: tuple[Tree, ...]
-    reductions: tuple[Reduction, ...]
+    producers: tuple[Producer, ...]
     indices: Mapping[Tree, frozenset[str]]
 
     @classmethod
@@ -35,29 +35,29 @@ class Reach:
             if isinstance(node, View):
                 indices[node] = frozenset(node.indices)
             elif node in completed:
-                assert isinstance(node, Reduction)
+                assert isinstance(node, Producer)
                 indices[node] = frozenset(node.free)
             else:
                 indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
-        return cls(reached, tuple([node for node in reached if isinstance(node, Reduction)]), indices)
+        return cls(reached, tuple([node for node in reached if isinstance(node, Producer)]), indices)
 
 
 @dataclass(frozen=True, slots=True)
 class TableMemo:
     """What tables of one region share. All of them read its tensors in the formats of `declared`, and locate dense levels alike.
 
-    `starts` has one of equal nests, by the reduction, the loops around it and the positions of what is in its body.
+    `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body.
     """
 
     declared: Mapping[str, TensorType]
     cells: Cells
     tiling: Tiling
-    roots: Mapping[str, Reduction]
+    roots: Mapping[str, Producer]
     starts: dict[Hashable, Nest] = field(default_factory=dict)
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
-    _below: dict[Reduction, tuple[Tree, ...]] = field(default_factory=dict)
-    _indices: dict[Reduction, frozenset[str]] = field(default_factory=dict)
+    _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
+    _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, region: FusedRegion, recorder: Recorder | None) -> TableMemo:
@@ -81,22 +81,22 @@ class TableMemo:
             self._fixing[node] = tuple(annihilated_value(node, k, fill) is not None for k in range(len(node.args)))
         return self._fixing[node]
 
-    def below(self, node: Reduction) -> tuple[Tree, ...]:
-        """Return the views and reductions in the body of a reduction."""
+    def below(self, node: Producer) -> tuple[Tree, ...]:
+        """Return the views and producers in the body of a producer."""
         if node not in self._below:
-            self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Reduction))
+            self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Producer))
         return self._below[node]
 
-    def indices(self, node: Reduction) -> frozenset[str]:
-        """Return every index of a reduction and of what is below it."""
+    def indices(self, node: Producer) -> frozenset[str]:
+        """Return every index of a producer and of what is below it."""
         if node not in self._indices:
             self._indices[node] = frozenset(all_indices(node))
         return self._indices[node]
 
 
-def _root(result: RegionOutput) -> Reduction:
-    """Return the reduction whose nest computes a result: its tree, or one over no index around it."""
+def _root(result: RegionOutput) -> Producer:
+    """Return the producer whose nest computes a result: its tree, or a reduction over no index around it."""
     tree = result.tree
-    if isinstance(tree, Reduction) and set(tree.free) == set(result.indices):
+    if isinstance(tree, Producer) and set(tree.free) == set(result.indices):
         return tree
     return Reduction("sum", (), result.indices, tree, result.name)

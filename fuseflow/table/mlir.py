@@ -17,7 +17,7 @@ from torch_mlir import ir
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 from fuseflow.samml import nodes as n
 from fuseflow.samml.mlir_nodes import (
     OPERATIONS,
@@ -30,12 +30,13 @@ from fuseflow.samml.mlir_nodes import (
     write_tensor,
 )
 from fuseflow.samml.verify import stream_facts, verify
+from fuseflow.selection import parse_rule
 from fuseflow.table.emit import emit
 from fuseflow.table.steps import TableStep
 from fuseflow.table.table import Evaluation, FusionTable
 
 TABLE, BEGIN_STEP, CELL, EVALUATION, LOOP = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation", "loop"))
-VIEW, NUMBER, OP, REDUCTION = (f"table.{name}" for name in ("view", "number", "op", "reduction"))
+VIEW, NUMBER, OP, REDUCTION, SELECTION = (f"table.{name}" for name in ("view", "number", "op", "reduction", "selection"))
 STEP, TREE = "table.step", "table.tree"
 
 _STREAM = re.compile(r"<([^<>]+)>")
@@ -143,6 +144,9 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
         case Reduction(op, over, free, body, label):
             name, operands = REDUCTION, [trees[body]]
             values = {"reduction": a.string(op), "over": a.strings(over), "free": a.strings(free), "label": a.string(label)}
+        case Selection(rule, over, free, body, label):
+            name, operands = SELECTION, [trees[body]]
+            values = {"rule": a.string(str(rule)), "over": a.strings(over), "free": a.strings(free), "label": a.string(label)}
         case _:
             assert_never(tree)
     return ir.Operation.create(name, [a.declared_type(TREE)], operands, values).result
@@ -198,6 +202,11 @@ class _Reader:
                 return Operation(op.string("operator"), tuple(below))
             case "table.reduction":
                 return Reduction(op.string("reduction"), op.strings("over"), op.strings("free"), below[0], op.string("label"))
+            case "table.selection":
+                rule = parse_rule(op.string("rule"))
+                if rule is None:
+                    op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `threshold 0.1`, `8` or `2 of 4`")
+                return Selection(rule, op.strings("over"), op.strings("free"), below[0], op.string("label"))
             case _:
                 op.refuse("is no operation of a table", "that belongs to a whole graph")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeAlias, TypeVar
 
-from fuseflow.fusion.tree import Reduction, Tree, View
+from fuseflow.fusion.tree import Producer, Tree, View
 from fuseflow.samml.nodes import Port
 from fuseflow.table.join_trees import JoinedPayload
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
@@ -15,7 +15,7 @@ from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 T = TypeVar("T")
 
 Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
-"""The position of every view and completed reduction of a nest."""
+"""The position of every view and completed producer of a nest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ Steps: TypeAlias = dict[Hashable, Step[T]]
 
 @dataclass(frozen=True)  # with a place for what is computed once
 class Nest:
-    """The nest of loops that computes a `reduction`: the loops that have run, outermost first, and the positions of its views
+    """The nest of loops that computes a `producer`: the loops that have run, outermost first, and the positions of its views
     and bundles.
 
     `nests` and `bundles` have the outcomes of the steps that were taken from here: tables of one region in several orders share them.
     """
 
-    reduction: Reduction
+    producer: Producer
     loops: LoopContext = ()
     env: Env = field(default_factory=dict)
     nests: Steps[Nest] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -46,7 +46,7 @@ class Nest:
 
     @property
     def body(self) -> Tree:
-        return self.reduction.body
+        return self.producer.body
 
     @property
     def depth(self) -> int:
@@ -54,8 +54,8 @@ class Nest:
 
     @cached_property
     def completed(self) -> frozenset[Tree]:
-        """The reductions that are completed."""
-        return frozenset([node for node in self.env if isinstance(node, Reduction)])
+        """The producers that are completed."""
+        return frozenset([node for node in self.env if isinstance(node, Producer)])
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
@@ -64,20 +64,20 @@ class Nest:
 
     def inside(self, v: str, crd: Port) -> Nest:
         """Return the nest inside one more loop, whose final coordinate stream is `crd`."""
-        return Nest(self.reduction, (*self.loops, (v, crd)), self.env)
+        return Nest(self.producer, (*self.loops, (v, crd)), self.env)
 
     def standing(self, places: Env) -> Nest:
-        """Return the nest with other positions for some views and reductions."""
-        return Nest(self.reduction, self.loops, {**self.env, **places})
+        """Return the nest with other positions for some views and producers."""
+        return Nest(self.producer, self.loops, {**self.env, **places})
 
-    def without(self, reductions: Collection[Tree]) -> Nest:
-        """Return the nest in which some reductions are not completed."""
-        env = {node: place for node, place in self.env.items() if node not in reductions}
-        return Nest(self.reduction, self.loops, env)
+    def without(self, producers: Collection[Tree]) -> Nest:
+        """Return the nest in which some producers are not completed."""
+        env = {node: place for node, place in self.env.items() if node not in producers}
+        return Nest(self.producer, self.loops, env)
 
-    def of(self, reduction: Reduction) -> Nest:
-        """Return the nest of a reduction in the body, inside the same loops."""
-        return Nest(reduction, self.loops, self.env)
+    def of(self, producer: Producer) -> Nest:
+        """Return the nest of a producer in the body, inside the same loops."""
+        return Nest(producer, self.loops, self.env)
 
 
 @dataclass(frozen=True, slots=True)

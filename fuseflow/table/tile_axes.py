@@ -16,7 +16,8 @@ from typing import TypeAlias, assert_never
 
 from fuseflow.einsum.blocks import tile_indices
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
+from fuseflow.errors import FusionError
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
 
 Axes: TypeAlias = tuple[str, str]
 """The indices that the rows and the columns of a tile run over; "" if there is a single row or column."""
@@ -79,6 +80,13 @@ class Tiling:
                 return self.joined(node.args)
             case Reduction():
                 return self._reduced(node)
+            case Selection():
+                if self.axes[node.body] != NO_AXES:
+                    raise FusionError(
+                        f"`{node.label}` keeps {node.rule}, which compares single elements, and its operand is stored in blocks",
+                        hint=f"leave the blocks of what `{node.label}` is computed from out",
+                    )
+                return NO_AXES
             case unknown:
                 assert_never(unknown)
 

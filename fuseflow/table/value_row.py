@@ -8,7 +8,7 @@ from typing import assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, free_indices
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
 from fuseflow.table.cells import Cells
 from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose, remaining_axes
@@ -113,7 +113,7 @@ def column_of(node: Tree) -> str | View:
     match node:
         case View():
             return node
-        case Reduction():
+        case Reduction() | Selection():
             return node.label
         case Constant() | Operation():
             return "alu"
