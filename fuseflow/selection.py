@@ -18,10 +18,12 @@ from typing import Any, Literal, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+SMALLEST = math.ulp(0.0)
+"""The smallest magnitude above 0."""
 MAX_GROUP = 256
 """The most coordinates of a group of `keep(n of m over j)`."""
 
-_RULE = re.compile(r"threshold (?P<least>\S+)|(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?")
+_RULE = re.compile(r"nonzero|threshold (?P<least>\S+)|(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?")
 
 Kind: TypeAlias = Literal["streaming", "blocking", "materializing"]
 """How much must be seen before an entry is kept: the entry alone, the group or fiber in which it stands, or the whole result."""
@@ -34,7 +36,7 @@ class Threshold:
     least: float
 
     def __str__(self) -> str:
-        return f"threshold {_shortest(self.least)}"
+        return "nonzero" if self.least == SMALLEST else f"threshold {_shortest(self.least)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Largest:
 
 Rule: TypeAlias = Threshold | Largest
 
-NONZERO = Threshold(math.ulp(0.0))
-"""Keeps every entry that is not 0."""
+NONZERO = Threshold(SMALLEST)
+"""Keeps every entry that is not 0. Its text is `nonzero`."""
 
 
 def parse_rule(text: str) -> Rule | None:
@@ -59,6 +61,8 @@ def parse_rule(text: str) -> Rule | None:
     match = _RULE.fullmatch(text)
     if match is None:
         return None
+    if text == str(NONZERO):
+        return NONZERO
     if match["least"] is not None:
         least = _number(match["least"])
         return None if least is None else Threshold(least)

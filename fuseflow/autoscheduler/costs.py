@@ -147,8 +147,6 @@ class PartCosts:
 
     def _expected(self, request: RegionRequest) -> float:
         """Estimate the cycles of a region. They are infinite if it cannot be lowered."""
-        if any(name in request.einsums and name not in request.results for name in self.schedule.drop_zeros):
-            return math.inf  # its zeros are dropped where it is written
         lowered = attempt(lower_region, self._before(request), request)
         if isinstance(lowered, Refusal):
             return math.inf

@@ -82,7 +82,8 @@ def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
 
 def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
     """Return each operator as a unit; a softmax or a norm is one operator. A reshape that vanishes joins the unit before it."""
-    stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original, partitioned.kept).barriers
+    lone = {e.name for e in partitioned.original.einsums if e.materializes}
+    stuck = partitioned.reshapes.barriers | lone | eliminate_reshapes(partitioned.original, partitioned.kept).barriers
     units: list[ProgramUnit] = []
     leading: tuple[str, ...] = ()
     single = replace(schedule, fuse_regions=("none",), regions=())

@@ -272,7 +272,7 @@ def _storage(op: m.Operation, encoding: ir.Attribute | None) -> tuple[tuple[str,
 def _rule(op: m.Operation) -> Rule:
     rule = parse_rule(op.string("rule"))
     if rule is None:
-        op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `threshold 0.1`, `8` or `2 of 4`")
+        op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `nonzero`, `threshold 0.1`, `8` or `2 of 4`")
     return rule
 
 

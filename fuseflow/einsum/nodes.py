@@ -178,6 +178,11 @@ class Einsum:
         """The names of the tensors that the Einsum reads, each once, in order of appearance."""
         return tuple(dict.fromkeys(a.tensor for a in self.accesses))
 
+    @property
+    def materializes(self) -> bool:
+        """Whether it must see all of its operand before it keeps an entry: then its operand and its result are stored."""
+        return isinstance(self.body, Keep) and self.body.kind == "materializing"
+
 
 @dataclass(frozen=True)  # with a place for what is computed once
 class Program:

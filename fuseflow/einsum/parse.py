@@ -4,7 +4,7 @@ with `#`.
     line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" keep? expression ("@" PATH)?
-    keep       = "keep" "(" ("threshold" number | count ("of" count)? "over" NAME ("," NAME)*) ")"
+    keep       = "keep" "(" ("nonzero" | "threshold" number | count ("of" count)? "over" NAME ("," NAME)*) ")"
     expression = sum (COMPARISON sum)?
     sum        = term (("+" | "-") term)*
     term       = REDUCER "(" indices ")" term  |  unary (("*" | "/") unary)*
@@ -39,7 +39,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.text import COMPARISON
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.selection import MAX_GROUP, Largest, Rule, Threshold
+from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, parse_block
 
@@ -285,11 +285,11 @@ class _Line:
     def keep(self) -> Keep:
         self.take()
         self.take()
-        if self.accept("threshold"):
-            rule: Rule = Threshold(self.signed_number())
-            self.expect(")", "after the threshold")
+        if self.peek().text in ("nonzero", "threshold"):
+            rule: Rule = NONZERO if self.take().text == "nonzero" else Threshold(self.signed_number())
+            self.expect(")", f"after {rule}")
             return Keep(rule, (), self.expression())
-        rule = Largest(self.expect_integer("`threshold`, or how many entries to keep"), self.expect_group())
+        rule = Largest(self.expect_integer("`nonzero`, `threshold`, or how many entries to keep"), self.expect_group())
         self.expect("over", f"and the indices in which {rule} are kept, as in `keep({rule} over j)`")
         return Keep(rule, self.names("an index", "after the indices"), self.expression())
 

@@ -139,6 +139,8 @@ def _refusal(
     members = tuple(e.name for e in partitioned.original.einsums if any(e.name in r.einsums for r in parts))
     if stuck := [e for e in members if e in partitioned.reshapes.barriers]:
         return f"`{stuck[0]}` reshapes its data: a reshape ends a region"
+    if stuck := [e for e in members if partitioned.original.defined[e].materializes]:
+        return f"`{stuck[0]}` keeps entries of a whole result: its operand and its result are stored"
     if message := detour(partitioned.original, regions, producer, consumer):
         return message
     program, inside = partitioned.program, partitioned.reshapes.members(members)

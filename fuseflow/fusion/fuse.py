@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import networkx as nx
 
-from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
@@ -19,8 +19,9 @@ from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
+from fuseflow.fusion.tree import Reduction, Selection, Tree, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
+from fuseflow.selection import NONZERO
 
 MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
 """When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known; `lean`,
@@ -53,6 +54,7 @@ def fuse(
     price: CopyCost | None = None,
     free: bool = False,
     extents_by_einsum: Extents | None = None,
+    dropped: Collection[str] = (),
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
@@ -62,14 +64,24 @@ def fuse(
     only Einsum. `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
     `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints. With `free`,
     every tensor whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.remove_copy` undoes what
-    was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already.
+    was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already. Of an Einsum in
+    `dropped` that is no result, the consumers get the entries that are not 0.
 
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
     positions = sorted({program.positions[e] for e in einsums if e in program.positions})
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
+    _refuse_materialized(name, members.values())
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
-    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, sizes), merge == "lean")
+    fuser = _Fuser(
+        name,
+        program.declared,
+        stored,
+        frozenset(pinned),
+        price,
+        Inliner(name, members, sizes, frozenset(dropped).difference(results)),
+        merge == "lean",
+    )
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.hoist_sums(fused)
@@ -86,18 +98,41 @@ def fuse(
     graph = fuser.constraints(fused, user_order)
     refuse_cycle(graph, name)
     readable = fuser.readable(fused)
+    fill = implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes)
+    _refuse_fill(name, fused.selections, fill)
     return FusedRegion(
         name=name,
         einsums=tuple(members),
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
         stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes),
+        fill=fill,
         merges=fused.merges,
         constraints=graph,
         local_names=fuser.inliner.local_names,
         copies=fused.copies,
     )
+
+
+def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
+    """Raise `FusionError` for an Einsum that keeps entries of a whole result and is not alone."""
+    for einsum in einsums if len(einsums) > 1 else ():
+        if einsum.materializes:
+            raise FusionError(
+                f"region `{region}` holds `{einsum.name}`, which keeps entries of a whole result: its operand and its result are stored",
+                hint=f"leave `{einsum.name}` out of the region",
+                span=einsum.location.span,
+            )
+
+
+def _refuse_fill(region: str, selections: Collection[Selection], fill: Mapping[Tree, float]) -> None:
+    """Raise `FusionError` for zeros to be dropped of what is not stored as 0."""
+    for node in selections:
+        if node.rule == NONZERO and fill[node.body] != 0:
+            raise FusionError(
+                f"zeros of `{node.label}` cannot be dropped in region `{region}`: where nothing is stored, it is {fill[node.body]:g}",
+                hint=f"leave `{node.label}` out of `drop_zeros`, or fuse it apart from its consumers",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ class FusionProblem:
     `stored` declares what is in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of results that
     should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
     are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a
-    `FusionError`. `extents` are those of the program, if they are known already.
+    `FusionError`. `extents` are those of the program, if they are known already. Of the Einsums in `dropped` that are no results, consumers
+    get the entries that are not 0.
     """
 
     program: Program
@@ -68,6 +69,7 @@ class FusionProblem:
     choose_order: Callable[[FusedRegion], FusedRegion]
     cost: RegionCost
     extents: Extents | None = None
+    dropped: frozenset[str] = frozenset()
 
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
@@ -106,6 +108,7 @@ def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str,
         price=None if choice.copies == "never" else problem.price,
         free=choice.copies == "free",
         extents_by_einsum=problem.extents,
+        dropped=problem.dropped,
     )
 
 

@@ -15,6 +15,7 @@ from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable
+from fuseflow.selection import NONZERO
 
 MOST_VIEWS = 500
 """The number of views of one Einsum in a region, at most. Beyond that, it is recomputed so often that no machine would want it."""
@@ -25,12 +26,14 @@ class Inliner:
     """The inliner expands the Einsums of one region.
 
     `extents` gives the size of every local index of every Einsum, and `sizes` those of the region's own indices, as they are named.
-    `local_names` maps the index names of each Einsum, in its first view, to the region's.
+    `local_names` maps the index names of each Einsum, in its first view, to the region's. The consumers of an Einsum in `dropped` get its
+    entries that are not 0.
     """
 
     region: str
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
+    dropped: frozenset[str] = frozenset()
     trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
     local_names: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -65,7 +68,12 @@ class Inliner:
         memo: dict[Tree, Tree] = {}
         for indices in view_indices:
             table = dict(zip(plain_index_names(einsum, einsum.indices), indices, strict=True))
-            memo[self.trees.view(einsum.name, indices)] = self.body(einsum, einsum.body, table)
+            tree = self.body(einsum, einsum.body, table)
+            if einsum.name in self.dropped:
+                tree = self.trees.selection(
+                    NONZERO, (), tuple(table[v] for v in ein.free_indices(einsum.body)), tree, einsum.name
+                )
+            memo[self.trees.view(einsum.name, indices)] = tree
             self.local_names.setdefault(einsum.name, table)
         results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
         merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))

@@ -52,7 +52,7 @@ def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...
     for region in partitioned.regions:
         if region.name in orders and not results[region.name]:
             raise _unread(region, schedule)
-    _refuse_unwritten(partitioned, {name for names in results.values() for name in names})
+    _refuse_unwritten(partitioned, {name for region in partitioned.regions if results[region.name] for name in region.einsums})
     return tuple(
         RegionRequest(region.name, region.einsums, results[region.name], orders.get(region.name, ()))
         for region in partitioned.regions
@@ -106,16 +106,16 @@ def _unread(region: Region, schedule: Schedule) -> ScheduleError:
     )
 
 
-def _refuse_unwritten(partitioned: PartitionedProgram, written: set[str]) -> None:
-    """Raise `ScheduleError` for zeros to be dropped of a tensor that no region writes."""
+def _refuse_unwritten(partitioned: PartitionedProgram, computed: set[str]) -> None:
+    """Raise `ScheduleError` for zeros to be dropped of a tensor that no region computes."""
     program, schedule = partitioned.program, partitioned.schedule
     for name in schedule.drop_zeros:
-        if name in written:
+        if name in computed:
             continue
         if name in partitioned.views:
             message, hint = "it is written in the parts of its dimensions, and seen whole", "leave it out"
         elif name in program.defined:
-            message, hint = "it is fused into its consumers and never written", "fuse it apart from them (`--fuse`)"
+            message, hint = "nothing reads it, so that it is never computed", "leave it out"
         else:
             message, hint = "the program computes no such tensor", did_you_mean(name, program.defined)
         raise ScheduleError(f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name))

@@ -63,6 +63,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         choose_order=partial(order_region, costs),
         cost=partial(cost_with_copies, costs),
         extents=state.partitioned.extents,
+        dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
     )
 
 
@@ -99,7 +100,7 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     are_stored = tuple(n in stored for n in names)
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
     pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
-    dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.results)
+    dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.einsums)
     return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped
 
 

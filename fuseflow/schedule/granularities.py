@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.module_paths import in_module, reshape_einsums
+from fuseflow.schedule.module_paths import in_module, lone_einsums
 from fuseflow.schedule.partition import Partition, Region
 
 
 def layerwise_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return a region for each layer, cut at reshapes. Without modules this is the same as `full_regions`."""
+    """Return a region for each layer, cut at reshapes and where entries of a whole result are kept. Without modules this is the same as `full_regions`."""
     labels = layer_labels(program)
     return _grow(program, labels, kept) if labels else full_regions(program, kept)
 
 
 def full_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return the largest regions between reshapes: a single region if there are no reshapes."""
+    """Return the largest regions between Einsums that stand alone: a single region if there are none."""
     return _grow(program, {e.name: "full" for e in program.einsums}, kept)
 
 
 def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> tuple[Region, ...]:
-    """Put every Einsum into the region of an operand's producer, else of its label, else of its own; reshapes stay alone. An operator
+    """Put every Einsum into the region of an operand's producer, else of its label, else of its own; some stay alone. An operator
     without a module of its own may join a producer of any label.
     """
-    partition, reshapes = Partition(program), reshape_einsums(program, kept)
+    partition, lone = Partition(program), lone_einsums(program, kept)
     for einsum in program.einsums:
         label = labels[einsum.name]
-        if einsum.name in reshapes:
+        if einsum.name in lone:
             partition.open(einsum, einsum.name)
             continue
         joins_any_layer = label != layer_of(einsum.location.path)
         neighbours = [r for r in partition.producers(einsum) if joins_any_layer or r.label == label]
-        open_regions = [r for r in (*neighbours, *partition.labelled(label)) if r.einsums[0] not in reshapes]
+        open_regions = [r for r in (*neighbours, *partition.labelled(label)) if r.einsums[0] not in lone]
         partition.join_or_open(einsum, open_regions, label)
     return partition.regions()
 

@@ -19,6 +19,11 @@ def in_module(path: str, module: str) -> bool:
     return not module or path == module or path.startswith(module + ".")
 
 
+def lone_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
+    """Return the names of the Einsums that no region holds with others. They reshape, or keep entries of a whole result."""
+    return reshape_einsums(program, kept) | {e.name for e in program.einsums if e.materializes}
+
+
 def reshape_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
     """Return the names of the Einsums that reshape, which are those that see a dimension as two indices. Dimensions that are put together
     only to be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together

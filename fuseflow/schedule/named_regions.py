@@ -11,7 +11,7 @@ from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.schedule.entries import KEYWORDS
-from fuseflow.schedule.module_paths import in_module, module_paths, reshape_einsums
+from fuseflow.schedule.module_paths import in_module, lone_einsums, module_paths
 from fuseflow.schedule.partition import Partition, Region, RegionDraft
 from fuseflow.schedule.schedule import Schedule
 from fuseflow.schedule.softmax_groups import softmax_groups
@@ -28,22 +28,26 @@ class RegionMembers:
 def named_regions(program: Program, members: dict[str, RegionMembers], kept: Collection[str]) -> tuple[Region, ...]:
     """Return the regions of the user, by name, and around them the regions of the rest."""
     owner = _owners(program, members)
-    reshapes = reshape_einsums(program, kept)
+    lone = lone_einsums(program, kept)
     groups = {name: group for group in softmax_groups(program) for name in group}
     partition = Partition(program)
     for einsum in program.einsums:
         name = einsum.name
         if name in owner:
-            mates = members[owner[name]].einsums
-            _put_into(partition, einsum, owner[name], [r for r in partition.labelled(owner[name]) if r.einsums[0] in mates])
+            own = members[owner[name]].einsums
+            _put_into(partition, einsum, owner[name], [r for r in partition.labelled(owner[name]) if r.einsums[0] in own])
             continue
-        home = None if name in reshapes else _functional_home(partition, einsum, members)
+        if einsum.materializes:
+            partition.open(einsum, name)
+            continue
+        home = None if name in lone else _functional_home(partition, einsum, members)
         if home is not None and partition.may_join(einsum, home):
             partition.join(einsum, home)
             continue
         group = groups.get(name, (name,))
         label = _group_name(group)
-        partition.join_or_open(einsum, [r for r in partition.labelled(label) if r.einsums[0] in group], label)
+        mates = [r for r in partition.labelled(label) if r.einsums[0] in group and not program.defined[r.einsums[0]].materializes]
+        partition.join_or_open(einsum, mates, label)
     return partition.regions()
 
 
@@ -73,6 +77,13 @@ def find_members(program: Program, schedule: Schedule, name: str, kept: Collecti
             f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",
             hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",
             span=einsum.location.span,
+        )
+    materializing = next((e for e in program.einsums if e.name in einsums and e.materializes), None)
+    if len(einsums) > 1 and materializing is not None:
+        raise ScheduleError(
+            f"region `{name}` holds `{materializing.name}`, which keeps entries of a whole result: it ends a region",
+            hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",
+            span=materializing.location.span,
         )
     return RegionMembers(frozenset(einsums), tuple(modules))
 

@@ -46,6 +46,8 @@ def why_cut(
     for name in (producer, consumer):
         if name in reshape_einsums(program, kept):
             return f"`{name}` reshapes its data: a reshape ends a region"
+        if program.defined[name].materializes:
+            return f"`{name}` keeps entries of a whole result: its operand and its result are stored"
     match schedule.fuse_regions:
         case ("none",):
             return "`none` runs every Einsum alone"

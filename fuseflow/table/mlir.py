@@ -205,7 +205,7 @@ class _Reader:
             case "table.selection":
                 rule = parse_rule(op.string("rule"))
                 if rule is None:
-                    op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `threshold 0.1`, `8` or `2 of 4`")
+                    op.refuse(f"has the rule `{op.string('rule')}`", "a rule is `nonzero`, `threshold 0.1`, `8` or `2 of 4`")
                 return Selection(rule, op.strings("over"), op.strings("free"), below[0], op.string("label"))
             case _:
                 op.refuse("is no operation of a table", "that belongs to a whole graph")
