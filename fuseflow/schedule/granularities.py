@@ -10,7 +10,8 @@ from fuseflow.schedule.partition import Partition, Region
 
 
 def layerwise_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
-    """Return a region for each layer, cut at reshapes and where entries of a whole result are kept. Without modules this is the same as `full_regions`."""
+    """Return a region for each layer, cut at reshapes and where entries of a whole result are kept. Without modules,
+    this is the same as `full_regions`."""
     labels = layer_labels(program)
     return _grow(program, labels, kept) if labels else full_regions(program, kept)
 

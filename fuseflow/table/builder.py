@@ -8,7 +8,7 @@ selection is completed alike, before the first of the indices along which it com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -270,18 +270,22 @@ class TableBuilder:
                         trees[node] = Side(crd, (scanned[node],))
                 case Constant():
                     trees[node] = everywhere
-                case Reduction():
+                case Reduction() | Selection():
                     bundle = nest.env.get(node)
-                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
-                case Selection():
-                    bundle, implicit = nest.env.get(node), trees[node.body] if self.region.fill[node.body] == 0 else everywhere
-                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else implicit
+                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else self.open_tree(node, trees)
                 case Operation():
                     pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
                     trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
                 case unknown:
                     assert_never(unknown)
         return trees[nest.body], scanned
+
+    def open_tree(self, node: Producer, trees: Mapping[Tree, JoinTree]) -> JoinTree:
+        """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
+        defined everywhere."""
+        if isinstance(node, Selection) and self.region.fill[node.body] != 0:
+            return Total()
+        return trees[node.body]
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed producer at loop `v`."""
