@@ -282,6 +282,26 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "value" = %value}
   }
 
+  // The `keep` entries of largest magnitude of every fiber of the outermost of `levels` levels, or of every `every` of its coordinates.
+  irdl.operation @select {
+    %crd0 = irdl.base @samml::@crd
+    %crd1 = irdl.base @samml::@crd
+    %crd2 = irdl.base @samml::@crd
+    %crd3 = irdl.base @samml::@crd
+    %crd4 = irdl.base @samml::@crd
+    %crd5 = irdl.base @samml::@crd
+    %crd6 = irdl.base @samml::@crd
+    %crd7 = irdl.base @samml::@crd
+    %stream = irdl.base @samml::@val
+    irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
+    irdl.results(out0: %crd0, out1: optional %crd1, out2: optional %crd2, out3: optional %crd3, out4: optional %crd4, out5: optional %crd5, out6: optional %crd6, out7: optional %crd7, out: %stream)
+    %node = irdl.base "#builtin.string"
+    %keep = irdl.base "#builtin.integer"
+    %every = irdl.base "#builtin.integer"
+    %levels = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "keep" = %keep, "every" = %every, "levels" = %levels}
+  }
+
   // Two levels of coordinates as one: outer * `size` + inner.
   irdl.operation @flatten {
     %depth = irdl.any

@@ -200,6 +200,10 @@ def _least(a: float, b: float) -> float:
     return math.nan if a != a or b != b else (b if b < a else a)
 
 
+def _threshold(a: float, least: float) -> float:
+    return a if a != a or (a != 0 and abs(a) >= least) else 0.0
+
+
 def _where(c: float, a: float, b: float) -> float:
     return a if c != 0 else b
 
@@ -218,6 +222,14 @@ _ROWS = (
     Operator("le", 2, np.less_equal, lambda a, b: 1.0 if a <= b else 0.0, unit="logic", symbol="<=", precedence=1),
     Operator("gt", 2, np.greater, lambda a, b: 1.0 if a > b else 0.0, unit="logic", symbol=">", precedence=1),
     Operator("ge", 2, np.greater_equal, lambda a, b: 1.0 if a >= b else 0.0, unit="logic", symbol=">=", precedence=1),
+    Operator(
+        "threshold",
+        2,
+        lambda a, least: np.where(np.isnan(a) | (np.abs(a) >= least), a, 0.0),
+        _threshold,
+        ((0, 0.0, 0.0),),
+        unit="logic",
+    ),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
     Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
     Operator("neg", 1, np.negative, lambda a: -a),

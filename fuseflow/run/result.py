@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fuseflow.lower.lanes import LaneAssignment
     from fuseflow.run.check import Check
-    from fuseflow.sim import Simulation
+    from fuseflow.sim import NodeStatistics, Simulation
     from fuseflow.sim.signature import RegionRepeat
     from fuseflow.tensors import Tensor
 
@@ -180,7 +180,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "roofline": roofline_values(run),
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
-            "nodes": [asdict(node) for node in run.nodes],
+            "nodes": [_node_values(node) for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],
             "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
             "flops": dict(run.operators),
@@ -188,6 +188,11 @@ def region_json(region: RegionResult) -> dict[str, Any]:
             "memory": None if run.memory is None else memory_values(run.memory, run.cycles),
         },
     }
+
+
+def _node_values(node: NodeStatistics) -> dict[str, Any]:
+    """Return the statistics of a node. Only a node that selects among its entries has a `workspace`."""
+    return {name: value for name, value in asdict(node).items() if name != "workspace" or value is not None}
 
 
 def check_json(check: Check | None) -> dict[str, Any] | None:

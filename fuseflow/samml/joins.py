@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
 
-from fuseflow.ops import canonical
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, attribute
+from fuseflow.ops import canonical, reducer
+from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Unit, Workspace, attribute
 
 L = TypeVar("L")
 
@@ -113,6 +113,42 @@ class Drop(Node):
     @property
     def by_value(self) -> bool:
         return self.value is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Workspace):
+    """crd_0(d) .. crd_e-1(d+e-1), val(d+e-1) -> the same: of each fiber of crd_0 with everything below it, or of every so many of its
+    coordinates, the `keep` entries of largest magnitude, in order. `levels` is e. A coordinate below which nothing is left leaves."""
+
+    op: ClassVar[str] = "select"
+    role: ClassVar[Role] = "join"
+    grain: ClassVar[Grain] = "fiber"
+    beyond_comal: ClassVar[str] = "keeps the largest entries of a tensor"
+
+    keep: int = field(metadata=attribute("integer", keyed=True))
+    every: int = field(metadata=attribute("integer", keyed=True))
+    """The number of coordinates of a group, counted from 0; 0 for whole fibers."""
+    levels: int = field(metadata=attribute("integer", keyed=True))
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return tuple(inputs)
+
+    def port_names(self) -> tuple[str, ...]:
+        crds = len(self.inputs) - 1
+        return (*(["crd"] if crds == 1 else [f"crd{k}" for k in range(crds)]), "val")
+
+    def takes(self) -> tuple[str, ...]:
+        return (*["crd"] * self.levels, "val")
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((k,) for k in range(len(self.inputs)))
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(reducer("max").unit, pipelined=True)  # it compares magnitudes
+
+    @property
+    def by_value(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

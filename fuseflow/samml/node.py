@@ -225,7 +225,7 @@ class Pointwise(Node):
 @dataclass(frozen=True, slots=True)
 class Workspace(Node):
     """A trait of a node that takes coordinates of several levels, outermost first, and values. It collects each fiber of the outermost
-    level in a workspace, and emits the entries in sorted order when the fiber ends."""
+    level (or a part of it) in a workspace, and emits what that then holds, in the order of the coordinates, when the fiber ends."""
 
     holds_back: ClassVar[bool] = True
 

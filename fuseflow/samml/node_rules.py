@@ -14,6 +14,7 @@ from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
 from fuseflow.samml.rule_context import ROOT, InputFacts, OutputFacts, Position, RuleContext, show_count
+from fuseflow.selection import MAX_GROUP
 from fuseflow.tensors.levels import names
 from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
@@ -185,6 +186,34 @@ def _drop(c: RuleContext, node: n.Drop, inputs: InputFacts) -> list[OutputFacts]
     return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=inputs[-1].position)]
 
 
+def _select(c: RuleContext, node: n.Select, inputs: InputFacts) -> list[OutputFacts]:
+    if node.keep < 1:
+        c.refuse(node, f"it keeps {node.keep} entries", hint="`keep` is 1 or more; a result without entries needs no node")
+    if not 0 <= node.every <= MAX_GROUP:
+        hint = f"a group has 1 to {MAX_GROUP} coordinates; `every=0` keeps the largest entries of whole fibers"
+        c.refuse(node, f"its groups have {node.every} coordinates", hint=hint)
+    if node.every and node.keep > node.every:
+        c.refuse(node, f"it keeps {node.keep} of every {node.every} coordinates", hint="leave it out: that keeps all of them")
+    if node.levels < 1:
+        c.refuse(
+            node,
+            f"it selects among {show_count(node.levels, 'level')}",
+            hint="`levels=1` selects among the entries of each fiber",
+        )
+    if node.levels > 1 and node.every:
+        hint = "keep of every so many coordinates of one level (`levels=1`), or of all entries (`every=0`)"
+        c.refuse(node, f"it selects among {node.levels} levels in groups of {node.every} coordinates", hint=hint)
+    c.kinds(node, inputs)
+    if inputs[-1].type.tile:
+        hint = "select before the values are put into blocks"
+        c.refuse(node, f"{c.stream(node, node.levels)} is {inputs[-1].type}; magnitudes are those of scalars", hint=hint)
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    c.solid(node, inputs, node.levels)
+    levels = c.shapes.chain(above, node.levels, "select", node.name)
+    return [OutputFacts(shape) for shape in (*levels, levels[-1])]
+
+
 def _chain(c: RuleContext, node: n.Node, inputs: InputFacts) -> None:
     """Refuse coordinates (outermost first) that are not below each other, and a last input not aligned with the innermost."""
     last = len(inputs) - 1
@@ -290,6 +319,7 @@ RULES: dict[type[n.Node], Rule] = {
     n.Accumulate: _accumulate,
     n.Permute: _permute,
     n.Drop: _drop,
+    n.Select: _select,
     n.Flatten: _flatten,
     n.SplitLevel: _split,
     n.Fork: _fork,

@@ -18,6 +18,7 @@ from fuseflow.samml.joins import Align as Align
 from fuseflow.samml.joins import Drop as Drop
 from fuseflow.samml.joins import Flatten as Flatten
 from fuseflow.samml.joins import Join as Join
+from fuseflow.samml.joins import Select as Select
 from fuseflow.samml.joins import SplitLevel as SplitLevel
 from fuseflow.samml.levels import Locate as Locate
 from fuseflow.samml.levels import Range as Range
@@ -32,8 +33,8 @@ from fuseflow.samml.writers import WriteLevel as WriteLevel
 from fuseflow.samml.writers import WriteValues as WriteValues
 
 Primitive: TypeAlias = (
-    Root | Scan | Range | Locate | Join | Align | Repeat | Load | Alu | Reduce | Accumulate | Permute | Drop | Flatten
-    | SplitLevel | Fork | Merge | WriteLevel | WriteValues
+    Root | Scan | Range | Locate | Join | Align | Repeat | Load | Alu | Reduce | Accumulate | Permute | Drop | Select
+    | Flatten | SplitLevel | Fork | Merge | WriteLevel | WriteValues
 )  # fmt: skip
 """The union of all primitives: a `match` over it that ends in `assert_never` is complete."""
 

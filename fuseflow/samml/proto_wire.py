@@ -35,6 +35,7 @@ WIRE_FORMATS: tuple[WireFormat, ...] = (
     WireFormat("range", n.Range, ("input_ref",), ("output_crd",)),
     WireFormat("align", n.Align, ("old_crd", "new_crd", "input"), ("output",)),
     WireFormat("permute", n.Permute, ("input_crds", "input_val"), ("output_crds", "output_val")),
+    WireFormat("select", n.Select, ("input_crds", "input_val"), ("output_crds", "output_val")),
     WireFormat("flatten", n.Flatten, ("outer_crd", "inner_crd"), ("output_crd",)),
     WireFormat("split", n.SplitLevel, ("input_crd",), ("outer_crd", "inner_crd")),
     WireFormat("val_write", n.WriteValues, ("input_val",), (), public=True),

@@ -73,7 +73,7 @@ class ProgramGraph(_message.Message):
     def __init__(self, name: _Optional[str] = ..., operators: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("name", "id", "root", "joiner", "fiber_lookup", "fiber_write", "repeat", "repeatsig", "alu", "reduce", "coord_hold", "coord_mask", "coord_drop", "array", "spacc", "val_write", "func", "broadcast", "fork", "join", "gen_ref", "locate", "concat", "joiner_ext", "fiber_lookup_ext", "alu_ext", "reduce_ext", "spacc_ext", "join_ext", "range", "align", "drop", "flatten", "split", "permute", "primitive")
+    __slots__ = ("name", "id", "root", "joiner", "fiber_lookup", "fiber_write", "repeat", "repeatsig", "alu", "reduce", "coord_hold", "coord_mask", "coord_drop", "array", "spacc", "val_write", "func", "broadcast", "fork", "join", "gen_ref", "locate", "concat", "joiner_ext", "fiber_lookup_ext", "alu_ext", "reduce_ext", "spacc_ext", "join_ext", "range", "align", "drop", "flatten", "split", "permute", "primitive", "select")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,7 @@ class Operation(_message.Message):
     SPLIT_FIELD_NUMBER: _ClassVar[int]
     PERMUTE_FIELD_NUMBER: _ClassVar[int]
     PRIMITIVE_FIELD_NUMBER: _ClassVar[int]
+    SELECT_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: int
     root: Generator
@@ -146,7 +147,8 @@ class Operation(_message.Message):
     split: Split
     permute: Permute
     primitive: Primitive
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[int] = ..., root: _Optional[_Union[Generator, _Mapping]] = ..., joiner: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup: _Optional[_Union[FiberLookup, _Mapping]] = ..., fiber_write: _Optional[_Union[FiberWrite, _Mapping]] = ..., repeat: _Optional[_Union[Repeat, _Mapping]] = ..., repeatsig: _Optional[_Union[RepeatSig, _Mapping]] = ..., alu: _Optional[_Union[ALU, _Mapping]] = ..., reduce: _Optional[_Union[Reduce, _Mapping]] = ..., coord_hold: _Optional[_Union[CoordHold, _Mapping]] = ..., coord_mask: _Optional[_Union[CoordMask, _Mapping]] = ..., coord_drop: _Optional[_Union[CoordDrop, _Mapping]] = ..., array: _Optional[_Union[ArrayVals, _Mapping]] = ..., spacc: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., val_write: _Optional[_Union[ValWrite, _Mapping]] = ..., func: _Optional[_Union[Intrinsic, _Mapping]] = ..., broadcast: _Optional[_Union[Broadcast, _Mapping]] = ..., fork: _Optional[_Union[Fork, _Mapping]] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., gen_ref: _Optional[_Union[GenRef, _Mapping]] = ..., locate: _Optional[_Union[Locate, _Mapping]] = ..., concat: _Optional[_Union[Concat, _Mapping]] = ..., joiner_ext: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup_ext: _Optional[_Union[FiberLookup, _Mapping]] = ..., alu_ext: _Optional[_Union[ALU, _Mapping]] = ..., reduce_ext: _Optional[_Union[Reduce, _Mapping]] = ..., spacc_ext: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., join_ext: _Optional[_Union[Join, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., align: _Optional[_Union[Align, _Mapping]] = ..., drop: _Optional[_Union[Drop, _Mapping]] = ..., flatten: _Optional[_Union[Flatten, _Mapping]] = ..., split: _Optional[_Union[Split, _Mapping]] = ..., permute: _Optional[_Union[Permute, _Mapping]] = ..., primitive: _Optional[_Union[Primitive, _Mapping]] = ...) -> None: ...
+    select: Select
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[int] = ..., root: _Optional[_Union[Generator, _Mapping]] = ..., joiner: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup: _Optional[_Union[FiberLookup, _Mapping]] = ..., fiber_write: _Optional[_Union[FiberWrite, _Mapping]] = ..., repeat: _Optional[_Union[Repeat, _Mapping]] = ..., repeatsig: _Optional[_Union[RepeatSig, _Mapping]] = ..., alu: _Optional[_Union[ALU, _Mapping]] = ..., reduce: _Optional[_Union[Reduce, _Mapping]] = ..., coord_hold: _Optional[_Union[CoordHold, _Mapping]] = ..., coord_mask: _Optional[_Union[CoordMask, _Mapping]] = ..., coord_drop: _Optional[_Union[CoordDrop, _Mapping]] = ..., array: _Optional[_Union[ArrayVals, _Mapping]] = ..., spacc: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., val_write: _Optional[_Union[ValWrite, _Mapping]] = ..., func: _Optional[_Union[Intrinsic, _Mapping]] = ..., broadcast: _Optional[_Union[Broadcast, _Mapping]] = ..., fork: _Optional[_Union[Fork, _Mapping]] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., gen_ref: _Optional[_Union[GenRef, _Mapping]] = ..., locate: _Optional[_Union[Locate, _Mapping]] = ..., concat: _Optional[_Union[Concat, _Mapping]] = ..., joiner_ext: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup_ext: _Optional[_Union[FiberLookup, _Mapping]] = ..., alu_ext: _Optional[_Union[ALU, _Mapping]] = ..., reduce_ext: _Optional[_Union[Reduce, _Mapping]] = ..., spacc_ext: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., join_ext: _Optional[_Union[Join, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., align: _Optional[_Union[Align, _Mapping]] = ..., drop: _Optional[_Union[Drop, _Mapping]] = ..., flatten: _Optional[_Union[Flatten, _Mapping]] = ..., split: _Optional[_Union[Split, _Mapping]] = ..., permute: _Optional[_Union[Permute, _Mapping]] = ..., primitive: _Optional[_Union[Primitive, _Mapping]] = ..., select: _Optional[_Union[Select, _Mapping]] = ...) -> None: ...
 
 class Generator(_message.Message):
     __slots__ = ("label", "tensor", "output_ref")
@@ -792,6 +794,24 @@ class Permute(_message.Message):
     output_val: ValStream
     order: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, input_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., order: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Select(_message.Message):
+    __slots__ = ("input_crds", "input_val", "output_crds", "output_val", "keep", "every", "levels")
+    INPUT_CRDS_FIELD_NUMBER: _ClassVar[int]
+    INPUT_VAL_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_CRDS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_VAL_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    input_crds: _containers.RepeatedCompositeFieldContainer[CrdStream]
+    input_val: ValStream
+    output_crds: _containers.RepeatedCompositeFieldContainer[CrdStream]
+    output_val: ValStream
+    keep: int
+    every: int
+    levels: int
+    def __init__(self, input_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., keep: _Optional[int] = ..., every: _Optional[int] = ..., levels: _Optional[int] = ...) -> None: ...
 
 class Flatten(_message.Message):
     __slots__ = ("outer_crd", "inner_crd", "output_crd", "size")

@@ -108,6 +108,7 @@ def test_extensions_have_high_numbers():
             "Align",
             "Drop",
             "Permute",
+            "Select",
             "Flatten",
             "Split",
         ):

@@ -91,6 +91,8 @@ class StreamRules:
                 return NodeStreams(self._permute(node, inputs))
             case n.Drop():
                 return NodeStreams(self.memo.once("drop", _memo_key(inputs), lambda: self._drop(inputs)))
+            case n.Select():
+                return NodeStreams(self._select(node, inputs))
             case n.Flatten():
                 return NodeStreams(
                     (self.memo.once(("flatten", node.size), _memo_key(inputs), lambda: self._flatten(node, inputs[1])),)
@@ -252,19 +254,42 @@ class StreamRules:
 
         def count() -> tuple[CountedStream, ...]:
             nests = inner.chain[inner.depth - len(node.order) :]
-            row, columns = np.arange(nests[0].level.fibers), list[Ints]()
-            at = row
-            for nest in nests:
-                fibers = at if nest is nests[0] else nest.link[at]
-                self.memo.afford(int(take(nest.level.lengths, fibers, 0).sum()))
-                owner, at = nest.level.expanded(fibers)
-                row, columns = row[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
+            row, columns = self._entries(nests)
             columns = [columns[k] for k in node.order]
             sizes = [nests[k].level.size for k in node.order]
             order = np.lexsort((*reversed(columns), row))
             return _nested_streams(nests[0], row[order], [column[order] for column in columns], sizes)
 
         return self.memo.once(("permute", node.order), (inner,), count)
+
+    def _select(self, node: n.Select, inputs: Sequence[CountedStream]) -> tuple[CountedStream, ...]:
+        """Count a select. How many entries stay of each fiber or group is exact. Which they are is not known: the first are taken."""
+        inner = inputs[-2].nest
+        assert inner is not None
+
+        def count() -> tuple[CountedStream, ...]:
+            nests = inner.chain[inner.depth - node.levels :]
+            row, columns = self._entries(nests)
+            group = row * (nests[0].level.size // node.every + 1) + columns[0] // node.every if node.every else row
+            first = np.ones(len(group), dtype=bool)
+            first[1:] = np.diff(group) != 0
+            starts = np.flatnonzero(first)
+            stays = np.arange(len(group)) - starts[np.cumsum(first) - 1] < node.keep if len(group) else first
+            sizes = [nest.level.size for nest in nests]
+            return _nested_streams(nests[0], row[stays], [column[stays] for column in columns], sizes)
+
+        return self.memo.once(("select", node.keep, node.every, node.levels), (inner,), count)
+
+    def _entries(self, nests: Sequence[FiberNest]) -> tuple[Ints, list[Ints]]:
+        """Return the fiber of the outermost of these levels in which each entry stands, and its coordinates of all levels."""
+        row, columns = np.arange(nests[0].level.fibers), list[Ints]()
+        at = row
+        for nest in nests:
+            fibers = at if nest is nests[0] else nest.link[at]
+            self.memo.afford(int(take(nest.level.lengths, fibers, 0).sum()))
+            owner, at = nest.level.expanded(fibers)
+            row, columns = row[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
+        return row, columns
 
     def _drop(self, inputs: Sequence[CountedStream]) -> tuple[CountedStream, ...]:
         """Count a drop. Only `N` is dropped: which other values are zero is not known."""

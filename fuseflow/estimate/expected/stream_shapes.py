@@ -33,6 +33,7 @@ from fuseflow.samml.nodes import (
     Repeat,
     Root,
     Scan,
+    Select,
     SplitLevel,
     TensorDecl,
     TensorWriter,
@@ -153,6 +154,8 @@ def output_shapes(
             return _accumulate(node, inputs)
         case Drop():
             return _drop(inputs)
+        case Select():
+            return _select(node, inputs)
         case Permute():
             return _permute(node, inputs)
         case TensorWriter():
@@ -280,6 +283,22 @@ def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
         counts[depth - 1] *= 1 - (1 - density) ** below.size
     among = crds[0].density if len(crds) == 1 and val.present < 1 else 0.0
     return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size, among=among) for s in inputs]
+
+
+def _select(node: Select, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
+    """Return the outputs. Each fiber of crd_0, or each group of its coordinates, gives the entries that it has, but no more than are kept.
+
+    Which entries these are does not depend on where they are. So an outer coordinate stays unless all entries below it leave.
+    """
+    *crds, val = inputs
+    groups = crds[0].fibers * (-(-crds[0].size // node.every) if node.every else 1)
+    kept = min(val.elements, groups * node.keep)
+    share = kept / val.elements if val.elements else 0.0
+    counts = [*val.counts[:-1], kept]
+    for crd in crds[:-1]:
+        below = val.elements / crd.elements if crd.elements else 0.0
+        counts[len(crd.counts) - 1] *= 1 - (1 - share) ** below
+    return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size) for s in inputs]
 
 
 def _flatten(node: Flatten, outer: ExpectedStream, inner: ExpectedStream) -> ExpectedStream:

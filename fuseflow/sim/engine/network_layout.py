@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.engine.agenda import AGENDA, new_agenda
+from fuseflow.sim.engine.held_entries import EntryList
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
@@ -76,7 +77,7 @@ class NetworkLayout:
     rings: list[Array] = field(default_factory=list)
     scratches: list[Array] = field(default_factory=list)
     histories: list[Array] = field(default_factory=list)
-    tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
+    tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     arrays: dict[int, Array] = field(default_factory=dict)
     """The arrays that kernels find by address."""
     agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
+from fuseflow.sim.engine.held_entries import HELD, EntryList
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import Record, address
@@ -91,7 +92,7 @@ class NodeLayout:
     library: Library
     limits: Limits
     arrays: dict[int, Array]
-    tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
+    tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
 
@@ -136,6 +137,12 @@ class NodeLayout:
         """Return the address of so many workspaces for `space` possible keys and values of `width` words."""
         records = WORKSPACE.array(count)
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
+        return self.array(records)
+
+    def entry_lists(self, count: int, levels: int) -> int:
+        """Return the address of so many lists of entries with `levels` coordinates."""
+        records = HELD.array(count)
+        self.tables[self.node.name] = [EntryList(records[k : k + 1], levels, self.limits.blocks) for k in range(count)]
         return self.array(records)
 
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True, asks: bool = False) -> list[Part]:

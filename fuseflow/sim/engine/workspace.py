@@ -44,10 +44,15 @@ def find_or_insert(w: Any, key: int) -> int:
         i = (i + 1) & w.mask
 
 
-@outline
+@inline
 def sort_keys(w: Any) -> None:
-    """Sort the keys in use. Sorted keys stay as they are, few are sorted by insertion, many by heap sort."""
-    order, count = w.order, w.used
+    """Sort the keys in use."""
+    sort_integers(w.order, w.used)
+
+
+@outline
+def sort_integers(order: int, count: int) -> None:
+    """Sort the integers at an address. Sorted ones stay as they are, few are sorted by insertion, many by heap sort."""
     if count <= 24:
         for i in range(1, count):
             key = get_int(order, i)

@@ -27,7 +27,7 @@ class NodeStatistics:
     an answer of the memory was missing. (A scan that waits for positions and for coordinates at once counts both, up to all cycles
     without a token.) It is blocked in cycles in which it waits for anything else: room for a token, a workspace, or its own initiation
     interval. The numbers of the two processes of an accumulator are added up. `occupied` is the number of cycles that the firings of its
-    busier process take at least.
+    busier process take at least. `workspace` is the most entries that a workspace of a `select` held; other nodes have none.
     """
 
     name: str
@@ -39,6 +39,7 @@ class NodeStatistics:
     last: int
     waited: int = 0
     occupied: int = 0
+    workspace: int | None = None
 
     @property
     def busy(self) -> int:
@@ -104,7 +105,15 @@ class Outcome:
 
 
 def node_statistics(
-    node: n.Node, waited: int, firings: int, starved: int, blocked: int, first: int, last: int, occupied: int
+    node: n.Node,
+    waited: int,
+    firings: int,
+    starved: int,
+    blocked: int,
+    first: int,
+    last: int,
+    occupied: int,
+    workspace: int | None = None,
 ) -> NodeStatistics:
     """Return the statistics of a node whose processes waited for the memory for `waited` cycles. These are taken off its blocked cycles
     if it writes, and off its starved cycles otherwise."""
@@ -113,7 +122,7 @@ def node_statistics(
     else:
         waited = min(waited, starved)
         starved -= waited
-    return NodeStatistics(node.name, node.op, firings, starved, blocked, first, last, waited, occupied)
+    return NodeStatistics(node.name, node.op, firings, starved, blocked, first, last, waited, occupied, workspace)
 
 
 def edges(graph: n.Graph) -> tuple[n.Edge, ...]:

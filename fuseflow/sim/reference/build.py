@@ -24,6 +24,7 @@ from fuseflow.sim.reference import (
     reduce,
     repeat,
     scan,
+    select,
     write,
 )
 from fuseflow.sim.reference.node_context import NodeContext, Rule
@@ -31,7 +32,7 @@ from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Proc
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, align, drop, join, fork_merge, flatten_split, permute, pointwise, reduce, repeat, scan, write)
+_FAMILIES = (accumulate, align, drop, join, fork_merge, flatten_split, permute, pointwise, reduce, repeat, scan, select, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

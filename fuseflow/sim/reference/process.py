@@ -170,8 +170,8 @@ class Process:
     """A process is one sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "node", "outputs",
-        "pause", "ready", "starved", "steps", "waited", "waits",
+        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "most_held", "node",
+        "outputs", "pause", "ready", "starved", "steps", "waited", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -188,6 +188,7 @@ class Process:
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.helper = False  # asks the memory for another process: its firings are not the node's
+        self.most_held: int | None = None  # the most entries in a workspace whose size values decide
         self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, visible: int, free: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""Sorted workspaces: a node holds back whole fibers, and gives them in the order of its coordinates. It has two processes and two
+"""Workspaces: a node holds back whole fibers, and gives them in the order of its coordinates. It has two processes and two
 buffers.
 
 The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a workspace
@@ -9,12 +9,14 @@ visible L cycles after the last firing of the first process.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, await_slots, await_tokens, make_output
+
+W = TypeVar("W")
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
 """The values by the coordinates of the loops that are given: all but the last as one key, then the last. There is no entry without a
@@ -28,16 +30,28 @@ RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
 BUFFERS = 2
 
 
-def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
-    """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
-    fewer."""
+HalfSteps: TypeAlias = Callable[[Process, Slots], Steps]
+"""The steps of one of the two processes, given the process and the buffers."""
+
+
+def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfSteps) -> Sequence[Process]:
+    """Return the two processes of a node with two buffers, which are joined by a stream."""
     link, buffers = Fifo(), Slots(BUFFERS)
     fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
-    fill.steps = _fill(fill, row_opener(fill), buffers)
+    fill.steps = fill_steps(fill, buffers)
     emit = Process(context.node, (link,), context.outputs, context.interval)
-    emit.steps = _emit(emit, len(context.inputs) - len(context.outputs), buffers)
+    emit.steps = emit_steps(emit, buffers)
     link.writer, buffers.reader = fill, emit
     return fill, emit
+
+
+def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
+    """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
+    fewer, sorted."""
+    lowered = len(context.inputs) - len(context.outputs)
+    return two_processes(
+        context, lambda p, buffers: _fill(p, row_opener(p), buffers), lambda p, buffers: _emit(p, lowered, buffers)
+    )
 
 
 def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
@@ -56,13 +70,9 @@ def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
         free = 0
         if token is not D and work is None and (token.__class__ is not Stop or token.low <= depth):
             work = {}
-            if not buffers.unused:
-                while not buffers:
-                    yield buffers
-                free = buffers[0]
-            buffers.fill()
+            free = yield from await_buffer(buffers)
         if token.__class__ is Stop:
-            work = yield from _fill_stop(p, nest, token, visible, free, work)
+            work = yield from fill_stop(p, nest, token, visible, free, work)
         elif token is D:
             visible = yield from await_tokens(visible, p.inputs)
             t = p.close(visible)
@@ -92,10 +102,22 @@ def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
             put(key, token)
 
 
-def _fill_stop(
-    p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: Workspace | None
-) -> Generator[Wait, None, Workspace | None]:
-    """Take an inner stop with all that it ends. Hand the workspace over if it ends a fiber of the outermost coordinates."""
+def await_buffer(buffers: Slots) -> Generator[Wait, None, int]:
+    """Wait for an empty buffer, and take it. Returns the cycle from which it can be filled."""
+    free = 0
+    if not buffers.unused:
+        while not buffers:
+            yield buffers
+        free = buffers[0]
+    buffers.fill()
+    return free
+
+
+def fill_stop(
+    p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: W | None
+) -> Generator[Wait, None, W | None]:
+    """Take an inner stop with all that it ends. Hand the workspace over if it ends a fiber of the outermost coordinates. Returns the
+    workspace that is open then."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low

@@ -16,11 +16,12 @@ from fuseflow.sim.engine.kernels import (
     repeat,
     root,
     scan,
+    select,
     write,
 )
 from fuseflow.sim.engine.node_layout import LayoutRule
 
 _FAMILIES = (
-    accumulate, align, alu, drop, flatten_split, fork_merge, join, load, locate, permute, reduce, repeat, root, scan, write
+    accumulate, align, alu, drop, flatten_split, fork_merge, join, load, locate, permute, reduce, repeat, root, scan, select, write
 )  # fmt: skip
 RULES: dict[type[Node], LayoutRule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}

@@ -96,10 +96,10 @@ def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Ar
     return state
 
 
-def fill_and_emit(fill: Function, state: Array, layout: NodeLayout) -> list[Part]:
+def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Function | None = None) -> list[Part]:
     """Return the two parts of a node that holds fibers back."""
     link = Link()
-    return [Part(fill, state, layout.node.inputs, (link,)), Part(run_emit, state, (link,), layout.outputs)]
+    return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs)]
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
@@ -149,7 +149,7 @@ def run_fill(address: int) -> int:
                 return 0
             free = s.freed0 if s.started & 1 == 0 else s.freed1
         if control:
-            if not _fill_stop(node, s, nest, word, visible_at, free):
+            if not fill_stop(node, s, nest, word, visible_at, free):
                 return 0
             continue
         k = min(k, tokens_at(node, nest.depth), node.burst)
@@ -181,7 +181,7 @@ def run_fill(address: int) -> int:
 
 
 @inline
-def _fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: int) -> bool:
+def fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: int) -> bool:
     """Take an inner stop with all that it ends, and hand the workspace over if it ends a fiber of the reduced coordinates. Return
     False if something is missing, or after a fault."""
     crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
@@ -287,7 +287,7 @@ def run_emit(address: int) -> int:
             if not _emit_entries(node, s, w, visible_at):
                 return 0
             end = stop_word(0 if w.used > 0 else s.order - 1, high_of(end))
-        t = _emit_stop(node, s, end, visible_at)
+        t = emit_stop(node, s, end, visible_at)
         if t == WAIT:
             return 0
         take(link, 1, t)
@@ -313,7 +313,7 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
             same = 0
             if s.last >= 0:
                 same = shared_levels(s, s.last, prefix)
-                if _emit_stop(node, s, stop_word(0, s.order - 2 - same), visible_at) == WAIT:
+                if emit_stop(node, s, stop_word(0, s.order - 2 - same), visible_at) == WAIT:
                     return False
             s.last, s.fresh = prefix, same
         place = find_or_insert(w, key)
@@ -366,7 +366,7 @@ def shared_levels(s: Any, a: int, b: int) -> int:
 
 
 @inline
-def _emit_stop(node: Any, s: Any, word: int, visible_at: int) -> int:
+def emit_stop(node: Any, s: Any, word: int, visible_at: int) -> int:
     """Fire to give a stop of the innermost streams, and of each outer stream in which it ends a list. Return the cycle, or WAIT."""
     first = max(s.order - 1 - high_of(word), 0)
     if room_at(node, s.order) == 0:

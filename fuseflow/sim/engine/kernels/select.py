@@ -1,0 +1,280 @@
+"""The primitive `select` leaves of each fiber, or of each group of its coordinates, the entries of largest magnitude. It has two parts and
+two buffers, as an accumulate.
+
+The part `fill` holds the entries of a fiber or of a group in a list. The part `emit` cuts the list down and gives what is left while `fill`
+works on the next. The link between them has the stops that ended fibers, as in an accumulate, and GROUP_END for a group that another one
+follows in its fiber.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.held_entries import HELD, coordinates_at, held_at, keep_largest
+from fuseflow.sim.engine.kernels.accumulate import BUFFERS, emit_stop, fill_and_emit, fill_stop
+from fuseflow.sim.engine.nested_streams import NEST, look_at_coordinates, nest_at, take_coordinates
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import (
+    BUFFER,
+    ENDED,
+    GROW,
+    MISALIGNED,
+    REFUSED,
+    WAIT,
+    close,
+    fire,
+    look_everywhere,
+    node_at,
+    push_everywhere,
+    room_at,
+    room_everywhere,
+    source,
+    take_everywhere,
+    target,
+    tokens_at,
+)
+from fuseflow.sim.engine.stream_rings import (
+    AFFINE,
+    CONTROL,
+    DONE,
+    EMPTY,
+    REPEATED,
+    SCRATCH,
+    WORD_OFFSET,
+    copy,
+    element_address,
+    head_address,
+    head_run,
+    high_of,
+    is_control,
+    low_of,
+    next_word,
+    push,
+    scratch_address,
+    stop_word,
+    take,
+    visible,
+    word_in,
+)
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
+
+SELECT = Record(
+    "keep every order nest lists "  # `order`: levels that are given, and taken; addresses
+    "working started group fresh most "  # fill: whether a list is open, how many were, its group, the outermost level that is new
+    "finished freed0 freed1 chosen next divided"  # emit: how many are finished, when their buffers were free; whether the list is cut
+    # down, its next entry, and whether the stop before that is out
+)
+state_at = SELECT.at
+HELD_SIZE = HELD.size
+GROUP_END = 1 << 20 | 1
+"""In place of a stop of the link, with the bit for a list that is handed over."""
+
+
+def select(node: n.Select, layout: NodeLayout) -> list[Part]:
+    depth = node.levels - 1
+    nest = layout.array(layout.state(NEST, depth=depth, crds=layout.array(np.zeros(max(depth, 1), dtype=np.int64))))
+    lists = layout.entry_lists(BUFFERS, node.levels)
+    state = layout.state(SELECT, keep=node.keep, every=node.every, order=node.levels, nest=nest, lists=lists)
+    return fill_and_emit(run_fill_entries, state, layout, run_emit_entries)
+
+
+def run_fill_entries(address: int) -> int:
+    """Fire once for each token of the values, and once for each coordinate with nothing below it."""
+    node = node_at(address)
+    s = state_at(node.state)
+    nest = nest_at(s.nest)
+    crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
+    while True:
+        k = tokens_at(node, nest.depth + 1)
+        if k == 0:
+            return 0
+        visible_at, kind = visible(val), head_run(val).kind
+        if kind == EMPTY:
+            node.fault = REFUSED
+            return 0
+        if kind == CONTROL:
+            if not _take_control(node, s, nest, head_run(val).word, visible_at):
+                return 0
+            continue
+        k = min(k, tokens_at(node, nest.depth), node.burst)
+        if k == 0:
+            return 0
+        if is_control(crd):
+            node.fault = MISALIGNED
+            return 0
+        group = next_word(crd) // s.every if s.every > 0 else 0
+        ended, free = s.working != 0 and group != s.group, 0
+        if s.working == 0 or ended:
+            if s.started - s.finished >= BUFFERS:
+                node.waits = BUFFER
+                return 0
+            free = s.freed0 if s.started & 1 == 0 else s.freed1
+        if ended and room_at(node, 0) == 0:
+            return 0
+        following = s.working == 0 or ended  # the values go into the next list
+        h = held_at(s.lists + HELD_SIZE * ((s.started if following else s.started - 1) & 1))
+        k = min(k, h.limit - h.used)
+        if k == 0:
+            node.waits = GROW
+            return 0
+        if s.every > 0:
+            k = _count_in_group(crd, (group + 1) * s.every, k)
+        outer = look_at_coordinates(node, nest, nest.depth)
+        if outer == WAIT:
+            return 0
+        t = fire(node, max(visible_at, outer, visible(crd)), free, k)
+        if ended:
+            push(link, CONTROL, GROUP_END, 1, t)
+        if following:
+            s.working, s.group = 1, group
+            s.started += 1
+        take_coordinates(node, nest, nest.depth, t)
+        if node.fault != 0:
+            return 0
+        _hold(s, nest, h, crd, val, k)
+        take(crd, k, t)
+        take(val, k, t)
+
+
+@inline
+def _count_in_group(crd: Any, end: int, k: int) -> int:
+    """Return how many of the next k coordinates, of which the first is, are below the end of its group."""
+    run = head_run(crd)
+    if run.kind == AFFINE:
+        return min(k, end - run.word - crd.offset)
+    count = 1
+    while count < k and word_in(run, crd.offset + count) < end:
+        count += 1
+    return count
+
+
+@inline
+def _hold(s: Any, nest: Any, h: Any, crd: Any, val: Any, k: int) -> None:
+    """Add the next k values to the list, with their coordinates."""
+    coordinates, values = head_run(crd), head_run(val)
+    stride = 0 if values.kind == REPEATED else 1
+    at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
+    for level in range(nest.depth):
+        for i in range(k):
+            set_int(coordinates_at(h, level), h.used + i, get_int(nest.crds, level))
+    for i in range(k):
+        set_int(coordinates_at(h, nest.depth), h.used + i, word_in(coordinates, crd.offset + i))
+        set_int(h.values, h.used + i, get_int(at, stride * i))
+        set_int(h.fresh, h.used + i, nest.depth)
+    set_int(h.fresh, h.used, s.fresh)
+    s.fresh = nest.depth
+    h.used += k
+    s.most = max(s.most, h.used)
+
+
+@inline
+def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
+    """Take an inner stop with all that it ends, or `D`. Return False if something is missing, or after `D` or a fault."""
+    if word == DONE:
+        visible_at = look_everywhere(node)
+        if visible_at == WAIT or room_at(node, 0) == 0:
+            return False
+        t = close(node, visible_at, 0)
+        take_everywhere(node, DONE, t)
+        push(target(node, 0), CONTROL, DONE, 1, t)
+        node.waits = ENDED
+        return False
+    free = 0
+    if s.working == 0 and low_of(word) <= nest.depth:
+        if s.started - s.finished >= BUFFERS:
+            node.waits = BUFFER
+            return False
+        free = s.freed0 if s.started & 1 == 0 else s.freed1
+    if not fill_stop(node, s, nest, word, visible_at, free):
+        return False
+    s.fresh = min(s.fresh, nest.open)
+    return True
+
+
+def run_emit_entries(address: int) -> int:
+    """Fire once for each entry that is kept, an outer coordinate with its first entry, and once for every stop of the innermost streams."""
+    node = node_at(address)
+    s = state_at(node.state)
+    link = source(node, 0)
+    while True:
+        if tokens_at(node, 0) == 0:
+            return 0
+        visible_at, word = visible(link), head_run(link).word
+        if word == DONE:
+            free = room_everywhere(node)
+            if free == WAIT:
+                return 0
+            t = close(node, visible_at, free)
+            take(link, 1, t)
+            push_everywhere(node, DONE, t)
+            node.waits = ENDED
+            return 0
+        h = held_at(s.lists + HELD_SIZE * (s.finished & 1))
+        end = word >> 1
+        if word & 1 != 0:
+            if s.chosen == 0:
+                keep_largest(h, s.keep)
+                s.chosen, s.next, s.divided = 1, 0, 0
+            if not _emit_entries(node, s, h, visible_at):
+                return 0
+            end = stop_word(0 if h.used > 0 else s.order - 1, high_of(end))
+        if word != GROUP_END and emit_stop(node, s, end, visible_at) == WAIT:
+            return 0
+        take(link, 1, node.last)
+        if word & 1 != 0:
+            h.used = 0
+            if s.finished & 1 == 0:
+                s.freed0 = node.last + 1
+            else:
+                s.freed1 = node.last + 1
+            s.finished += 1
+            s.chosen = 0
+
+
+@inline
+def _emit_entries(node: Any, s: Any, h: Any, visible_at: int) -> bool:
+    """Emit from the next entry on, and return whether all are out."""
+    depth = s.order - 1
+    crd, val = target(node, depth), target(node, s.order)
+    while s.next < h.used:
+        fresh = get_int(h.fresh, s.next)
+        if fresh < depth and s.next > 0 and s.divided == 0:
+            if emit_stop(node, s, stop_word(0, depth - 1 - fresh), visible_at) == WAIT:
+                return False
+            s.divided = 1
+        k = min(room_at(node, depth), node.burst)
+        if k == 0:
+            return False
+        k = min(k, room_at(node, s.order), h.used - s.next)
+        if k == 0:
+            return False
+        free = max(crd.free, val.free)
+        for q in range(fresh, depth):
+            if room_at(node, q) == 0:
+                return False
+            free = max(free, target(node, q).free)
+        count = 1
+        while count < k and get_int(h.fresh, s.next + count) == depth:
+            count += 1
+        t = fire(node, visible_at, free, count)
+        for q in range(fresh, depth):
+            push(target(node, q), AFFINE, get_int(coordinates_at(h, q), s.next), 1, t)
+        _give(crd, coordinates_at(h, depth), s.next, count, t)
+        _give(val, h.values, s.next, count, t)
+        s.next += count
+        s.divided = 0
+    return True
+
+
+@inline
+def _give(out: Any, words: int, first: int, count: int, t: int) -> None:
+    """Produce words of an array, from the first one on."""
+    into = scratch_address(out)
+    copy(into, words + 8 * first, count)
+    push(out, SCRATCH, into, count, t)
+
+
+RULES: dict[type[n.Node], LayoutRule] = {n.Select: select}

@@ -1,0 +1,154 @@
+"""Select: the entries of largest magnitude of each fiber, or of each group of its coordinates, in the order in which they came.
+
+It has two processes and two buffers, as all nodes with workspaces (`workspace`). A group ends in the firing that sees the first
+coordinate of the next one, or the stop of the fiber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.tokens import D, N, Stop, stop
+from fuseflow.selection import largest
+from fuseflow.sim.reference.nested_streams import EnclosingStreams
+from fuseflow.sim.reference.node_context import NodeContext, Rule
+from fuseflow.sim.reference.process import Process, Slots, Steps, Wait, await_slots, await_tokens
+from fuseflow.sim.reference.workspace import await_buffer, emit_stop, fill_stop, two_processes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value with its coordinates, outermost first. Those from level `fresh` on are not those of the entry before it."""
+
+    fresh: int
+    crds: tuple[int, ...]
+    value: float
+
+
+def select(node: n.Select, context: NodeContext) -> Sequence[Process]:
+    return two_processes(
+        context, lambda p, buffers: _Fill(p, node.every, buffers).steps(), lambda p, buffers: _emit(p, node.keep, buffers)
+    )
+
+
+def keep_largest(entries: Sequence[Entry], count: int) -> list[Entry]:
+    """Return the entries of largest magnitude, in their order. The coordinates of those that leave are fresh where they were needed."""
+    chosen: list[Entry] = []
+    fresh = 0
+    for entry, stays in zip(entries, largest([entry.value for entry in entries], count), strict=True):
+        fresh = min(fresh, entry.fresh)
+        if stays:
+            chosen.append(Entry(fresh, entry.crds, entry.value))
+            fresh = len(entry.crds)
+    return chosen
+
+
+class _Fill:
+    """The process has one firing for each token of the values, and one for each coordinate with nothing below it."""
+
+    def __init__(self, process: Process, every: int, buffers: Slots) -> None:
+        self.process, self.every, self.buffers = process, every, buffers
+        *outer, self.crd, self.val = process.inputs
+        self.nest = EnclosingStreams(process, outer)
+        self.entries: list[Entry] | None = None  # of the fiber or the group that is open
+        self.fresh = 0  # the outermost level whose coordinate is not that of the last entry
+        process.most_held = 0
+
+    def steps(self) -> Steps:
+        val = self.val
+        while True:
+            while not val:
+                yield val
+            token, visible = val[0]
+            if token is D:
+                yield from self.done(visible)
+                return
+            if token.__class__ is Stop:
+                yield from self.stop(token, visible)
+            elif token is N:
+                raise self.process.refused()
+            else:
+                yield from self.value(token, visible)
+
+    def value(self, token: float, visible: int) -> Steps:
+        p, nest = self.process, self.nest
+        visible = yield from await_tokens(visible, (self.crd,))
+        crd = self.crd[0][0]
+        if crd is D or crd.__class__ is Stop:
+            raise p.misaligned(crd, token)
+        ended = self.entries if self.entries and self.ends_group(crd, self.entries[-1]) else None
+        free = (yield from await_buffer(self.buffers)) if self.entries is None or ended else 0
+        visible = yield from nest.await_coordinates(visible, nest.depth)
+        t = p.fire(visible, free)
+        if ended:
+            p.outputs[0].push((ended, None), t)
+        if self.entries is None or ended:
+            self.entries = []
+        nest.enter(t, nest.depth)
+        self.crd.take(t)
+        self.val.take(t)
+        self.entries.append(Entry(self.fresh, (*nest.crds, crd), token))
+        self.fresh = nest.depth
+        p.most_held = max(p.most_held or 0, len(self.entries))
+
+    def ends_group(self, crd: int, last: Entry) -> bool:
+        """Return whether a coordinate is in another group than the last entry."""
+        return bool(self.every) and crd // self.every != last.crds[-1] // self.every
+
+    def stop(self, token: Stop, visible: int) -> Steps:
+        free = 0
+        if self.entries is None and token.low <= self.nest.depth:
+            self.entries = []
+            free = yield from await_buffer(self.buffers)
+        self.entries = yield from fill_stop(self.process, self.nest, token, visible, free, self.entries)
+        self.fresh = min(self.fresh, self.nest.open)
+
+    def done(self, visible: int) -> Steps:
+        visible = yield from await_tokens(visible, self.process.inputs)
+        t = self.process.close(visible)
+        self.nest.finish(t)
+        self.crd.take(t)
+        self.val.take(t)
+        self.process.outputs[0].push((None, D), t)
+
+
+def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
+    """One firing gives an entry that is kept, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. A group
+    that another one follows in its fiber has no stop."""
+    (link,) = p.inputs
+    outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
+    while True:
+        while not link:
+            yield link
+        (entries, token), visible = link[0]
+        link.popleft()
+        if token is D:
+            t = p.close(visible, (yield from await_slots(*p.outputs)))
+            for out in p.outputs:
+                out.push(D, t)
+            return
+        t = (yield from _emit_entries(p, keep_largest(entries, keep), visible)) if entries else 0
+        if token is not None:
+            end = token if entries is None else stop(0 if entries else outermost, token.high)
+            t = yield from emit_stop(p, end, visible)
+        if entries is not None:
+            buffers.append(t + 1)
+
+
+def _emit_entries(p: Process, entries: Sequence[Entry], visible: int) -> Generator[Wait, None, int]:
+    """Give entries, with the stops between them. Returns the cycle of the last one."""
+    depth, t = len(p.outputs) - 2, 0
+    for k, entry in enumerate(entries):
+        if k > 0 and entry.fresh < depth:
+            yield from emit_stop(p, stop(0, depth - 1 - entry.fresh), visible)
+        outer, inner = p.outputs[entry.fresh : depth], p.outputs[depth:]
+        t = p.fire(visible, (yield from await_slots(*inner, *outer)))
+        for out, item in zip((*outer, *inner), (*entry.crds, entry.value)[entry.fresh :], strict=True):
+            out.push(item, t)
+    return t
+
+
+RULES: dict[type[n.Node], Rule] = {n.Select: select}
