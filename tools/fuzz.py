@@ -1,6 +1,6 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--surfaces 5]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--keep] [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
@@ -17,6 +17,8 @@ integers, vectors and public primitives, and are for any machine. With --surface
 estimate is compared with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is
 made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
 was stopped, and every line of progress says with which one.
+
+With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
 
@@ -60,16 +62,25 @@ LONG = 1000
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
+@click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
-    programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool, wide: bool, surfaces: int
+    programs: int | None,
+    graphs: int | None,
+    seed: int,
+    jobs: int,
+    size: Any,
+    bitmap: bool,
+    wide: bool,
+    keep: bool,
+    surfaces: int,
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or surfaces):
-        raise click.UsageError("--wide and --surfaces are of --programs")
+    if graphs is not None and (wide or keep or surfaces):
+        raise click.UsageError("--wide, --keep and --surfaces are of --programs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, surfaces)))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, keep, surfaces)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap))
 
 
@@ -79,12 +90,13 @@ class Options:
 
     bitmap: bool
     wide: bool
+    keep: bool
     surfaces: int
 
     @property
     def prefix(self) -> str:
         """Of the names of the files of programs that differ."""
-        return "bitmap_" * self.bitmap + "wide_" * self.wide
+        return "bitmap_" * self.bitmap + "wide_" * self.wide + "keep_" * self.keep
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
@@ -107,10 +119,10 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
             )
     for kind, count in total.refused.most_common():
         click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
-    wrong = program_fuzz.missed(total, options.wide) if total.programs >= LONG else []
+    wrong = program_fuzz.missed(total, options.wide, options.keep) if total.programs >= LONG else []
     for line in wrong:
         click.echo(f"missed, {line}")
-    names = [*program_fuzz.quotas_of(options.wide), *([program_fuzz.SURFACES] if options.surfaces else [])]
+    names = [*program_fuzz.quotas_of(options.wide, options.keep), *([program_fuzz.SURFACES] if options.surfaces else [])]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
         f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
@@ -131,7 +143,8 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    return program_fuzz.run(seed, examples, bitmap=options.bitmap, wide=options.wide, surfaces=options.surfaces)
+    modes = {"bitmap": options.bitmap, "wide": options.wide, "keep": options.keep}
+    return program_fuzz.run(seed, examples, surfaces=options.surfaces, **modes)
 
 
 def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool) -> bool:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
+import bitmaps
 import hypothesis
+import keeps
 import numpy as np
-from bitmaps import in_program
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
@@ -21,10 +22,11 @@ from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
 from random_programs import Case, planned, wide_programs
 
-from fuseflow.einsum.nodes import Program, Reduce, Split, accesses, walk
+from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
+from fuseflow.selection import Largest, Threshold
 from fuseflow.tensors import Tensor
 
 CHUNK = 100
@@ -60,6 +62,14 @@ WIDE_QUOTAS = dict.fromkeys(
 )
 """The same of wide programs."""
 WIDE_REFUSALS = 0.10
+KEEP_QUOTAS = {
+    "keep above a threshold": 0.10,
+    "keep of a fiber": 0.10,
+    "keep of a group": 0.10,
+    "keep of a whole result": 0.10,
+    "keep that is fused": 0.30,
+}
+"""The same of programs that keep parts of results."""
 SURFACES = "everything else that a user asks"
 """The quota of programs that were saved and read again, estimated, explained, and so on (`program_surfaces`)."""
 
@@ -104,11 +114,14 @@ def run(
     bitmap: bool = False,
     wide: bool = False,
     surfaces: int = 0,
+    keep: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
-    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none."""
+    programs. `keep`: with parts of results that are kept (`keeps`). `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (wide_programs if wide else planned)()
+    drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
+    drawn = drawn.map(keeps.in_program) if keep else drawn
 
     def one(case: Case) -> None:
         try:
@@ -142,7 +155,7 @@ def run(
         # Hypothesis also tries what it drew with parts of it repeated: a third of all programs would be one drawn before.
         unrepeated = patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda self, data: None)
         with unrepeated, patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING):
-            hypothesis.seed(seed)(quiet(given(drawn.map(in_program) if bitmap else drawn)(one)))()
+            hypothesis.seed(seed)(quiet(given(drawn)(one)))()
     except Exception:
         if not failed:
             raise  # the generator itself
@@ -190,10 +203,24 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "f64": any(tensor.dtype == np.float64 for tensor in case.tensors.values()),
         "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
         "locate never": checked.schedule.locate == "never",
+        **keeps_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
+
+
+def keeps_held(program: Program, checked: Checked) -> dict[str, bool]:
+    """Which kinds of `keep` a program has, and whether one is fused with other Einsums."""
+    rules = {e.name: e.body for e in program.einsums if isinstance(e.body, Keep)}
+    regions = [run.region.einsums for run in checked.runs if len(run.region.einsums) > 1]
+    return {
+        "keep above a threshold": any(isinstance(k.rule, Threshold) for k in rules.values()),
+        "keep of a fiber": any(isinstance(k.rule, Largest) and not k.rule.every and len(k.over) == 1 for k in rules.values()),
+        "keep of a group": any(isinstance(k.rule, Largest) and bool(k.rule.every) for k in rules.values()),
+        "keep of a whole result": any(k.kind == "materializing" for k in rules.values()),
+        "keep that is fused": any(name in einsums for einsums in regions for name in rules),
+    }
 
 
 def show_counts(tally: Tally) -> str:
@@ -279,15 +306,15 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(wide: bool) -> dict[str, float]:
-    return WIDE_QUOTAS if wide else QUOTAS
+def quotas_of(wide: bool, keep: bool = False) -> dict[str, float]:
+    return KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
 
 
-def missed(tally: Tally, wide: bool = False) -> list[str]:
+def missed(tally: Tally, wide: bool = False, keep: bool = False) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
-    most = WIDE_REFUSALS if wide else REFUSALS
+    most = WIDE_REFUSALS if wide or keep else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 

@@ -20,7 +20,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, Split, accesses, index_names, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Keep,
+    Program,
+    Reduce,
+    Split,
+    accesses,
+    index_names,
+    walk,
+)
+from fuseflow.selection import Largest, Threshold
 
 INF = math.inf
 ROUNDING = 8 * 2.0**-53
@@ -177,6 +192,8 @@ def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], si
             for v in node.over:
                 value = span.note(_reduce(node.op, value, names.index(v), sizes[v]))
             return value
+        case Keep():
+            return _keep(node, _evaluate(node.body, known, names, sizes, span), [names.index(v) for v in node.over])
 
 
 def _read(node: Access, value: Value, names: tuple[str, ...]) -> Value:
@@ -220,6 +237,44 @@ def _more(values: torch.Tensor, error: torch.Tensor, rounded: bool) -> torch.Ten
     if rounded:
         error = torch.where(exact | ~values.isfinite(), error, error + ROUNDING * values.abs())
     return torch.where((values == 0) & values.signbit(), torch.clamp(error, min=UNSURE), error)
+
+
+def _keep(node: Keep, value: Value, axes: list[int]) -> Value:
+    """What a rule keeps. The bound is infinite where rounding decides what that is."""
+    sure = Value(value.values, torch.where(value.error < TINY, number(0.0), value.error))
+    match node.rule:
+        case Threshold(least):
+            magnitude = sure.values.abs()
+            mask = (magnitude >= least) | magnitude.isnan()
+            unsure = ((magnitude - least).abs() <= sure.error) & (sure.error > 0)
+        case Largest(count, every):
+            last = list(range(value.values.dim() - len(axes), value.values.dim()))
+            values, error = (x.movedim(axes, last) for x in (sure.values, sure.error))
+            shape = values.shape
+            fibers, errors = (x.reshape(*shape[: last[0]], -1) for x in (values, error))
+            step = every or max(1, fibers.shape[-1])
+            groups = [slice(start, start + step) for start in range(0, fibers.shape[-1], step)]
+            parts = [_largest(fibers[..., g], errors[..., g], count) for g in groups]
+            empty = torch.zeros(fibers.shape, dtype=torch.bool)
+            mask, unsure = (
+                (torch.cat(p, -1).reshape(shape).movedim(last, axes) for p in zip(*parts, strict=True))
+                if parts
+                else (empty.reshape(shape).movedim(last, axes),) * 2
+            )
+    kept = torch.where(mask, value.values, number(0.0))
+    return Value(kept, torch.where(unsure, number(INF), torch.where(mask, value.error, number(0.0))))
+
+
+def _largest(values: torch.Tensor, errors: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which of the last axis are the largest in magnitude, the first of equal ones, and of which rounding decides that."""
+    magnitude = values.abs().nan_to_num(nan=INF, posinf=INF)
+    order = magnitude.sort(dim=-1, descending=True, stable=True).indices
+    order = order.gather(-1, values.isnan().gather(-1, order).double().sort(dim=-1, descending=True, stable=True).indices)
+    mask = torch.zeros(values.shape, dtype=torch.bool).scatter_(-1, order[..., :count], True)
+    least = torch.where(mask, magnitude - errors, number(INF)).amin(-1, keepdim=True)
+    most = torch.where(mask, number(-INF), magnitude + errors).amax(-1, keepdim=True)
+    close = (least <= most) & (errors > 0).any(-1, keepdim=True)
+    return mask, close.expand(values.shape)
 
 
 def _reduce(op: str, value: Value, axis: int, size: int) -> Value:

@@ -1,0 +1,102 @@
+"""The `keep` mode of the generator of programs: a case that was drawn, in which some statements keep a part of their result, and zeros of
+some intermediates are dropped.
+
+What a seed draws stays as it is without this mode. A statement keeps what it was where rounding would decide what is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import zlib
+from collections.abc import Collection
+from dataclasses import replace
+
+import torch_oracle
+from random_programs import Case
+
+from fuseflow.einsum.format_inference import infer
+from fuseflow.einsum.nodes import Einsum, Keep, Program, Split, free_indices
+from fuseflow.einsum.verify import extents
+from fuseflow.errors import FuseFlowError
+from fuseflow.selection import NONZERO, Largest, Rule, Threshold
+
+SHARE = 0.5
+"""Of the statements, those that are tried with a `keep`."""
+DROPPED = 0.2
+"""Of the statements, those whose zeros are dropped."""
+KINDS = ("threshold", "fiber", "group", "whole")
+SURE = 1e-11
+
+
+def in_program(case: Case) -> Case:
+    """The case with some `keep`s, where the program then still has one meaning."""
+    rng = random.Random(zlib.crc32(repr(case).encode()))
+    program, together = case.program, _fused_together(case)
+    for einsum in case.program.einsums:
+        keep = _keep(program, einsum, rng, einsum.name in together) if rng.random() < SHARE else None
+        if keep is not None:
+            trial = _with(program, replace(einsum, body=keep))
+            program = trial if _is_fair(trial, case) else program
+    kept = any(isinstance(e.body, Keep) for e in program.einsums)
+    dropped = tuple(e.name for e in program.einsums if rng.random() < DROPPED)
+    schedule = replace(
+        case.schedule, drop_zeros=tuple(dict.fromkeys((*case.schedule.drop_zeros, *_with_zeros(program, dropped))))
+    )
+    if kept or schedule.drop_zeros != case.schedule.drop_zeros:
+        schedule = replace(schedule, vector=1, blocks=())  # what is kept is compared element by element
+    return replace(case, program=program, schedule=schedule)
+
+
+def _keep(program: Program, einsum: Einsum, rng: random.Random, together: bool) -> Keep | None:
+    """A `keep` of the result of a statement, of any kind; of the whole result only where the statement runs alone."""
+    indices = [v for v in free_indices(einsum.body) if v in einsum.indices]
+    kinds = [kind for kind in KINDS if (indices or kind == "threshold") and not (together and kind == "whole")]
+    kind = rng.choice(kinds)
+    sizes = extents(program)[einsum.name]
+    over = tuple(rng.sample(indices, rng.randint(1, len(indices)) if kind == "whole" else 1)) if kind != "threshold" else ()
+    extent = math.prod(sizes[v] for v in over)
+    if extent == 0:
+        return None
+    rule: Rule = Largest(rng.randint(1, extent))
+    if kind == "threshold":
+        rule = rng.choice((NONZERO, Threshold(0.0), Threshold(0.5), Threshold(1.0), Threshold(2.0)))
+    elif kind == "group":
+        every = rng.randint(1, extent + 1)
+        rule = Largest(rng.randint(1, every), every)
+    return Keep(rule, over, einsum.body)
+
+
+def _with(program: Program, einsum: Einsum) -> Program:
+    return replace(program, einsums=tuple(einsum if e.name == einsum.name else e for e in program.einsums))
+
+
+def _is_fair(program: Program, case: Case) -> bool:
+    """Whether the program has a meaning, and every entry of it is determined."""
+    try:
+        infer(program)
+    except FuseFlowError:
+        return False
+    for evaluated in torch_oracle.evaluate(program, case.arrays).values():
+        values, error = evaluated.value.values, evaluated.value.error
+        finite = values[values.isfinite()].abs()
+        scale = max(1.0, float(finite.max()) if finite.numel() else 0.0)
+        if bool((error > SURE * scale).any()):
+            return False
+    return True
+
+
+def _fused_together(case: Case) -> Collection[str]:
+    """The Einsums that are in a region with others."""
+    if case.schedule.fuse_regions == ("none",):
+        return ()
+    named = [einsums for name, einsums in case.schedule.regions if name in case.schedule.fuse_regions and len(einsums) > 1]
+    return {name for einsums in named for name in einsums}
+
+
+def _with_zeros(program: Program, names: tuple[str, ...]) -> list[str]:
+    """Those of the results that are computed from single elements, and are 0 where nothing is stored."""
+    types = infer(program).declared
+    outputs = {*program.outputs}
+    reads = {a.tensor for e in program.einsums for a in e.accesses if any(isinstance(i, Split) for i in a.indices)}
+    return [n for n in names if types[n].fill == 0 and n not in outputs and n not in reads]
