@@ -19,9 +19,8 @@ from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Selection, Tree, implicit_values, nodes
+from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
-from fuseflow.selection import NONZERO
 
 MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
 """When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known; `lean`,
@@ -98,15 +97,13 @@ def fuse(
     graph = fuser.constraints(fused, user_order)
     refuse_cycle(graph, name)
     readable = fuser.readable(fused)
-    fill = implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes)
-    _refuse_fill(name, fused.selections, fill)
     return FusedRegion(
         name=name,
         einsums=tuple(members),
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
         stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=fill,
+        fill=implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes),
         merges=fused.merges,
         constraints=graph,
         local_names=fuser.inliner.local_names,
@@ -122,16 +119,6 @@ def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
                 f"region `{region}` holds `{einsum.name}`, which keeps entries of a whole result: its operand and its result are stored",
                 hint=f"leave `{einsum.name}` out of the region",
                 span=einsum.location.span,
-            )
-
-
-def _refuse_fill(region: str, selections: Collection[Selection], fill: Mapping[Tree, float]) -> None:
-    """Raise `FusionError` for zeros to be dropped of what is not stored as 0."""
-    for node in selections:
-        if node.rule == NONZERO and fill[node.body] != 0:
-            raise FusionError(
-                f"zeros of `{node.label}` cannot be dropped in region `{region}`: where nothing is stored, it is {fill[node.body]:g}",
-                hint=f"leave `{node.label}` out of `drop_zeros`, or fuse it apart from its consumers",
             )
 
 

@@ -19,13 +19,14 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Einsum, Keep, Program, Split, free_indices
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
+from fuseflow.lower.partition import partition_program
+from fuseflow.schedule import Schedule
 from fuseflow.selection import NONZERO, Largest, Rule, Threshold
 
 SHARE = 0.5
 """Of the statements, those that are tried with a `keep`."""
 DROPPED = 0.2
 """Of the statements, those whose zeros are dropped."""
-KINDS = ("threshold", "fiber", "group", "whole")
 SURE = 1e-11
 
 
@@ -41,7 +42,7 @@ def in_program(case: Case) -> Case:
     kept = any(isinstance(e.body, Keep) for e in program.einsums)
     dropped = tuple(e.name for e in program.einsums if rng.random() < DROPPED)
     schedule = replace(
-        case.schedule, drop_zeros=tuple(dict.fromkeys((*case.schedule.drop_zeros, *_with_zeros(program, dropped))))
+        case.schedule, drop_zeros=tuple(dict.fromkeys((*case.schedule.drop_zeros, *_with_zeros(program, case.schedule, dropped))))
     )
     if kept or schedule.drop_zeros != case.schedule.drop_zeros:
         schedule = replace(schedule, vector=1, blocks=())  # what is kept is compared element by element
@@ -51,10 +52,10 @@ def in_program(case: Case) -> Case:
 def _keep(program: Program, einsum: Einsum, rng: random.Random, together: bool) -> Keep | None:
     """A `keep` of the result of a statement, of any kind; of the whole result only where the statement runs alone."""
     indices = [v for v in free_indices(einsum.body) if v in einsum.indices]
-    kinds = [kind for kind in KINDS if (indices or kind == "threshold") and not (together and kind == "whole")]
+    kinds = ["threshold", *(["fiber", "group"] if indices else []), *(["whole"] if len(indices) > 1 and not together else [])]
     kind = rng.choice(kinds)
     sizes = extents(program)[einsum.name]
-    over = tuple(rng.sample(indices, rng.randint(1, len(indices)) if kind == "whole" else 1)) if kind != "threshold" else ()
+    over = tuple(rng.sample(indices, rng.randint(2, len(indices)) if kind == "whole" else 1)) if kind != "threshold" else ()
     extent = math.prod(sizes[v] for v in over)
     if extent == 0:
         return None
@@ -94,9 +95,22 @@ def _fused_together(case: Case) -> Collection[str]:
     return {name for einsums in named for name in einsums}
 
 
-def _with_zeros(program: Program, names: tuple[str, ...]) -> list[str]:
-    """Those of the results that are computed from single elements, and are 0 where nothing is stored."""
-    types = infer(program).declared
-    outputs = {*program.outputs}
-    reads = {a.tensor for e in program.einsums for a in e.accesses if any(isinstance(i, Split) for i in a.indices)}
-    return [n for n in names if types[n].fill == 0 and n not in outputs and n not in reads]
+def _with_zeros(program: Program, schedule: Schedule, names: tuple[str, ...]) -> list[str]:
+    """Those of the results that are computed from single elements, are 0 where nothing is stored, and are fused or stored sparse."""
+    try:
+        partitioned = partition_program(program, replace(schedule, vector=1, blocks=(), drop_zeros=()))
+    except FuseFlowError:
+        return []
+    written = {name for results in partitioned.results.values() for name in results}
+    split = {a.tensor for e in program.einsums for a in e.accesses if any(isinstance(i, Split) for i in a.indices)}
+    types, needed = partitioned.original.declared, _needed(program)
+    dense = {name for name in written if (format := types[name].format) is None or format.all_dense}
+    return [n for n in names if types[n].fill == 0 and n in needed and n not in dense | split]
+
+
+def _needed(program: Program) -> set[str]:
+    """What the outputs are computed from."""
+    needed = set(program.outputs)
+    for einsum in reversed(program.einsums):
+        needed |= set(einsum.operands) if einsum.name in needed else set()
+    return needed

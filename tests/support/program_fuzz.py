@@ -31,7 +31,7 @@ from fuseflow.tensors import Tensor
 
 CHUNK = 100
 """Programs that are drawn from one seed."""
-SHRINKING = 60
+SHRINKING = 25
 """Seconds in which a program that differs is made smaller."""
 
 QUOTAS = {
@@ -117,7 +117,8 @@ def run(
     keep: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
-    programs. `keep`: with parts of results that are kept (`keeps`). `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none."""
+    programs. `keep`: with parts of results that are kept (`keeps`). `surfaces`: one program of so many
+    is checked by everything else that a user asks, too; 0 for none."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (wide_programs if wide else planned)()
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
