@@ -284,7 +284,7 @@ class TableBuilder:
         """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
         defined everywhere."""
         if isinstance(node, Selection) and self.region.fill[node.body] != 0:
-            return Total()
+            return Total((trees[node.body],))
         return trees[node.body]
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:

@@ -251,7 +251,7 @@ def _keep(node: Keep, value: Value, axes: list[int]) -> Value:
             last = list(range(value.values.dim() - len(axes), value.values.dim()))
             values, error = (x.movedim(axes, last) for x in (sure.values, sure.error))
             shape = values.shape
-            fibers, errors = (x.reshape(*shape[: last[0]], -1) for x in (values, error))
+            fibers, errors = (x.reshape(*shape[: last[0]], math.prod(shape[last[0] :])) for x in (values, error))
             step = every or max(1, fibers.shape[-1])
             groups = [slice(start, start + step) for start in range(0, fibers.shape[-1], step)]
             parts = [_largest(fibers[..., g], errors[..., g], count) for g in groups]
