@@ -69,7 +69,10 @@ def fuse(
     positions = sorted({program.positions[e] for e in einsums if e in program.positions})
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
-    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, sizes), merge == "lean")
+    uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
+    fuser = _Fuser(
+        name, program.declared, stored, uncopied, frozenset(pinned), price, Inliner(name, members, sizes), merge == "lean"
+    )
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.hoist_sums(fused)
@@ -102,11 +105,13 @@ def fuse(
 
 @dataclass(frozen=True, slots=True)
 class _Fuser:
-    """The steps of Algorithm 1 on one region, with the values that all of them need."""
+    """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares what the trees may read beside
+    copies: stored tensors, and Einsums that are not expanded yet."""
 
     region: str
     declared: Mapping[str, TensorType]
     stored: Mapping[str, TensorType]
+    uncopied: Mapping[str, TensorType]
     pinned: frozenset[str]
     price: CopyCost | None
     inliner: Inliner
@@ -176,12 +181,10 @@ class _Fuser:
         orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
         return build_order_graph(fused.indices, fused.leaves, self.readable(fused), fused.merges, pinned_orders, orders)
 
-    def readable(self, fused: RegionTrees) -> dict[str, TensorType]:
-        """Return the declarations of everything that the trees may read: stored tensors, copies whose order is not chosen yet, and Einsums
-        that are not expanded yet.
-        """
+    def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
+        """Return the declarations of everything that the trees may read: what is `uncopied`, and copies whose order is not chosen yet."""
         copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
-        return {**{n: replace(self.declared[n], format=None) for n in self.inliner.einsums}, **self.stored, **copies}
+        return {**self.uncopied, **copies} if copies else self.uncopied
 
     def results(self, fused: RegionTrees) -> tuple[RegionOutput, ...]:
         """Return the outputs of the region in program order."""

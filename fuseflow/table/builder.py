@@ -218,28 +218,25 @@ class TableBuilder:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
-        reach, everywhere = self.reach(nest), Total()
-        for node in reach.nodes:
-            if v not in reach.indices[node]:
-                trees[node] = everywhere
-                continue
+        everywhere = Total()  # what lacks the index is defined at every coordinate
+        for node in self.reach(nest).by_index.get(v, ()):
             match node:
                 case View():
-                    trees[node] = everywhere
                     if streams := self.views.joined(node, v, nest):
                         crd, scanned[node] = streams
                         trees[node] = Side(crd, (scanned[node],))
                 case Constant():
-                    trees[node] = everywhere
+                    pass
                 case Reduction():
-                    bundle = nest.env.get(node)
-                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
+                    bundle, body = nest.env.get(node), trees.get(node.body, everywhere)
+                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else body
                 case Operation():
                     pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
-                    trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
+                    operands = [(trees.get(a, everywhere), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
+                    trees[node] = combine_operands(operands)
                 case unknown:
                     assert_never(unknown)
-        return trees[nest.body], scanned
+        return trees.get(nest.body, everywhere), scanned
 
     def bundle_tree(self, node: Reduction, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed reduction at loop `v`."""
@@ -252,8 +249,8 @@ class TableBuilder:
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
         """Return the coordinates of a total loop: the dense level of a view that stands there, with the references of the view, else those
         of a range."""
-        for node in self.reach(nest).nodes:
-            if isinstance(node, View) and v in node.indices and self.views.enumerates(node, v, nest):
+        for node in self.reach(nest).by_index.get(v, ()):
+            if isinstance(node, View) and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
                 return crd, {node: ref}
         return self.everywhere(v, nest.loops), {}
@@ -266,10 +263,11 @@ class TableBuilder:
     def advanced(self, loop: Loop) -> Nest:
         """Return the nest with every view and bundle advanced past a loop."""
         places: dict[Tree, ViewCursor | Bundle] = {}
-        for node in self.reach(loop.nest).nodes:
-            if isinstance(node, View) and loop.index in node.indices:
-                places[node] = self.views.advanced(node, loop)
-            elif isinstance(node, Reduction) and isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
+        for node in self.reach(loop.nest).places:
+            if isinstance(node, View):
+                if loop.index in node.indices:
+                    places[node] = self.views.advanced(node, loop)
+            elif isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
                 places[node] = self.advanced_bundle(node, bundle, loop)
         return loop.nest.standing(places)
 
