@@ -28,7 +28,7 @@ THINNING = 4
 """A replicate is run as a whole, and one of so many of its units by themselves."""
 LEAST_SIZE = 12
 """The fewest units of a replicate of units that are not heavy."""
-LEAST_HEAVY = 4
+LEAST_HEAVY = 8
 """The fewest units of a replicate of heavy ones. A few of these are long enough, and take the most time of all that is run."""
 CLASS_SPAN = 4
 """The heaviest unit of a class weighs about so many times as much as the lightest."""
@@ -36,7 +36,7 @@ HEAVY = 3
 """Units that are heavier than so many average ones are in a class of their own."""
 
 
-ROOM = 5
+ROOM = 3
 """A class of heavy units has at least so many times what the first replicates take. Of fewer, most would be run, and of the heaviest ones:
 20 of 235,868 rows once took half of the time of a sample."""
 

@@ -47,10 +47,10 @@ class RestrictedRegion:
     fused: FusedRegion
     tensors: Mapping[str, RestrictedTensor]
 
-    def read(self, graph: Graph, memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
-        """Return the tensors that the graph of the region reads, given those in memory."""
+    def read(self, names: Iterable[str], memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
+        """Return the tensors of these names that the region reads, given those in memory."""
         read: dict[str, Tensor] = {}
-        for name in graph.inputs:
+        for name in names:
             origin = self.tensors.get(name)
             if origin is None:
                 read |= {name: memory[name]} if name in memory else {}
