@@ -271,13 +271,23 @@ class Compiled:
             self.program, self.source.tensors, self.schedule, self.machine, self.memory(), sample, engine, dedup, progress,
             lambda name: outputs or name in read, estimator,
         )  # fmt: skip
+        last = self._last_readers()
         for number, region in enumerate(self.regions):
             run.run(number, region)
+            run.forget(name for name, reader in last.items() if reader == number)
         stored = {name: run.memory[name] for name in self.program.outputs if outputs or name in run.memory}
         tensors = tensors_to_elements(self.program.declared, stored)
         seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
         outcome, settings = self.compare(tensors) if check else None, replace(self.settings, engine=engine)
         return SampledResult(settings, sample, tensors, tuple(run.results), outcome, run.rows_check, seconds)
+
+    def _last_readers(self) -> dict[str, int]:
+        """Return the number of the last region that reads each tensor in memory. Outputs of the program are left out."""
+        last: dict[str, int] = {}
+        for number, region in enumerate(self.regions):
+            views = (view.source for view in (*region.views_before, *region.views_after))
+            last |= dict.fromkeys((*region.graph.inputs, *region.fused.declared, *views), number)
+        return {name: number for name, number in last.items() if name not in self.program.outputs}
 
     def _views(self) -> Iterator[TensorView]:
         """Yield the views of tensors that regions read, and that are seen as outputs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -78,6 +78,11 @@ class SampledRegions:
             self._measure(number, region, read, counts, key)
         for step in region.views_after:
             self.memory[step.name] = step.of(self.memory[step.source])
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Free tensors that no later region reads. Intermediates of a large graph are as large as its outputs."""
+        for name in names:
+            self.memory.pop(name, None)
 
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
         """Count a region that runs like an earlier one, whose cycles are its own."""

@@ -94,11 +94,6 @@ class MeasuredReplicate:
         return self.cycles - self.started
 
     @property
-    def scale(self) -> float:
-        """The cycles that a weight of 1 takes, without fill and drain where the replicate is long enough to tell."""
-        return self.steady / self.weight if self.steady > 0 else self.cycles / (self.weight + self.started_weight)
-
-    @property
     def constant(self) -> float:
         """The cycles that do not follow from the number of units: fill and drain."""
         return self.started - self.steady * self.started_weight / self.weight

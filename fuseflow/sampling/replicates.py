@@ -93,7 +93,7 @@ def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: R
             steady = STEADINESS * replicates.heavy_constant(sample.replicates)
             if first.cycles >= steady:
                 return _with_error(replicates, size, sample, rng)
-        scale = first.scale
+        scale = first.cycles / (first.weight + first.started_weight)
         wanted = max(sample.shortest, steady, 0.0 if pilot else GROWTH * wanted)
 
 
