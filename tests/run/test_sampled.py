@@ -90,9 +90,12 @@ def test_a_wrong_value_is_found_without_outputs() -> None:
         assert not without_outputs(random_program(14).compiled).rows_check.passed
 
 
-def test_intermediates_are_computed_without_outputs() -> None:
-    result = gcn("none").run(sample=ff.Sample(fraction=1), check=False, outputs=False)
-    assert result.rows_check.passed and not result.tensors and result.cycles.estimate == gcn("none").run(check=False).cycles
+@pytest.mark.parametrize("granularity", ["none", "full"])
+def test_programs_are_compared_without_outputs(granularity: str) -> None:
+    """Intermediates are computed; and in full fusion the graph is read in two ways, restricted and whole."""
+    program = gcn(granularity)
+    result = program.run(sample=ff.Sample(fraction=1), check=False, outputs=False)
+    assert result.rows_check.passed and not result.tensors and result.cycles.estimate == program.run(check=False).cycles
 
 
 def test_no_outputs_is_a_question_of_a_sample() -> None:
