@@ -23,13 +23,13 @@ AGENDA = Record(
     "askers asking "  # what is known of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
-ASKER = Record("part bound")
-"""A part that may make requests, and the cycle before which it certainly makes none."""
-OUTLOOK = Record("bound awaited delay visits source lag seen spare")
-"""The cycle before which a part certainly does not fire, which part has to fire before it does, how much later its firing is then at
-least, and how often the part was visited. In place of the awaited part stand the negative numbers below. If it waits, in the end, for
-an answer: the `source`, which is the part that waits for that answer, how much later than the source it fires at least (`lag`), and how
-often the source was visited until this became known (`seen`)."""
+ASKER = Record("part bound source delay visits port request")
+"""A part that may make requests, and the cycle before which it certainly makes none. If it waits, in the end, for an answer: the
+part that waits for that answer, how much later than it the asker fires at least, how often it was visited until then, and the port
+and the number of the request."""
+OUTLOOK = Record("ready awaited delay visits")
+"""When a part is ready, which part has to fire before it does, how much later its firing is then at least, and how often the part was
+visited. In place of the awaited part stand the negative numbers below."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
@@ -37,7 +37,7 @@ ASKER_SIZE, OUTLOOK_SIZE, STEP_SIZE = ASKER.size, OUTLOOK.size, STEP.size
 NEVER, REPLY, ENGINE = -1, -2, -3
 """What a part waits for in place of another: nothing, as it has ended; a reply of the memory; the engine, or it was not visited."""
 UNKNOWN = -1
-"""This stands in place of the source of a part of which nothing is known."""
+"""This stands in place of the source of an asker of which nothing is known."""
 
 
 def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], arrays: dict[int, Array]) -> Array:
@@ -49,10 +49,11 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
     fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
     fields["outlooks"] = OUTLOOK.array(count)
-    fields["outlooks"]["awaited"], fields["outlooks"]["source"] = ENGINE, UNKNOWN
+    fields["outlooks"]["awaited"] = ENGINE
     fields["path"] = STEP.array(count)
     fields["askers"] = ASKER.array(max(len(askers), 1))
     fields["askers"]["part"][: len(askers)] = askers
+    fields["askers"]["source"] = UNKNOWN
     for name, array in fields.items():
         agenda[name] = address(array)
         arrays[address(array)] = array

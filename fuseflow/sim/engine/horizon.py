@@ -53,6 +53,9 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         if asker.bound < horizon:
+            if _waits_as_before(a, asker):
+                asker.bound = horizon + asker.delay
+                continue
             made = _walk(nodes, a, asker, horizon)
             if made < 0:
                 return made
@@ -61,51 +64,53 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
 
 
 @inline
-def forget_bounds(nodes: int, a: Any) -> None:
-    """Forget what is known about firings to come, after the engine changed something."""
+def forget_bounds(a: Any) -> None:
+    """Forget what is known about requests, after the engine changed something."""
     for k in range(a.asking):
-        asker_at(a.askers + ASKER_SIZE * k).bound = 0
-    for part in range(a.count):
-        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
-        outlook.bound, outlook.source = node_at(nodes + NODE_SIZE * part).ready, UNKNOWN
+        asker = asker_at(a.askers + ASKER_SIZE * k)
+        asker.bound, asker.source = 0, UNKNOWN
+
+
+@inline
+def _waits_as_before(a: Any, asker: Any) -> bool:
+    """Return whether the part whose answer an asker waited for at its last walk was not visited since, and still has no answer."""
+    if asker.source == UNKNOWN:
+        return False
+    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * asker.source)
+    return bool(outlook.visits == asker.visits and port_at(asker.port).answered <= asker.request)
 
 
 @inline
 def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
-    """Walk from an asker along what is awaited until its bound reaches the horizon, and note the bounds of all parts on the way. Return
-    the number of firings on the way, FAULTY or UNSURE."""
+    """Walk from an asker along what is awaited until its bound reaches the horizon, and note the bound. Return the number of firings
+    on the way, FAULTY or UNSURE."""
     fired, depth, start = 0, 0, step_at(a.path)
+    asker.source = UNKNOWN
     start.part, start.bound, start.delay = asker.part, 0, 0
     while depth < a.count:
         step = step_at(a.path + STEP_SIZE * depth)
         part, delay = step.part, step.delay
-        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
-        bound = max(step.bound, outlook.bound + delay)
-        source, lag = UNKNOWN, 0
-        if bound < horizon:
-            if outlook.awaited == ENGINE:
-                return UNSURE
-            if _waits_as_before(nodes, a, outlook):
-                source, lag = outlook.source, outlook.lag
-            elif outlook.awaited == REPLY or is_member(a.due, part):
-                node = node_at(nodes + NODE_SIZE * part)
-                if not still_waits(node):
-                    bound = max(bound, _available(node) + delay)
-                    if bound < horizon:
-                        made = visit(nodes, a, part)
-                        if made == FAULTY:
-                            return FAULTY
-                        fired += made
-                        if made > 0 and depth > 0:
-                            depth -= 1
-                        continue
-                elif outlook.awaited == REPLY:
-                    source = part
-        if source != UNKNOWN:
-            bound = horizon + delay + lag
+        node, outlook = node_at(nodes + NODE_SIZE * part), outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+        bound = max(step.bound, outlook.ready + delay)
+        if bound < horizon and outlook.awaited == ENGINE:
+            return UNSURE
+        if bound < horizon and (outlook.awaited == REPLY or is_member(a.due, part)):
+            if not still_waits(node):
+                bound = max(bound, _available(node) + delay)
+                if bound < horizon:
+                    made = visit(nodes, a, part)
+                    if made == FAULTY:
+                        return FAULTY
+                    fired += made
+                    if made > 0 and depth > 0:
+                        depth -= 1
+                    continue
+            elif outlook.awaited == REPLY:
+                asker.source, asker.delay, asker.visits = part, delay, outlook.visits
+                asker.port, asker.request = node.asked_port, node.request
+                bound = horizon + delay
         if bound >= horizon:
             asker.bound = bound
-            _note_bounds(a, depth, bound, source, delay + lag)
             return fired
         if outlook.awaited == NEVER:
             break
@@ -115,27 +120,6 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
             step.part, step.bound, step.delay = outlook.awaited, bound, delay + outlook.delay
     asker.bound = FOREVER
     return fired
-
-
-@inline
-def _waits_as_before(nodes: int, a: Any, outlook: Any) -> bool:
-    """Return whether the part for whose answer another one waited in the end was not visited since, and still has no answer."""
-    if outlook.source == UNKNOWN or outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.source).visits != outlook.seen:
-        return False
-    node = node_at(nodes + NODE_SIZE * outlook.source)
-    return bool(port_at(node.asked_port).answered <= node.request)
-
-
-@inline
-def _note_bounds(a: Any, depth: int, bound: int, source: int, delay: int) -> None:
-    """Note for each part on the way what a walk learnt: the asker fires no earlier than `bound`, since the last part does not, and, if
-    a source is known, at least `delay` later than that."""
-    seen = 0 if source == UNKNOWN else outlook_at(a.outlooks + OUTLOOK_SIZE * source).visits
-    for k in range(depth + 1):
-        step = step_at(a.path + STEP_SIZE * k)
-        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
-        outlook.bound = bound - step.delay
-        outlook.source, outlook.lag, outlook.seen = source, delay - step.delay, seen
 
 
 @inline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, UNKNOWN, outlook_at, wake_neighbours
+from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, outlook_at, wake_neighbours
 from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_records import (
     ANSWER,
@@ -72,7 +72,7 @@ def _schedule(a: Any, node: Any, part: int) -> None:
     if wait < INPUT or wait in (GROW, ROOM):
         add(a.due, part)
     outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
-    outlook.bound, outlook.source = node.ready, UNKNOWN
+    outlook.ready = node.ready
     outlook.visits += 1
     if needs_engine(node):
         add(a.held, part)
