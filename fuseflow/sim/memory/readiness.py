@@ -36,6 +36,6 @@ def column_ready(channel: int, bank: int, write: int) -> int:
 def row_ready(channel: int, bank: int) -> int:
     """Return the earliest cycle of a PRE of a bank that is open, or of an ACT of one that is closed."""
     c, b = channel_at(channel), bank_of(channel, bank)
-    if b.open >= 0:
-        return max(b.close, c.row_bus)
-    return max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act, c.row_bus)
+    of_bank = b.close if b.open >= 0 else max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act)
+    ready: int = max(of_bank, c.row_bus)
+    return ready
