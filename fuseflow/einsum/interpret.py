@@ -30,7 +30,7 @@ from fuseflow.einsum.nodes import (
     index_names,
 )
 from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
-from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, sparse_pointwise, sparse_product
+from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, plain_access, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
@@ -216,7 +216,7 @@ def _axes(index: str | Split, size: int) -> tuple[int, ...]:
 def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Labeled:
     factors = _factors(node.body) if node.op == "sum" else ()
     if not part and _reads_sparse(node.body, arrays):
-        contraction = sparse_product(factors, node.over, arrays, MAX_POINTS)
+        contraction = _product_with_sparse(factors, node.over, arrays, sizes)
         if contraction is not None:
             return contraction
         body = _sparse_value(node.body, arrays, sizes)
@@ -236,6 +236,29 @@ def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int
     row = reducer(node.op)
     with np.errstate(all="ignore"):
         return LabeledArray(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
+
+
+def _product_with_sparse(
+    factors: tuple[Expr, ...], over: tuple[str, ...], arrays: Mapping[str, Operand], sizes: Mapping[str, int]
+) -> Labeled | None:
+    """Return the sum of two factors over one index, where one is an access of a large sparse matrix and the other is of any form; None
+    where `sparse_product` cannot tell."""
+    if len(factors) != 2 or len(over) != 1 or set(free_indices(factors[0])) & set(free_indices(factors[1])) != set(over):
+        return None
+    if not any((access := plain_access(f)) and isinstance(arrays[access.tensor], SparseArray) for f in factors):
+        return None
+    values = [_factor_value(factor, arrays, sizes) for factor in factors]
+    known = [value for value in values if value is not None]
+    return sparse_product(known, over[0], MAX_POINTS) if len(known) == len(values) else None
+
+
+def _factor_value(factor: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
+    """Return the value of a factor of a product. An operand that is read as it is stays what it is, and knows its rows."""
+    access = plain_access(factor)
+    operand = arrays[access.tensor] if access else None
+    if access and isinstance(operand, SparseArray):
+        return LabeledSparse(operand, access.names)
+    return _sparse_value(factor, arrays, sizes)
 
 
 def _in_chunks(

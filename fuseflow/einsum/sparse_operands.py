@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Access, Expr
-from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
+from fuseflow.einsum.sparse_arrays import LabeledSparse, SparseArray
 from fuseflow.ops import Array, Operator
 from fuseflow.tensors.levels.base import Ints
 
@@ -67,36 +67,28 @@ def _at_positions(row: Operator, operands: Sequence[Labeled], like: LabeledSpars
     return LabeledSparse(SparseArray(like.array.shape, positions, values, fill), like.names)
 
 
-def sparse_product(
-    factors: Sequence[Expr], over: tuple[str, ...], operands: Mapping[str, Operand], largest: int
-) -> Labeled | None:
-    """Compute the sum of a product of two accesses over one index, where one is of a sparse matrix. A product of two sparse matrices with
-    more than `largest` elements is sparse. Return None for any other form, and where an infinity or a NaN takes part: there the
-    annihilators of the operator table decide.
+def sparse_product(factors: Sequence[Labeled], reduced: str, largest: int) -> Labeled | None:
+    """Compute the sum of a product over the one index that its two factors share, where one is a sparse matrix. A product of two sparse
+    matrices with more than `largest` elements is sparse. Return None for any other form, and where an infinity or a NaN takes part: there
+    the annihilators of the operator table decide.
     """
-    if len(factors) != 2 or len(over) != 1 or not all(_plain(f) for f in factors):
+    first, second = sorted(factors, key=lambda factor: not isinstance(factor, LabeledSparse))
+    if not _is_matrix(first) or set(first.names) & set(second.names) != {reduced}:
         return None
-    first, second = sorted(
-        (f for f in factors if isinstance(f, Access)), key=lambda f: not isinstance(operands[f.tensor], SparseArray)
-    )
-    matrix, other = operands[first.tensor], operands[second.tensor]
-    shared = set(first.names) & set(second.names)
-    if not _is_matrix(matrix) or shared != set(over):
-        return None
-    (reduced,) = over
     kept = next(name for name in first.names if name != reduced)
-    left = matrix.tocsr() if first.names[1] == reduced else matrix.tocsr().T
+    left = first.array.tocsr() if first.names[1] == reduced else first.array.tocsr().T
     rest = tuple(name for name in second.names if name != reduced)
-    if isinstance(other, SparseArray):
-        if not _is_matrix(other):
+    if isinstance(second, LabeledSparse):
+        if not _is_matrix(second):
             return None
-        product = left.tocsr() @ (other.tocsr() if second.names[0] == reduced else other.tocsr().T.tocsr())
+        right = second.array.tocsr()
+        product = left.tocsr() @ (right if second.names[0] == reduced else right.T.tocsr())
         if not np.isfinite(product.data).all():
             return None
         if math.prod(product.shape) <= largest:
             return LabeledArray(product.toarray(), (kept, *rest))
         return LabeledSparse(SparseArray.of_scipy(product), (kept, *rest))
-    front = np.moveaxis(other, second.names.index(reduced), 0)
+    front = np.moveaxis(second.array, second.names.index(reduced), 0)
     if not np.isfinite(front).all():
         return None
     result: npt.NDArray[np.float64] = left @ front.reshape(front.shape[0], -1)
@@ -104,12 +96,13 @@ def sparse_product(
     return LabeledArray(result, (kept, *rest)) if np.isfinite(result).all() else None
 
 
-def _is_matrix(operand: Operand) -> TypeGuard[SparseArray]:
+def _is_matrix(operand: Labeled) -> TypeGuard[LabeledSparse]:
     """Return whether an operand is a sparse matrix with the implicit value 0."""
-    return isinstance(operand, SparseArray) and len(operand.shape) == 2 and operand.fill == 0
+    return isinstance(operand, LabeledSparse) and len(operand.names) == 2 and operand.array.fill == 0
 
 
-def _plain(factor: Expr) -> bool:
-    """Return whether a factor is an access of distinct whole dimensions."""
+def plain_access(factor: Expr) -> Access | None:
+    """Return a factor that is an access of distinct whole dimensions, None for any other."""
     names = factor.indices if isinstance(factor, Access) else ()
-    return bool(names) and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    is_plain = bool(names) and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return factor if is_plain and isinstance(factor, Access) else None

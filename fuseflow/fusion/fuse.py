@@ -72,15 +72,9 @@ def fuse(
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
     _refuse_materialized(name, members.values())
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
-    fuser = _Fuser(
-        name,
-        program.declared,
-        stored,
-        frozenset(pinned),
-        price,
-        Inliner(name, members, sizes, frozenset(dropped).difference(results)),
-        merge == "lean",
-    )
+    uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
+    inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results))
+    fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean")
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.hoist_sums(fused)
@@ -124,11 +118,13 @@ def _refuse_materialized(region: str, einsums: Collection[Einsum]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Fuser:
-    """The steps of Algorithm 1 on one region, with the values that all of them need."""
+    """The steps of Algorithm 1 on one region, with the values that all of them need. `uncopied` declares what the trees may read beside
+    copies: stored tensors, and Einsums that are not expanded yet."""
 
     region: str
     declared: Mapping[str, TensorType]
     stored: Mapping[str, TensorType]
+    uncopied: Mapping[str, TensorType]
     pinned: frozenset[str]
     price: CopyCost | None
     inliner: Inliner
@@ -199,12 +195,10 @@ class _Fuser:
         stored = self.readable(fused)
         return build_order_graph(fused.indices, fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
 
-    def readable(self, fused: RegionTrees) -> dict[str, TensorType]:
-        """Return the declarations of everything that the trees may read: stored tensors, copies whose order is not chosen yet, and Einsums
-        that are not expanded yet.
-        """
+    def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
+        """Return the declarations of everything that the trees may read: what is `uncopied`, and copies whose order is not chosen yet."""
         copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
-        return {**{n: replace(self.declared[n], format=None) for n in self.inliner.einsums}, **self.stored, **copies}
+        return {**self.uncopied, **copies} if copies else self.uncopied
 
     def results(self, fused: RegionTrees) -> tuple[RegionOutput, ...]:
         """Return the outputs of the region in program order."""

@@ -163,9 +163,11 @@ def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) ->
         if node in visited:
             stack.pop()
             continue
-        waiting = [child for child in below(node) if child not in visited]
+        operands = below(node)
+        waiting = [child for child in operands if child not in visited] if operands else []
         if waiting:
-            stack += reversed(waiting)
+            waiting.reverse()
+            stack += waiting
         else:
             stack.pop()
             visited[node] = None

@@ -58,11 +58,12 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     for reduction in reversed(fused.reductions):
         pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
         pairs = [(u, c) for u, c in pairs if c not in neighbours[u] and (u, c) not in refused]
+        pairs = [(u, c) for u, c in pairs if c in around[reduction] or c in sharing.get(u, ())]
         if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end
             pairs.sort(key=lambda pair: pair[1] in written)
         indices_inside = all_indices(reduction) if pairs else set()
         for u, c in pairs:
-            if c in indices_inside or not (c in around[reduction] or c in sharing.get(u, ())):
+            if c in indices_inside:
                 continue
             inner_loops = inner_loops or _after(merger.constrain(fused))
             if u in inner_loops[c] or c in inner_loops[u] or not inner_loops[c].isdisjoint(reduction.free):

@@ -19,6 +19,7 @@ from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl
 from fuseflow.table.builder import TableBuilder
 from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
+from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,12 @@ class CostedNode:
 
 @dataclass(slots=True)
 class SharedTables:
-    """The nodes of the tables of one region in several orders, with the shapes of their streams and their costs."""
+    """The nodes of the tables of one region in several orders, with the shapes of their streams and their costs. The `types` of streams
+    are kept only if the region is `tiled`, since they serve to tell the tiles of an operator."""
 
     memo: TableMemo
     statistics: Mapping[str, TensorStatistics]
+    tiled: bool
     shapes: dict[Port, ExpectedStream] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     costed: dict[str, CostedNode] = field(default_factory=dict)
@@ -60,15 +63,22 @@ class SharedTables:
         """Return a node with its cost, once the nodes that it reads have theirs."""
         inputs = [self.shapes[port] for port in node.inputs]
         outputs = output_shapes(node, inputs, tensors, self.statistics)
-        types = [self.types[port] for port in node.inputs]
-        for k, (shape, type) in enumerate(zip(outputs, node.typed(types, tensors), strict=True)):
-            self.shapes[Port(name, k)], self.types[Port(name, k)] = shape, type
+        for k, shape in enumerate(outputs):
+            self.shapes[Port(name, k)] = shape
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream
-        return CostedNode(
-            bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors, self.statistics)
-        )
+        tiles = self._tiles(name, node, tensors)
+        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, tiles, tensors, self.statistics))
+
+    def _tiles(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl]) -> list[TileShape]:
+        """Return the tiles of the inputs of a node, and keep the types of its outputs if the region is tiled."""
+        if not self.tiled:
+            return [()] * len(node.inputs)
+        types = [self.types[port] for port in node.inputs]
+        for k, type in enumerate(node.typed(types, tensors)):
+            self.types[Port(name, k)] = type
+        return [type.tile for type in types]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +103,6 @@ class OrderCosts:
         copies = tuple((copy.name, copy.source, copy.order(region.order)) for copy in region.copies)
         key = trees, copies, region.locate, region.rescan, region.repeat
         if key not in self.shared:
-            self.shared[key] = SharedTables(TableMemo.of(region, None), readable_statistics(self.state, region))
+            memo, tiled = TableMemo.of(region, None), any(tensor.tile for tensor in region.declared.values())
+            self.shared[key] = SharedTables(memo, readable_statistics(self.state, region), tiled)
         return self.shared[key]

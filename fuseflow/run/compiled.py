@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, overload
@@ -21,6 +21,7 @@ from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
 from fuseflow.run.check import Check, check_program
 from fuseflow.run.estimator_regions import estimator_regions
@@ -171,6 +172,8 @@ class Compiled:
         execute: GraphExecutor = simulate,
         *,
         sample: Sample,
+        estimator: Estimator | None = None,
+        outputs: bool = True,
     ) -> SampledResult: ...
 
     def run(
@@ -182,20 +185,32 @@ class Compiled:
         watch: SimulationCallback | None = None,
         execute: GraphExecutor = simulate,
         sample: Sample | None = None,
+        estimator: Estimator | None = None,
+        outputs: bool = True,
     ) -> Result | SampledResult:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
         If the schedule puts dense stand-ins in the place of intermediates, the outputs of every region are checked instead. `engine` is
         the simulator, `reference` or `fast`, which give the same; `auto` takes the reference for small regions. With `dedup`, a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
-        simulation. `execute` runs each graph. With a `sample`, regions are sampled, and cycles have an interval (`SampledResult`).
+        simulation. `execute` runs each graph. With a `sample`, regions are sampled, and cycles have an interval (`SampledResult`). An
+        `estimator` that has estimated the program counts nothing again for a sample. Without `outputs`, a sampled run computes no values of
+        an output but those of the sampled rows, which it compares.
         """
         if sample is not None:
             if watch is not None or execute is not simulate:
                 raise UsageError(
                     "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
                 )
-            return self._run_sampled(sample, progress, check, engine, dedup)
+            if check and not outputs:
+                raise UsageError(
+                    "a run without outputs cannot check them", hint="`check=False`, which still compares the sampled rows"
+                )
+            return self._run_sampled(sample, estimator or Estimator(), outputs, progress, check, engine, dedup)
+        if estimator is not None or not outputs:
+            raise UsageError(
+                "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
+            )
         return self._run(progress, check, engine, dedup, watch, execute)
 
     def _run(
@@ -240,18 +255,44 @@ class Compiled:
         return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
 
     def _run_sampled(
-        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
+        self,
+        sample: Sample,
+        estimator: Estimator,
+        outputs: bool,
+        progress: ProgressCallback | None,
+        check: bool,
+        engine: Engine,
+        dedup: bool,
     ) -> SampledResult:
         """Run region after region by samples, and check the values of the interpreter."""
         start = time.perf_counter()
-        tensors, memory = self.source.tensors, self.memory()
-        run = SampledRegions(self.program, tensors, self.schedule, self.machine, memory, sample, engine, dedup, progress)
+        read = {*(name for region in self.regions for name in region.graph.inputs), *(v.source for v in self._views())}
+        run = SampledRegions(
+            self.program, self.source.tensors, self.schedule, self.machine, self.memory(), sample, engine, dedup, progress,
+            lambda name: outputs or name in read, estimator,
+        )  # fmt: skip
+        last = self._last_readers()
         for number, region in enumerate(self.regions):
             run.run(number, region)
-        outputs = tensors_to_elements(self.program.declared, {name: run.memory[name] for name in self.program.outputs})
+            run.forget(name for name, reader in last.items() if reader == number)
+        stored = {name: run.memory[name] for name in self.program.outputs if outputs or name in run.memory}
+        tensors = tensors_to_elements(self.program.declared, stored)
         seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
-        outcome, settings = self.compare(outputs) if check else None, replace(self.settings, engine=engine)
-        return SampledResult(settings, sample, outputs, tuple(run.results), outcome, run.rows_check, seconds)
+        outcome, settings = self.compare(tensors) if check else None, replace(self.settings, engine=engine)
+        return SampledResult(settings, sample, tensors, tuple(run.results), outcome, run.rows_check, seconds)
+
+    def _last_readers(self) -> dict[str, int]:
+        """Return the number of the last region that reads each tensor in memory. Outputs of the program are left out."""
+        last: dict[str, int] = {}
+        for number, region in enumerate(self.regions):
+            views = (view.source for view in (*region.views_before, *region.views_after))
+            last |= dict.fromkeys((*region.graph.inputs, *region.fused.declared, *views), number)
+        return {name: number for name, number in last.items() if name not in self.program.outputs}
+
+    def _views(self) -> Iterator[TensorView]:
+        """Yield the views of tensors that regions read, and that are seen as outputs."""
+        for region in self.regions:
+            yield from (*region.views_before, *region.views_after)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
 from fuseflow.sampling.replicates import SampledRun
 from fuseflow.sampling.sample import Sample
 from fuseflow.sampling.sampled_index import sampled_index
-from fuseflow.sampling.values import interpret_results, values_refusal
+from fuseflow.sampling.values import interpret_results, interpret_rows, values_refusal
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
 from fuseflow.sim.memory.layout import tensors_in_memory
@@ -34,7 +34,8 @@ from fuseflow.tensors.restriction import restrict
 class SampledRegions:
     """The regions of a program as they are sampled, one after the other: what is in memory, what is known of it, and the results so far.
 
-    `tensors` are the inputs of the user, and `memory` is what a run begins with. Raises `SamplingError` for a machine on which nothing is
+    `tensors` are the inputs of the user, and `memory` is what a run begins with. Of a result that is not `wanted`, nothing but the sampled
+    rows is interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
     to be sampled, and for dense stand-ins.
     """
 
@@ -47,7 +48,8 @@ class SampledRegions:
     engine: Engine
     dedup: bool
     progress: Callable[[str, int], None] | None
-    estimator: Estimator = field(default_factory=Estimator)
+    wanted: Callable[[str], bool]
+    estimator: Estimator
     results: list[SampledRegionResult] = field(default_factory=list)
     rows_check: Check = field(default_factory=lambda: Check("interpreter, sampled rows", True, 0.0))
     knowledge: TensorKnowledge = field(init=False)
@@ -77,13 +79,19 @@ class SampledRegions:
         for step in region.views_after:
             self.memory[step.name] = step.of(self.memory[step.source])
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Free tensors that no later region reads. Intermediates of a large graph are as large as its outputs."""
+        for name in names:
+            self.memory.pop(name, None)
+
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
         """Count a region that runs like an earlier one, whose cycles are its own."""
         at, before = self._first[key]
         names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
         repeat = RegionRepeat(region.name, region.einsums, names)
         self.results[at] = replace(self.results[at], repeats=(*self.results[at].repeats, repeat))
-        self._store(interpret_results(region, self.memory, counts.work.patterns))
+        if self._is_wanted(region):
+            self._store(interpret_results(region, self.memory, counts.work.patterns))
 
     def _measure(
         self, number: int, region: CompiledRegion, read: Mapping[str, Tensor], counts: RegionEstimate, key: Hashable | None
@@ -99,7 +107,7 @@ class SampledRegions:
             cycles, results = simulation.cycles, dict(simulation.outputs)
         else:
             sample, cycles = sampled.sample, sampled.sample.cycles
-            results = interpret_results(region, self.memory, counts.work.patterns)
+            results = interpret_results(region, self.memory, counts.work.patterns) if self._is_wanted(region) else {}
             self._compare_rows(region, sampled, results)
         if key is not None:
             self._first.setdefault(key, (len(self.results), region))
@@ -115,16 +123,28 @@ class SampledRegions:
                 self.knowledge.patterns[name] = tensor_pattern(tensor)
                 self.knowledge.statistics[name] = measure_statistics(tensor)
 
-    def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
-        """Compare the sampled rows of every result with those of the interpreter."""
-        for result in region.fused.results:
-            mode = result.indices.index(sampled_index(region.fused))
-            for rows, outputs in sampled.outputs:
-                self._compare(result.name, outputs[result.name], restrict(results[result.name], mode, rows))
+    def _is_wanted(self, region: CompiledRegion) -> bool:
+        """Return whether all values of a region are computed."""
+        return bool(region.fused.blocks) or any(self.wanted(result.name) for result in region.fused.results)
 
-    def _compare(self, name: str, computed: Tensor, expected: Tensor) -> None:
-        """Compare some rows of a result."""
-        error, check = _row_error(computed, expected), self.rows_check
+    def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
+        """Compare the sampled rows of every result with those of the interpreter. Where there are no `results`, it computes these rows."""
+        taken = np.unique(np.concatenate([rows for rows, _ in sampled.outputs]))
+        arrays = {} if results else interpret_rows(region, self.memory, taken)
+        for result in region.fused.results:
+            name, mode = result.name, result.indices.index(sampled_index(region.fused))
+            for rows, outputs in sampled.outputs:
+                computed = outputs[name]
+                if results:
+                    error = _row_error(computed, restrict(results[name], mode, rows))
+                else:
+                    expected = arrays[name].take(np.searchsorted(taken, rows), axis=mode)
+                    error = compare_arrays(computed.to_dense(), expected)[0]
+                self._note(name, computed, error)
+
+    def _note(self, name: str, computed: Tensor, error: float) -> None:
+        """Note the error of some rows of a result."""
+        check = self.rows_check
         self.rows_check = replace(
             check,
             passed=check.passed and error <= TOLERANCE.get(computed.dtype.char, 0.0),

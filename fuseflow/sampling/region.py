@@ -88,7 +88,7 @@ class RegionSampler:
             sources = {name: tensor.source for name, tensor in restricted.tensors.items()}
             arrays = RestrictedArrays(sources, written, len(rows) / count, position)
             attach = placed(region.graph, read, self.machine, arrays)
-            tensors = restricted.read(graph, read, rows)
+            tensors = restricted.read(graph.inputs, read, rows)
             simulation = simulate(graph, tensors, self.machine, progress, engine=self.engine, attach=attach)
             written.update(expected_bytes(graph, simulation.outputs, len(rows) / count) if not written else {})
             return simulation

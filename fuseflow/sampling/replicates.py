@@ -87,10 +87,12 @@ def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: R
         replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)
         if not replicates.affordable(sample.replicates):
             return None
-        first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units
+        first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units, and takes the least time
         steady = STEADINESS * (first.constant if pilot else replicates.largest_constant(sample.replicates))
         if not pilot and first.cycles >= max(sample.shortest, steady):
-            return _with_error(replicates, size, sample, rng)
+            steady = STEADINESS * replicates.heavy_constant(sample.replicates)
+            if first.cycles >= steady:
+                return _with_error(replicates, size, sample, rng)
         scale = first.cycles / (first.weight + first.started_weight)
         wanted = max(sample.shortest, steady, 0.0 if pilot else GROWTH * wanted)
 
@@ -121,8 +123,16 @@ class _Measurement:
         return known[:count]
 
     def largest_constant(self, count: int) -> float:
-        """Return the largest constant of so many replicates of each class. Those that started with light units only may have none."""
-        return max(m.constant for drawn in range(len(self.design.classes)) for m in self.measured(drawn, count))
+        """Return the largest constant of so many replicates of the lightest class."""
+        return max(m.constant for m in self.measured(-1, count))
+
+    def heavy_constant(self, count: int) -> float:
+        """Return the constant of the heavy class that has the largest. Replicates that started with light units only may have none.
+
+        A single heavy replicate does not tell: it is long, and a small part of it is as much as a whole constant.
+        """
+        heavy = range(len(self.design.classes) - 1)
+        return max((float(np.mean([m.constant for m in self.measured(drawn, count)])) for drawn in heavy), default=0.0)
 
     def _measured(self, replicate: ReplicateRows) -> MeasuredReplicate:
         simulation = self.run(replicate.rows, replicate.position)

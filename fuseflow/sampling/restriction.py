@@ -8,7 +8,7 @@ extents of the graph shrink and nothing else changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from fuseflow.einsum.nodes import TensorType
@@ -47,10 +47,10 @@ class RestrictedRegion:
     fused: FusedRegion
     tensors: Mapping[str, RestrictedTensor]
 
-    def read(self, graph: Graph, memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
-        """Return the tensors that the graph of the region reads, given those in memory."""
+    def read(self, names: Iterable[str], memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
+        """Return the tensors of these names that the region reads, given those in memory."""
         read: dict[str, Tensor] = {}
-        for name in graph.inputs:
+        for name in names:
             origin = self.tensors.get(name)
             if origin is None:
                 read |= {name: memory[name]} if name in memory else {}
@@ -92,10 +92,11 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
     uses: dict[str, set[tuple[int, ...]]] = {}
     for view in fused.views:
         uses.setdefault(view.tensor, set()).add(modes[view])
+    taken = {*fused.declared, *(result.name for result in fused.results)}
     stored, tensors, renamed = dict(fused.declared), dict[str, RestrictedTensor](), dict[View, str]()
     for view in (v for v in fused.views if modes[v]):
         alone = len(uses[view.tensor]) == 1
-        name = view.tensor if alone else restriction_name(view.tensor, modes[view])
+        name = view.tensor if alone else restriction_name(view.tensor, modes[view], taken)
         declared = fused.declared[view.tensor]
         shape = tuple(size if d in modes[view] else extent for d, extent in enumerate(declared.shape))
         stored[name] = replace(declared, name=name, shape=shape)
@@ -104,13 +105,16 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
     return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, index: size}), tensors)
 
 
-def restriction_name(tensor: str, modes: Iterable[int]) -> str:
-    """Return the name of a tensor that is restricted along some modes, beside the whole tensor. No name of a program has an `@`.
+def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -> str:
+    """Return the name of a tensor that is restricted along some modes, beside the whole tensor: one that no `taken` name is.
 
-    >>> restriction_name("A", (0,))
-    'A@restricted_0'
+    >>> restriction_name("A", (0,), {"A", "A.restricted_0"})
+    'A.restricted_0_'
     """
-    return f"{tensor}@restricted" + "".join(f"_{mode}" for mode in modes)
+    name = f"{tensor}.restricted" + "".join(f"_{mode}" for mode in modes)
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _restricted_extent(fused: FusedRegion, count: int) -> int:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import SamplingError
@@ -16,9 +17,10 @@ from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import TensorDecl
+from fuseflow.sampling.restriction import restrict_region
 from fuseflow.tensors import DTYPES, Tensor, pack
 from fuseflow.tensors.blocks import Block, split_into_tiles, to_blocks
-from fuseflow.tensors.levels.base import Fibers
+from fuseflow.tensors.levels.base import Fibers, Ints
 
 
 def values_refusal(region: CompiledRegion) -> str | None:
@@ -36,9 +38,7 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
     """
     program = as_program(region.fused)
-    read = tensors_to_elements(program.declared, {t.name: memory[t.name] for t in program.inputs})
-    operands = {name: to_operand(tensor, MAX_POINTS) for name, tensor in read.items()}
-    computed = evaluate_operands(program, operands, outputs_only=True)
+    computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs})
     results = {}
     for result in region.fused.results:
         decl, block = region.graph.declared[result.name], result.tensor.block
@@ -55,8 +55,26 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
     return results
 
 
+def interpret_rows(region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. What does not have that
+    index is computed as a whole, but nothing that is as long as a result."""
+    restricted = restrict_region(region.fused, len(rows))
+    program = as_program(restricted.fused)
+    computed = _evaluated(program, restricted.read([t.name for t in program.inputs], memory, rows))
+    return {r.name: _dense(computed[r.name]).astype(DTYPES[region.graph.declared[r.name].dtype]) for r in region.fused.results}
+
+
+def _evaluated(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:
+    """Return the outputs of a program on what it reads."""
+    elements = tensors_to_elements(program.declared, read)
+    operands = {name: to_operand(tensor, MAX_POINTS) for name, tensor in elements.items()}
+    return evaluate_operands(program, operands, outputs_only=True)
+
+
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:
     """Return the tensor that stores these values where a pattern says."""
+    if decl.format.all_dense and not block:  # every element is stored, and none has to be looked up
+        return pack(_dense(computed).astype(DTYPES[decl.dtype], copy=False), decl.format, decl.fill)
     levels, columns, fibers = list[Fibers](), list[npt.NDArray[np.int64]](), np.zeros(1, dtype=np.int64)
     for level, kind, below in zip(pattern.levels, decl.format.levels, pattern.below, strict=True):
         owner, at = level.expanded(fibers)

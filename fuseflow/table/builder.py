@@ -8,7 +8,7 @@ selection is completed alike, before the first of the indices along which it com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -257,35 +257,30 @@ class TableBuilder:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
-        reach, everywhere = self.reach(nest), Total()
-        for node in reach.nodes:
-            if v not in reach.indices[node]:
-                trees[node] = everywhere
-                continue
+        everywhere = Total()  # what lacks the index is defined at every coordinate
+        for node in self.reach(nest).by_index.get(v, ()):
             match node:
                 case View():
-                    trees[node] = everywhere
                     if streams := self.views.joined(node, v, nest):
                         crd, scanned[node] = streams
                         trees[node] = Side(crd, (scanned[node],))
                 case Constant():
-                    trees[node] = everywhere
+                    pass
                 case Reduction() | Selection():
-                    bundle = nest.env.get(node)
-                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else self.open_tree(node, trees)
+                    bundle, body = nest.env.get(node), trees.get(node.body, everywhere)
+                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else self.open_tree(node, body)
                 case Operation():
                     pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
-                    trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
+                    operands = [(trees.get(a, everywhere), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
+                    trees[node] = combine_operands(operands)
                 case unknown:
                     assert_never(unknown)
-        return trees[nest.body], scanned
+        return trees.get(nest.body, everywhere), scanned
 
-    def open_tree(self, node: Producer, trees: Mapping[Tree, JoinTree]) -> JoinTree:
+    def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
         """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
         defined everywhere."""
-        if isinstance(node, Selection) and self.region.fill[node.body] != 0:
-            return Total((trees[node.body],))
-        return trees[node.body]
+        return Total((body,)) if isinstance(node, Selection) and self.region.fill[node.body] != 0 else body
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed producer at loop `v`."""
@@ -298,8 +293,8 @@ class TableBuilder:
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
         """Return the coordinates of a total loop: the dense level of a view that stands there, with the references of the view, else those
         of a range."""
-        for node in self.reach(nest).nodes:
-            if isinstance(node, View) and v in node.indices and self.views.enumerates(node, v, nest):
+        for node in self.reach(nest).by_index.get(v, ()):
+            if isinstance(node, View) and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
                 return crd, {node: ref}
         return self.everywhere(v, nest.loops), {}
@@ -312,10 +307,11 @@ class TableBuilder:
     def advanced(self, loop: Loop) -> Nest:
         """Return the nest with every view and bundle advanced past a loop."""
         places: dict[Tree, ViewCursor | Bundle] = {}
-        for node in self.reach(loop.nest).nodes:
-            if isinstance(node, View) and loop.index in node.indices:
-                places[node] = self.views.advanced(node, loop)
-            elif isinstance(node, Producer) and isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
+        for node in self.reach(loop.nest).places:
+            if isinstance(node, View):
+                if loop.index in node.indices:
+                    places[node] = self.views.advanced(node, loop)
+            elif isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
                 places[node] = self.advanced_bundle(node, bundle, loop)
         return loop.nest.standing(places)
 

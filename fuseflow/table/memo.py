@@ -19,13 +19,14 @@ from fuseflow.table.tile_axes import Tiling
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The nodes below some trees and not inside completed reductions, producers first, with the indices that each of them may have a loop
-    of.
+    """The nodes below some trees and not inside completed reductions, producers first. `places` are the views and reductions among them,
+    and `by_index` has, for every index, the nodes that may have a loop of it.
     """
 
     nodes: tuple[Tree, ...]
+    places: tuple[View | Producer, ...]
     producers: tuple[Producer, ...]
-    indices: Mapping[Tree, frozenset[str]]
+    by_index: Mapping[str, tuple[Tree, ...]]
 
     @classmethod
     def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
@@ -39,7 +40,13 @@ class Reach:
                 indices[node] = frozenset(node.free)
             else:
                 indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
-        return cls(reached, tuple([node for node in reached if isinstance(node, Producer)]), indices)
+        by_index: dict[str, list[Tree]] = {}
+        for node in reached:
+            for v in indices[node]:
+                by_index.setdefault(v, []).append(node)
+        places = tuple([node for node in reached if isinstance(node, View | Producer)])
+        producers = tuple([node for node in places if isinstance(node, Producer)])
+        return cls(reached, places, producers, {v: tuple(with_index) for v, with_index in by_index.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ def arrays(**changed: np.ndarray) -> dict[str, np.ndarray]:
         "Y[i] = max(k) A[i, k] * v[k]",
         "Y[i, k] = relu(sum(j) B[k, j] * C[j, k] - A[i, k])",
         "Y[i] = sum(k, j) A[i, k] * D[k, j]",
+        "Y[i, j] = sum(k) A[i, k] * relu(D[k, j] + v[k])",
+        "Y[i, j] = sum(k) relu(D[k, j]) * A[i, k]",
+        "Y[i, j] = sum(k) A[i, k] * relu(B[k, j])",
+        "Y[i] = sum(k) A[i, k] * 2",
     ],
 )
 def test_same_as_dense(statement: str) -> None:
@@ -61,6 +65,17 @@ def test_the_dense_form_of_a_large_matrix_is_never_made() -> None:
     assert isinstance(to_operand(pack(np.eye(3), Format.parse("csr", 2)), 9), np.ndarray)
     x = np.arange(n)[:, None]
     np.testing.assert_array_equal(evaluate(program, {"A": to_operand(packed, 100), "x": x})["Y"], x)
+
+
+def test_a_large_matrix_times_an_expression_is_never_dense() -> None:
+    """As the second layer of a fused GCN has it. The dense form of the matrix would take 8 TB."""
+    n = 1_000_000
+    statement = "Y[i, j] = sum(k) A[i, k] * max(x[k, j] + b[j], 0)"
+    program = parse(f"tensor A[{n}, {n}] csr\ntensor x[{n}, 1] dense\ntensor b[1] dense\n{statement}\noutput Y\n")
+    a = SparseArray.of_scipy(sparse.eye_array(n, format="csr"))
+    x = np.arange(n)[:, None] - 10.0
+    computed = evaluate(program, {"A": a, "x": x, "b": np.ones(1)})["Y"]
+    np.testing.assert_array_equal(computed, np.maximum(x + 1, 0))
 
 
 def test_only_outputs_are_kept() -> None:

@@ -65,6 +65,47 @@ def test_a_wrong_value_of_a_sampled_row_is_found() -> None:
     assert not result.rows_check.passed and result.rows_check.max_rel_error > 0.005
 
 
+def without_outputs(program: ff.Compiled, seed: int = 1) -> SampledResult:
+    sample = ff.Sample(error=0.05, shortest=2000, seed=seed)
+    return program.run(sample=sample, engine="reference", check=False, outputs=False)
+
+
+def test_without_outputs_the_sampled_rows_are_compared_and_the_rest_is_the_same() -> None:
+    program = random_program(14).compiled
+    with patch.object(sampled, "interpret_results", side_effect=AssertionError("all values were computed")):
+        result = without_outputs(program)
+    assert result.rows_check.passed and result.rows_check.worst and not result.tensors
+    whole = sampled_run(1)
+    assert whole.rows_check.passed and set(whole.tensors) == set(program.program.outputs)
+    assert (result.cycles, result.flops, result.firings) == (whole.cycles, whole.flops, whole.firings)
+
+
+def test_a_wrong_value_is_found_without_outputs() -> None:
+    interpret = sampled.interpret_rows
+
+    def wrong(*args: object) -> dict[str, np.ndarray]:
+        return {name: np.concatenate((rows[1:], rows[:1])) for name, rows in interpret(*args).items()}  # type: ignore[arg-type]
+
+    with patch.object(sampled, "interpret_rows", wrong):
+        assert not without_outputs(random_program(14).compiled).rows_check.passed
+
+
+@pytest.mark.parametrize("granularity", ["none", "full"])
+def test_programs_are_compared_without_outputs(granularity: str) -> None:
+    """Intermediates are computed; and in full fusion the graph is read in two ways, restricted and whole."""
+    program = gcn(granularity)
+    result = program.run(sample=ff.Sample(fraction=1), check=False, outputs=False)
+    assert result.rows_check.passed and not result.tensors and result.cycles.estimate == program.run(check=False).cycles
+
+
+def test_no_outputs_is_a_question_of_a_sample() -> None:
+    program = gcn("full")
+    with pytest.raises(ff.FuseFlowError, match="without outputs cannot check"):
+        program.run(sample=ff.Sample(fraction=1), outputs=False)
+    with pytest.raises(ff.FuseFlowError, match="always has its outputs"):
+        program.run(outputs=False)  # type: ignore[call-overload]
+
+
 def test_json_has_no_key_of_an_exact_number() -> None:
     values = json.loads(json.dumps(gcn("full").run(sample=ff.Sample(fraction=1)).to_json()))
     assert values["kind"] == "sampled" and "cycles" not in values and "cycles" not in values["regions"][0]

@@ -27,7 +27,7 @@ def restricted(run: RegionRun, coordinates: np.ndarray) -> Simulation:
     graph = restricted_graph(run.region, smaller, run.schedule)
     sources = {name: tensor.source for name, tensor in smaller.tensors.items()}
     attach = placed(run.region.graph, run.memory, run.machine, RestrictedArrays(sources))
-    return simulate(graph, smaller.read(graph, run.memory, coordinates), run.machine, engine="reference", attach=attach)
+    return simulate(graph, smaller.read(graph.inputs, run.memory, coordinates), run.machine, engine="reference", attach=attach)
 
 
 def differences(run: RegionRun) -> list[str]:
@@ -57,7 +57,7 @@ def check(case: Case, machine: ff.Machine, counts: Counter[str]) -> Checked:
         counts["refused" if why else "sampled"] += 1
         counts["inner"] += not why and sampled_index(run.region.fused) != run.region.fused.order[0]
         told = [] if why else differences(run)
-        counts["read in two ways"] += not why and any("@restricted" in n for n in restrict_region(run.region.fused, 1).tensors)
+        counts["read in two ways"] += not why and any(".restricted" in n for n in restrict_region(run.region.fused, 1).tensors)
         if told:
             raise Difference("; ".join(told))
     return Checked(case.schedule, ())

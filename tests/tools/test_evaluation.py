@@ -126,7 +126,7 @@ def test_what_is_expected_is_what_it_took_before() -> None:
     assert evaluation.task(GCN, ASK, None, known, 8000).mb == 700
     assert evaluation.task(replace(GCN, model="graphsage"), ASK, None, known, 8000).mb == 700  # of the same graph
     unknown = evaluation.task(replace(GCN, workload="mag"), ASK, None, known, 8000)
-    assert unknown.mb == 5000 and unknown.seconds == float("inf")
+    assert unknown.mb == evaluation.SEEN_MB["mag"] > 4000 and unknown.seconds == float("inf")
     assert evaluation.task(replace(GCN, workload="mag"), ASK, None, known, 3000).mb == 3000  # by itself it may run
     assert {p.workload for p in evaluation.points("rda", None)} == set(evaluation.SEEN_MB)
 

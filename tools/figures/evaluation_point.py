@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 import fuseflow as ff
+from fuseflow.estimate.program import Estimator
 from fuseflow.run.sampled_result import SampledResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,9 +51,10 @@ def run_point(
     path = ROOT / "models" / "paper" / f"{model}.py"
     program = ff.compile(path, schedule=schedule, data=data, data_dir=data_dir, options=options, machine=machine)
     stage("compile")
-    expected = sum(region.firings for region in program.estimate().regions)
+    estimator = Estimator()
+    expected = sum(region.firings for region in program.estimate(estimator).regions)
     stage("estimate")
-    result = program.run() if expected <= firings else program.run(sample=sample, check=False)
+    result = program.run() if expected <= firings else program.run(sample=sample, check=False, estimator=estimator, outputs=False)
     values = {"kind": "exact", **result.to_json()}
     if isinstance(result, SampledResult) and not any(region.sample for region in result.regions):
         check = replace(result, check=program.compare(result.tensors)).to_json()["check"]

@@ -96,7 +96,8 @@ class ExpectedStream:
     @property
     def tokens(self) -> float:
         """The number of tokens: the elements, a stop for each innermost list, and the token that ends the stream."""
-        return self.elements + (self.fibers if self.counts else 0.0) + 1
+        counts = self.counts  # read here and not by `elements` and `fibers`, since this is asked for most of all
+        return counts[-1] + (counts[-2] if len(counts) > 1 else 1.0) + 1 if counts else 2.0
 
     def inner(self, elements: float, size: int = 0) -> ExpectedStream:
         """Return a stream that is one level deeper."""

@@ -13,6 +13,7 @@ from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.gate_remote import run_gate
 from fuseflow.sim.engine.kernels.load_remote import run_load_answered
+from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
 from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
 from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
@@ -241,7 +242,7 @@ def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
         return {"answers": int(state["array"])}
     if part.kernel is run_load_answered:
         return {"answers": int(state["val"])}
-    if part.kernel is run_give:
+    if part.kernel in (run_give, run_give_narrow):
         return {"answers": int(state["crd"])}
     if part.kernel is run_walk:
         return {"answers": int(state["pos"]), "sends": int(state["crd"])}

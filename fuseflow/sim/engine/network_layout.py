@@ -122,11 +122,11 @@ def _make_parts(
     summed: Container[str],
 ) -> None:
     graph, types = layout.graph, layout.types
-    coordinate_bounds = stream_bounds(graph)
+    coordinate_bounds, widened = stream_bounds(graph), dict[int, tuple[Array, Array]]()
     for node in graph.nodes:
         node_layout = NodeLayout(
             node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
-            layout.arrays, layout.tables, node.name in summed,
+            layout.arrays, widened, layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts

@@ -92,6 +92,8 @@ class NodeLayout:
     library: Library
     limits: Limits
     arrays: dict[int, Array]
+    widened: dict[int, tuple[Array, Array]]
+    """Integers that were widened, by the address of the narrow ones, beside which they stand: nodes that read one level share its copy."""
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
@@ -112,7 +114,16 @@ class NodeLayout:
 
     def array(self, values: Array) -> int:
         """Return the address of an array, kept alive. Integers are widened to 64 bits."""
-        values = np.ascontiguousarray(values, dtype=np.int64 if values.dtype.kind == "i" else values.dtype)
+        if values.dtype.kind != "i" or values.dtype == np.int64:
+            return self.same_array(values)
+        narrow = np.ascontiguousarray(values)
+        if address(narrow) not in self.widened:
+            self.widened[address(narrow)] = narrow, narrow.astype(np.int64)
+        return self.same_array(self.widened[address(narrow)][1])
+
+    def same_array(self, values: Array) -> int:
+        """Return the address of an array, kept alive, whose elements have the bits that they have."""
+        values = np.ascontiguousarray(values)
         self.arrays[address(values)] = values
         return address(values)
 

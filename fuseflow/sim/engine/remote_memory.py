@@ -15,6 +15,7 @@ from fuseflow.sim.engine.kernels.load import load_fields
 from fuseflow.sim.engine.kernels.load_remote import REMOTE_LOAD, run_load_answered
 from fuseflow.sim.engine.kernels.locate import STORED, kept_fields, locate_fields
 from fuseflow.sim.engine.kernels.locate_remote import run_point, run_point_kept
+from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
 from fuseflow.sim.engine.kernels.scan import SCAN, run_scan, scan_fields
 from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_walk
 from fuseflow.sim.engine.kernels.write import level_buffers, value_buffers
@@ -100,16 +101,17 @@ class RemoteLayout:
             pos = self._piece(node, layout, array.kind, walk.parents, array.bytes * array.fiber, array.bytes * array.scanned)
             asker, inputs = self._asker(run_ask, pos, pos, node.inputs, 1)
             parts = [asker, *_fetcher(pos)]
-        stops = walk.highs if walk.stops is None else walk.stops
+        narrow = walk.crds.dtype == np.int32 and walk.refs is None
         state = layout.state(
             REMOTE_SCAN,
-            **scan_fields(node, layout),
-            stops=layout.array(stops),
+            **(_narrow_fields(walk, layout) if narrow else scan_fields(node, layout)),
+            stops=layout.array(walk.highs if walk.stops is None else walk.stops),
             crd=address(crd),
             pos=0 if pos is None else address(pos),
         )
         walker, links = self._asker(run_walk, state, crd, inputs, 2)
-        return [*parts, walker, *_fetcher(crd), Part(run_give, state, links, layout.outputs, computes=False)]
+        giver = Part(run_give_narrow if narrow else run_give, state, links, layout.outputs, computes=narrow)
+        return [*parts, walker, *_fetcher(crd), giver]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
         """Return the parts of a scan that asks for all of a fiber at its reference, and walks it once the answer is there."""
@@ -222,6 +224,12 @@ class RemoteLayout:
         requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
         streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
         return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True, asks=True), streams
+
+
+def _narrow_fields(walk: Listed, layout: NodeLayout) -> dict[str, int]:
+    """Return the fields of a scan that say where the fibers of a level are, whose coordinates stay as narrow as they are."""
+    lows, highs = layout.array(walk.lows), layout.array(walk.highs)
+    return {"lows": lows, "highs": highs, "crds": layout.same_array(walk.crds), "parents": walk.parents}
 
 
 def _gates(

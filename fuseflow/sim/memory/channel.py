@@ -73,9 +73,9 @@ QUEUE_SIZE = 8 * QUEUE
 HISTOGRAM_AT = QUEUES_AT + 3 * QUEUE_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
 
-SLOT_BITS = 32
-"""The lower bits of an entry of a queue. An entry is one word: the place in the upper bits, and the slot of the transaction in the pool
-in the lower bits."""
+SLOT_BITS, PLACE_AT = 31, 32
+"""Where the parts of an entry of a queue stand. An entry is one word: the slot of the transaction in the pool in the lower bits, then one
+bit for the queue that accepted it, and above it the place."""
 SLOT_MASK = (1 << SLOT_BITS) - 1
 
 
@@ -143,13 +143,18 @@ def remove_entry(channel: int, queue: int, position: int) -> None:
 
 
 @inline
-def entry_of(place: int, slot: int) -> int:
-    return place << SLOT_BITS | slot
+def entry_of(place: int, queue: int, slot: int) -> int:
+    return place << PLACE_AT | queue << SLOT_BITS | slot
 
 
 @inline
 def place_of(entry: int) -> int:
-    return entry >> SLOT_BITS
+    return entry >> PLACE_AT
+
+
+@inline
+def queue_of(entry: int) -> int:
+    return entry >> SLOT_BITS & 1
 
 
 @inline

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from fuseflow.sim.memory.channel import (
     ACTIVE,
-    BANK,
-    BANK_SIZE,
-    BANKS_AT,
-    GROUP,
-    GROUP_SIZE,
-    GROUPS_AT,
-    PC,
-    PC_SIZE,
-    PCS_AT,
     QUEUE,
+    READS,
     bank_of,
     channel_at,
     first_entry,
@@ -21,6 +13,7 @@ from fuseflow.sim.memory.channel import (
     pc_of,
     place_of,
     queue_length,
+    queue_of,
     remove_entry,
     slot_of,
     timing_at,
@@ -28,9 +21,9 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete, complete_read
+from fuseflow.sim.memory.readiness import column_ready
 from fuseflow.sim.native.records import get_int, inline
 
-OF_BANK, OF_GROUP, OF_PC = BANKS_AT + BANK.offset("read"), GROUPS_AT + GROUP.offset("read"), PCS_AT + PC.offset("read")
 HIGH = 8 * QUEUE // 10
 """The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
 LOW = -(-2 * QUEUE // 10)
@@ -55,30 +48,34 @@ def column_slot(channel: int) -> None:
     first = first_entry(channel, ACTIVE)
     for j in range(c.active):
         entry = get_int(first, j)
-        t = transaction_of(channel, slot_of(entry))
-        ready = column_ready(channel, place_of(entry) & 31, t.write)
+        ready = column_ready(channel, place_of(entry) & 31, queue_of(entry))
         if ready > clock:
             wake = min(wake, ready)
-        elif t.accepted < oldest:
-            pick, oldest = j, t.accepted
+            continue
+        accepted = transaction_of(channel, slot_of(entry)).accepted
+        if accepted < oldest:
+            pick, oldest = j, accepted
     if pick < 0 and c.refreshes == 0:
         queue = c.writing
-        first = first_entry(channel, queue)
+        first, waiting = first_entry(channel, queue), 0  # banks that are not ready, as bits
         for j in range(queue_length(channel, queue)):
             place = place_of(get_int(first, j))
-            if bank_of(channel, place & 31).open == place:
-                ready = column_ready(channel, place & 31, queue)
-                if ready <= clock:
-                    pick = j
-                    break
-                wake = min(wake, ready)
+            bank = place & 31
+            if waiting >> bank & 1 or bank_of(channel, bank).open != place:
+                continue
+            ready = column_ready(channel, bank, queue)
+            if ready <= clock:
+                pick = j
+                break
+            waiting |= 1 << bank
+            wake = min(wake, ready)
     if pick < 0:
         c.column_wake = wake
         return
     c.column_wake = clock + 1
     entry = get_int(first_entry(channel, queue), pick)
     remove_entry(channel, queue, pick)
-    if transaction_of(channel, slot_of(entry)).write == 0:
+    if queue_of(entry) == READS:
         _read(channel, place_of(entry) & 31)
         complete_read(channel, slot_of(entry), clock + timing_at(c.timing).read_data)
     else:
@@ -91,15 +88,6 @@ def column_slot(channel: int) -> None:
     if c.refreshes == 0 and flips(channel):  # before the row slot of the same cycle
         c.writing = 1 - c.writing
         c.row_wake = clock
-
-
-@inline
-def column_ready(channel: int, bank: int, write: int) -> int:
-    """Return the earliest cycle of a RD (or, with `write`, of a WR) of the bank's open row."""
-    of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
-    of_group: int = get_int(channel + OF_GROUP + GROUP_SIZE * (bank >> 2), write)
-    of_pc: int = get_int(channel + OF_PC + PC_SIZE * (bank >> 4), write)
-    return max(of_bank, of_group, of_pc)
 
 
 @inline

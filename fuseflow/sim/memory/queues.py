@@ -10,6 +10,7 @@ from fuseflow.sim.memory.channel import (
     QUEUE,
     WRITES,
     append_entry,
+    bank_of,
     channel_at,
     entry_of,
     first_entry,
@@ -20,6 +21,7 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.histogram import count_latency
 from fuseflow.sim.memory.ports import finish
+from fuseflow.sim.memory.readiness import column_ready, row_ready
 from fuseflow.sim.native.records import get_int, inline
 
 
@@ -55,14 +57,27 @@ def accept(channel: int) -> None:
         t.accepted = c.clock
         c.first = following
         if not queued:
-            append_entry(channel, queue, entry_of(t.place, slot))
-            c.column_wake = c.row_wake = c.clock + 1
+            append_entry(channel, queue, entry_of(t.place, queue, slot))
+            if queue == c.writing:
+                _expect_command(channel, t.place)
         elif queue == WRITES:  # the queued write takes the data along
             c.absorbed += 1
             complete(channel, slot, c.clock)
         else:  # data from the queued write
             c.forwarded += 1
             complete_read(channel, slot, c.clock + 1)
+
+
+@inline
+def _expect_command(channel: int, place: int) -> None:
+    """Let the column slot or the row slot wake as soon as the first command of a request can be issued that was just queued. The request
+    of a pinned bank waits until another one is served; that wakes the row slot."""
+    c, bank = channel_at(channel), place & 31
+    b = bank_of(channel, bank)
+    if b.open == place:
+        c.column_wake = min(c.column_wake, max(column_ready(channel, bank, c.writing), c.clock + 1))
+    elif b.pinned == 0:
+        c.row_wake = min(c.row_wake, max(row_ready(channel, bank), c.clock + 1))
 
 
 @inline

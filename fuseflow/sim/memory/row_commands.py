@@ -18,6 +18,7 @@ from fuseflow.sim.memory.channel import (
     timing_at,
 )
 from fuseflow.sim.memory.ports import FOREVER
+from fuseflow.sim.memory.readiness import row_ready
 from fuseflow.sim.native.records import get_int, inline
 
 
@@ -27,28 +28,29 @@ def row_slot(channel: int) -> None:
     is to be served there."""
     c = channel_at(channel)
     clock, queue, wake = c.clock, c.writing, FOREVER
-    first = first_entry(channel, queue)
+    first, waiting = first_entry(channel, queue), 0  # banks that are not ready, as bits
     for j in range(queue_length(channel, queue)):
         entry = get_int(first, j)
         bank = place_of(entry) & 31
+        if waiting >> bank & 1:
+            continue
         b = bank_of(channel, bank)
-        if b.open == place_of(entry) or b.pinned != 0:
+        if b.open == place_of(entry):
+            continue
+        ready = FOREVER if b.pinned != 0 else row_ready(channel, bank)
+        if ready > clock:
+            waiting |= 1 << bank
+            wake = min(wake, ready)
             continue
         if b.open >= 0:
-            ready = max(b.close, c.row_bus)
-            if ready <= clock:
-                _close(channel, bank)
-                wake = clock + 1
-                break
+            _close(channel, bank)
+            wake = clock + 1
         else:
-            ready = max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act, c.row_bus)
-            if ready <= clock:
-                remove_entry(channel, queue, j)
-                append_entry(channel, ACTIVE, entry)
-                _activate(channel, place_of(entry))
-                wake = c.row_bus
-                break
-        wake = min(wake, ready)
+            remove_entry(channel, queue, j)
+            append_entry(channel, ACTIVE, entry)
+            _activate(channel, place_of(entry))
+            wake = c.row_bus
+        break
     c.row_wake = wake
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
