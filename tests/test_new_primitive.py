@@ -48,8 +48,8 @@ ADDITIONS = (
     Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),
     Addition("sim/reference/pointwise.py", "    n.Alu: alu,\n", row="    n.Scale: scale,\n"),
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
-    Addition("sim/engine/kernels/__init__.py", "    scan,\n    write,\n)", row="    scale,\n"),
-    Addition("sim/engine/kernels/__init__.py", "scan, write\n", row="scale, "),
+    Addition("sim/engine/kernels/__init__.py", "    scan,\n    select,\n    write,\n)", row="    scale,\n"),
+    Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
     Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
 )
 MOST = 8
