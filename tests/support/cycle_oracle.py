@@ -188,8 +188,6 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamTy
         unit = "memory"
     elif isinstance(node, n.Reduce | n.Accumulate):
         return machine.latency.of(REDUCERS[node.function].unit), 1
-    elif isinstance(node, n.Select):
-        return machine.latency.of("add"), 1
     return machine.latency.of(unit), machine.interval.of(unit)
 
 
