@@ -34,6 +34,8 @@ SIZES: dict[Size, tuple[int, ...]] = {
     "medium": (1, 2, 3, 3, 4, 5, 7),
     "large": (2, 5, 12, 40, 150, 1300),
 }
+SELECTED = (1, 2, 3, 4, 5, 7)
+"""Sizes of small graphs of which selections leave entries out."""
 BY_HAND = ("outer_product", "pruned", "reshaped", "normalized", "aligned")
 """Graphs of `dataflow` that are cases too."""
 
@@ -69,7 +71,7 @@ def _grown(rng: random.Random, size: Size, select: bool) -> Builder:
 
 
 def _grown_once(rng: random.Random, size: Size, more: Mapping[str, tuple[float, Production]]) -> Builder:
-    sizes = tuple(rng.choices(SIZES[size], k=2))
+    sizes = tuple(rng.choices(SELECTED if more and size == "small" else SIZES[size], k=2))
     ranks = [0, *rng.choices((1, 2, 3, 4), (3, 4, 4, 4), k=rng.randint(1, 4))]
     sources = {name: random_source(rng, name, sizes, rank) for name, rank in zip("CABXW", ranks, strict=False)}
     room = rng.uniform(0.2, 1.0) * ROOM[size]

@@ -20,7 +20,7 @@ LATER = ("threshold",)
 """Operators that came after the seeds of cases that are told of: only productions of their own draw them."""
 LARGEST = ("neg", "abs", "relu", "copy", "max", "min", "where")
 """Operators whose result is no larger than the largest operand."""
-KEPT = (1, 1, 2, 2, 3, 5, 8)
+KEPT = (1, 1, 1, 2, 2, 3, 5)
 """How many entries a select keeps."""
 
 
@@ -127,11 +127,12 @@ def drop(b: Builder) -> bool:
 
 def select(b: Builder) -> bool:
     """Of fibers, of groups of coordinates, or of all below one to three levels; of values that often have equal magnitudes."""
-    val = b.pick(lambda k: k.kind == "val" and k.depth >= 1)
+    many = b.chance(0.8)  # something is to leave
+    val = b.pick(lambda k: k.kind == "val" and k.depth >= 1 and (b.count[k.shape] >= 4 or not many))
     if val is None:
         return False
-    levels = min(val.depth, b.rng.choice((1, 1, 1, 2, 2, 3)))
-    every = b.rng.choice((0, 1, 2, 3, 4, 4, 7, 256)) if levels == 1 else 0
+    levels = min(val.depth, b.rng.choice((1, 1, 2, 2, 3)))
+    every = b.rng.choice((0, 0, 0, 0, 1, 2, 3, 4, 4, 7, 256)) if levels == 1 else 0
     keep = min(b.rng.choice(KEPT), every or max(KEPT))
     chain = b.chain(val.shape, levels)
     if chain is None or not b.fits((levels + 2) * b.count[val.shape]):
