@@ -42,7 +42,7 @@ ADDITIONS = (
     Addition(
         "samml/primitives.py", "from fuseflow.samml.joins import Align", row="from fuseflow.samml.compute import Scale as Scale\n"
     ),
-    Addition("samml/primitives.py", "    | SplitLevel | Fork", row="    | Scale\n"),
+    Addition("samml/primitives.py", "    | Flatten | SplitLevel", row="    | Scale\n"),
     Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
     Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
     Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),

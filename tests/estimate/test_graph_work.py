@@ -66,7 +66,7 @@ def test_random_graphs_with_selections(seeds: range):
             if exact:
                 counts += isinstance(node, Select)
                 assert (number.firings, number.occupied) == (simulated.firings, simulated.occupied), f"seed {seed}, {node}"
-    assert counts > len(seeds)
+    assert counts > len(seeds) // 2
 
 
 @pytest.mark.parametrize("machine", ["ideal", "comal"])
