@@ -42,14 +42,14 @@ ADDITIONS = (
     Addition(
         "samml/primitives.py", "from fuseflow.samml.joins import Align", row="from fuseflow.samml.compute import Scale as Scale\n"
     ),
-    Addition("samml/primitives.py", "    | SplitLevel | Fork", row="    | Scale\n"),
+    Addition("samml/primitives.py", "    | Flatten | SplitLevel", row="    | Scale\n"),
     Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
     Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
     Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),
     Addition("sim/reference/pointwise.py", "    n.Alu: alu,\n", row="    n.Scale: scale,\n"),
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
-    Addition("sim/engine/kernels/__init__.py", "    scan,\n    write,\n)", row="    scale,\n"),
-    Addition("sim/engine/kernels/__init__.py", "scan, write\n", row="scale, "),
+    Addition("sim/engine/kernels/__init__.py", "    scan,\n    select,\n    write,\n)", row="    scale,\n"),
+    Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
     Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
 )
 MOST = 8

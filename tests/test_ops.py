@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuseflow import selection
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, REDUCERS, operator, reducer
 
@@ -57,7 +58,16 @@ def test_the_annihilators_are_those_that_joins_rely_on() -> None:
     assert {(name, position, value) for name, position, value, _ in ANNIHILATORS} == {
         ("mul", 0, 0.0), ("mul", 1, 0.0), ("div", 0, 0.0), ("pow", 1, 0.0), ("sub", 0, -math.inf),
         ("add", 0, -math.inf), ("add", 1, -math.inf), ("min", 0, -math.inf), ("min", 1, -math.inf),
+        ("threshold", 0, 0.0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("least", [-1.0, 0.0, 0.5, 2.0, math.inf])
+@pytest.mark.parametrize("value", SPECIAL)
+def test_a_threshold_keeps_what_the_table_of_rules_keeps(value: float, least: float) -> None:
+    kept_value = value if selection.kept(selection.Threshold(least), value) and value != 0 else 0.0
+    assert same(operator("threshold").scalar(value, least), kept_value)
+    assert same(float(operator("threshold")(value, least)), kept_value)
 
 
 def test_where_with_a_known_condition_is_fixed_by_a_constant_branch() -> None:

@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--keep] [--surfaces 5]
-    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--select]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -20,7 +20,8 @@ was stopped, and every line of progress says with which one.
 
 With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped.
 
-With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
+With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --select other graphs are
+drawn, each of which has a `select`.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -61,6 +62,7 @@ LONG = 1000
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
+@click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
@@ -71,6 +73,7 @@ def main(
     jobs: int,
     size: Any,
     bitmap: bool,
+    select: bool,
     wide: bool,
     keep: bool,
     surfaces: int,
@@ -79,9 +82,11 @@ def main(
         raise click.UsageError("give either --programs or --graphs")
     if graphs is not None and (wide or keep or surfaces):
         raise click.UsageError("--wide, --keep and --surfaces are of --programs")
+    if programs is not None and select:
+        raise click.UsageError("--select is of --graphs")
     if programs is not None:
         sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, keep, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, select))
 
 
 @dataclass(frozen=True)
@@ -147,19 +152,19 @@ def _run(work: tuple[int, int, Options]) -> Tally:
     return program_fuzz.run(seed, examples, surfaces=options.surfaces, **modes)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool) -> bool:
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, select: bool) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, select):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, select))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
 
-from fuseflow.ops import canonical, reducer
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Unit, Workspace, attribute
+from fuseflow.ops import canonical
+from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Workspace, attribute
 
 L = TypeVar("L")
 
@@ -142,9 +142,6 @@ class Select(Workspace):
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return tuple((k,) for k in range(len(self.inputs)))
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(reducer("max").unit, pipelined=True)  # it compares magnitudes
 
     @property
     def by_value(self) -> bool:

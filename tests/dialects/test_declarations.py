@@ -130,7 +130,7 @@ def test_every_operation_is_read_by_the_project():
 
 
 def test_the_operations_of_several_levels_take_as_many_as_the_writer_gives():
-    for name in ("accumulate", "permute", "drop"):
+    for name in ("accumulate", "permute", "drop", "select"):
         (entry,) = [entry for d, entry in OPERATIONS if (d, entry.name) == ("samml", name)]
         assert sum(part.name.startswith("crd") for part in entry.operands) == MAX_LEVELS
         assert sum(part.name.startswith("out") and part.name != "out" for part in entry.results) == MAX_LEVELS

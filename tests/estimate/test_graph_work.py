@@ -15,7 +15,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import CountMemo, count_work, measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.lower.program import lower
-from fuseflow.samml.nodes import Drop, Permute
+from fuseflow.samml.nodes import Drop, Permute, Select
 from fuseflow.samml.text import parse
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine, simulate
@@ -49,6 +49,24 @@ def test_random_graphs_with_bitmaps(seeds: range):
             exact += 1
             assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
     assert exact > 0.7 * len(seeds)
+
+
+@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(3000, 3080, 40)], ids=str)
+def test_random_graphs_with_selections(seeds: range):
+    """A select of one level fires as often as is counted where its inputs are counted, although values decide what it keeps."""
+    counts = 0
+    for seed in seeds:
+        case = random_case(seed, select=True)
+        graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
+        work, run = counted(graph, case.tensors, machine), simulate(graph, case.tensors, machine)
+        assert not work.exact
+        known = {node.name for node in work.nodes if node.exact}
+        for node, number, simulated in zip(graph.nodes, work.nodes, run.nodes, strict=True):
+            exact = number.exact or (isinstance(node, Select) and node.levels == 1 and {p.node for p in node.inputs} <= known)
+            if exact:
+                counts += isinstance(node, Select)
+                assert (number.firings, number.occupied) == (simulated.firings, simulated.occupied), f"seed {seed}, {node}"
+    assert counts > len(seeds) // 2
 
 
 @pytest.mark.parametrize("machine", ["ideal", "comal"])

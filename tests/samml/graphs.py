@@ -239,6 +239,28 @@ write_i'2 = write(A_i.crd) m.0
 write_val'2 = write(deep) m.vals
 """
 
+# Two of every four coordinates of a row, and of these the three largest of all, with their coordinates.
+KEPT = """
+graph kept
+tensor A[4, 9]  dcsr
+tensor Y[4, 9]  dcsr
+tensor Z[4, 9]  dcsr
+output Y, Z
+
+root = root()
+A_i = scan(root) A.0 sequential
+A_j = scan(A_i.ref) A.1 sequential
+A_val = load(A_j.ref) A sequential
+pair = select(A_j.crd, A_val) keep=2 every=4 levels=1
+top = select(A_i.crd, pair.crd, pair.val) keep=3 every=0 levels=2
+write_i = write(A_i.crd) Y.0
+write_j = write(pair.crd) Y.1
+write_val = write(pair.val) Y.vals
+write_i'2 = write(top.crd0) Z.0
+write_j'2 = write(top.crd1) Z.1
+write_val'2 = write(top.val) Z.vals
+"""
+
 TEXTS: dict[str, str] = {
     "spmm": SPMM,
     "chain": CHAIN,
@@ -247,5 +269,6 @@ TEXTS: dict[str, str] = {
     "others": OTHERS,
     "lanes": LANES,
     "tiles": TILES,
+    "kept": KEPT,
 }
 GRAPHS: dict[str, Graph] = {name: parse(text) for name, text in TEXTS.items()}

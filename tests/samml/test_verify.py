@@ -10,6 +10,8 @@ from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import stream_facts, verify
 from fuseflow.tensors import Format
 
+MAYBE_ABSENT = "all = range(A_i.ref) 9\neach = join(all; A_j.crd, A_val) union\npair = select(each.crd, each.out0)"
+
 # (graph, (text, its replacement)..., what the error says): the text form of a graph, changed and read again
 BROKEN = [
     # Declarations and names
@@ -69,8 +71,25 @@ BROKEN = [
     ("others", ("permute(full_i.crd", "permute(A_i.crd"), r"`turned` .*input 1 \(`union_j.crd`\) does not hang below input 0"),
     ("others", ("permute(full_i.crd, union_j.crd, scale)", "permute(full_i.crd, union_j.crd, union_j.out0)"), "`turned` .*takes val"),
     ("others", ("permute(full_i.crd, union_j.crd, scale)", "permute(full_i.crd, union_j.crd, old_val)"), "`turned` .*is not aligned"),
+    # Select
+    ("kept", ("keep=2 every=4", "keep=0 every=4"), "`pair` .*it keeps 0 entries\n.*1 or more"),
+    ("kept", ("keep=2 every=4", "keep=-2 every=4"), "`pair` .*it keeps -2 entries"),
+    ("kept", ("keep=2 every=4", "keep=2 every=257"), "`pair` .*groups have 257 coordinates\n.*1 to 256 coordinates; `every=0`"),
+    ("kept", ("keep=2 every=4", "keep=2 every=-1"), "`pair` .*groups have -1 coordinates"),
+    ("kept", ("keep=2 every=4", "keep=5 every=4"), "`pair` .*keeps 5 of every 4 coordinates\n.*leave it out"),
+    ("kept", ("every=4 levels=1", "every=4 levels=0"), "`pair` .*among 0 levels\n.*`levels=1`"),
+    ("kept", ("every=0 levels=2", "every=4 levels=2"), "`top` .*2 levels in groups of 4 coordinates\n.*`every=0`"),
+    ("kept", ("every=0 levels=2", "every=0 levels=1"), r"`top` .*takes 2 inputs \(crd, val\), not 3"),
+    ("kept", ("every=0 levels=2", "every=0 levels=3"), "`top` .*takes 4 inputs"),
+    ("kept", ("select(A_j.crd, A_val)", "select(A_j.ref, A_val)"), r"`pair` .*input 0 \(`A_j.ref`\) is ref\(2\); this node takes crd"),
+    ("kept", ("select(A_j.crd, A_val)", "select(A_j.crd, A_j.crd)"), "`pair` .*takes val there"),
+    ("kept", ("select(A_i.crd, pair.crd", "select(A_i.crd, A_j.crd"), "`top` .*is not aligned"),
+    ("kept", ("select(A_i.crd, pair.crd", "select(A_j.crd, pair.crd"), r"`top` .*1 \(`pair.crd`\) is crd\(2\); this node takes depth 3"),
+    ("kept", ("dcsr\ntensor Y[4, 9]  dcsr", "dcsr tile 2x3\ntensor Y[4, 9]  dcsr"), r"`pair` .*2x3\); .*of scalars\n.*before .* blocks"),
+    ("kept", ("write(pair.crd)", "write(A_j.crd)"), "`write_val` writes the values of `Y` from a stream that is not below"),
     # `N`
     ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("W_h.crd, mul'2)", "W_h.crd, rep_h)"), "`acc_f` .*`rep_h`. may hold `N`\n.*copy"),
+    ("kept", ("pair = select(A_j.crd, A_val)", MAYBE_ABSENT), "`pair` .*may hold `N`\n.*copy"),
     ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("mul'2 =", "r = reduce(rep_h) sum\nmul'2 ="), "`r` .*may hold `N`"),
     # Drop, flatten, split
     ("others", ("drop(union_j.crd, scale)", "drop(union_j.crd, union_j.out0)"), r"`drop_j` .*takes val there"),

@@ -39,6 +39,15 @@ def test_random_graphs_with_bitmaps_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
+@pytest.mark.parametrize("first", range(7000, 7100, CHUNK))
+def test_random_graphs_with_selections_agree(first: int) -> None:
+    """Graphs that have a `select`, half of them at a memory that takes time. `tools/fuzz.py --graphs N --select` draws more."""
+    for seed in range(first, first + CHUNK):
+        case, limits = drawn(seed, None, select=True), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
 @pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])
 def test_deeper_on_the_way_is_as_good_as_deeper_from_the_start(execute: Any) -> None:
     """The same processes wait for the same, deadlock after deadlock, up to the end."""

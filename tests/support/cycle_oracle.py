@@ -233,6 +233,8 @@ def behaviour(
             return accumulate(node.order, folding(node.function, read[-1].tile)[0], latency)
         case n.Permute():
             return permute(node.order, latency)
+        case n.Select():
+            return select(node.keep, node.every, node.levels, latency)
         case n.Drop():
             return [drop(len(inputs), node.value)]
         case n.Flatten():
@@ -499,6 +501,89 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
             yield Fire((*missing, k, k + 1), when=free)
             key += found[:-1]
             put(work, (*key, found[-1]), v)
+
+
+def select(keep: int, every: int, levels: int, latency: int) -> list[Iterator[Any]]:
+    """By trees: a group is a list of entries, each with the numbers of the elements around it, which tell equal coordinates apart."""
+    ready: deque[tuple[Any, Any, int]] = deque()  # group, its stop or None, cycle from which emit sees it
+    emitted: list[int] = []
+    return [fill_groups(every, levels - 1, latency, ready, emitted), emit_groups(keep, levels, ready, emitted)]
+
+
+def fill_groups(every: int, k: int, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+    everything = tuple(range(k + 2))
+    key: list[int] = []
+    path = [0] * (k + 1)  # how many elements came before at each level
+    group, started = None, 0
+    while True:
+        (v,) = yield See((k + 1,))
+        if v is D:
+            yield See(everything)
+            t = yield Fire(everything, {}, True)
+            ready.append((None, D, t + latency))
+            return
+        follows = False
+        if not is_stop(v):
+            (c,) = yield See((k,))
+            follows = every > 0 and bool(group) and group[-1][1][-1] // every != c // every
+        opens = follows or (group is None and not (is_stop(v) and v.low > k))
+        started += opens
+
+        def free(now: int, b: int = started - 3) -> bool:
+            return b < 0 or (len(emitted) > b and emitted[b] < now)
+
+        if is_stop(v):
+            group = [] if opens else group
+            opened = len(key)
+            yield from childless(key, k - v.low, free, True)
+            for level in range(opened, len(key)):
+                path[level] += 1
+            outer = tuple(i for i in range(k) if v.high >= k - i)
+            yield See((*outer, k))
+            t = yield Fire((*outer, k, k + 1), {}, True, free)
+            del key[max(0, k - 1 - v.high) :]
+            if v.high >= k:
+                ready.append((group, v, t + latency))
+                group = None
+            continue
+        missing = tuple(range(len(key), k))
+        found = yield See((*missing, k))
+        t = yield Fire((*missing, k, k + 1), when=free)
+        if follows:
+            ready.append((group, None, t + latency))
+        group = [] if opens else group
+        for level in (*missing, k):
+            path[level] += 1
+        key += found[:-1]
+        group.append((tuple(path), (*key, found[-1]), v))
+
+
+def emit_groups(keep: int, k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+    while True:
+        yield lambda now: bool(ready) and ready[0][2] <= now
+        group, end, _ = ready.popleft()
+        if end is D:
+            yield Fire((), dict.fromkeys(range(k + 1), D), True)
+            return
+        ranked = sorted(
+            range(len(group or ())),
+            key=lambda i: (not math.isnan(group[i][2]), -abs(group[i][2]) if group[i][2] == group[i][2] else 0, i),
+        )
+        before = None
+        for i in sorted(ranked[:keep]):
+            path, key, value = group[i]
+            same = 0
+            if before is not None:
+                same = next(j for j in range(k) if path[j] != before[j])
+                if same < k - 1:
+                    yield Fire((), on_all(stop(0, k - 2 - same), k), True)
+            before = path
+            t = yield Fire((), {j: key[j] for j in range(same, k)} | {k: value})
+        if end is not None:
+            low = end.low if group is None else (0 if ranked else k - 1)
+            t = yield Fire((), on_all(stop(low, end.high), k), True)
+        if group is not None:
+            emitted.append(t)
 
 
 def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True, control: bool = False):

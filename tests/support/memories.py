@@ -16,7 +16,7 @@ from fuseflow.sim.outcome.statistics import Outcome
 
 CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0), (1.0, 0.05))
 """Of the machine, and of its memory."""
-TWO_PROCESSES = ("accumulate", "permute")
+TWO_PROCESSES = ("accumulate", "permute", "select")
 """Their cycles are those of both."""
 
 

@@ -70,6 +70,7 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "le": lambda a, b: (a <= b).double(),
     "gt": lambda a, b: (a > b).double(),
     "ge": lambda a, b: (a >= b).double(),
+    "threshold": lambda a, least: annihilated(a == 0, 0.0, torch.where(torch.isnan(a) | (a.abs() >= least), a, 0.0)),
     "where": lambda c, a, b: torch.where(c != 0, a, b),
     "copy": lambda a: a,
     "neg": lambda a: -a,
@@ -86,7 +87,7 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "sigmoid": lambda a: 1.0 / (1.0 + torch.exp(-a)),
 }
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-CHOOSING = frozenset(("max", "min", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
+CHOOSING = frozenset(("max", "min", "threshold", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
 """Operators that never round."""
 
 IDENTITY = {"sum": 0.0, "max": -INF, "min": INF, "prod": 1.0}

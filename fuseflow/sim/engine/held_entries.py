@@ -38,8 +38,8 @@ def coordinates_at(h: Any, level: int) -> int:
 
 @outline
 def keep_largest(h: Any, count: int) -> None:
-    """Leave the `count` entries of largest magnitude in the list, in their order; of equal ones the first. Coordinates of entries that leave
-    are fresh in the next entry that stays."""
+    """Leave the `count` entries of largest magnitude in the list, in their order; of equal ones the first. What is fresh in an entry that
+    leaves is fresh in the next one that stays."""
     total = h.used
     if total <= count:
         return

@@ -115,8 +115,8 @@ class _Fill:
 
 
 def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
-    """One firing gives an entry that is kept, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. A group
-    that another one follows in its fiber has no stop."""
+    """One firing gives an entry that is kept, with an outer coordinate at its first entry, and one gives every stop of the innermost
+    streams. A group that another one follows in its fiber has no stop."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
     while True:

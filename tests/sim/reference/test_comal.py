@@ -262,6 +262,17 @@ def test_one_operand_takes_a_cycle_a_row() -> None:
     assert (v, y) == ((17, 18, 18, 18), (20, 21, 21, 21))  # the stop is taken in 19, `D` in 20
 
 
+def test_a_select_is_refused() -> None:
+    graph = parse_graph(
+        "graph few\ntensor A[3]  (compressed)\nroot = root()\nA_i = scan(root) A.0\nA_v = load(A_i.ref) A\n"
+        "few = select(A_i.crd, A_v) keep=2 every=0 levels=1"
+    )
+    with pytest.raises(
+        MachineError, match=r"`few` keeps the largest entries .*; machine `comal` has no times for that\n.*rules: dataflow"
+    ):
+        simulate(graph, {}, COMAL)
+
+
 def test_a_permute_is_refused() -> None:
     graph = parse_graph(
         "graph copy\ntensor A[2, 3]  dcsr\nroot = root()\nA_i = scan(root) A.0\nA_k = scan(A_i.ref) A.1\nA_v = load(A_k.ref) A\n"

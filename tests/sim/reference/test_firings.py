@@ -264,6 +264,73 @@ class TestPermute:
             self.permute((1, 0), "0 S0 D", "1 S1 D", "N S1 D")
 
 
+class TestSelect:
+    def select(self, keep: int, every: int, *streams: str, latency: int = 1) -> Driven:
+        levels = len(streams) - 1
+        return drive(n.Select("s", inputs_of(levels + 1), keep, every, levels), *streams, latency=latency)
+
+    def test_emit_starts_l_after_the_last_fill(self) -> None:
+        streams = "0 2 3 7 S0 D", "1 -5 2 4 S0 D"
+        driven = self.select(2, 0, *streams)
+        assert driven.fired == ["2@5 7@6 S0@7 D@8", "-5@5 4@6 S0@7 D@8"]
+        assert driven.firings == 6 + 4
+        assert self.select(2, 0, *streams, latency=3).fired[0] == "2@7 7@8 S0@9 D@10"
+
+    def test_a_group_ends_when_the_next_one_is_seen(self) -> None:
+        # the last coordinate of the first group comes in cycle 1, the first one of the second in cycle 9
+        assert self.select(1, 4, "0 3 4@9 5 S0@20 D", "1 2 4@9 3 S0@20 D").fired == [
+            "3@10 4@21 S0@22 D@23",
+            "2@10 4@21 S0@22 D@23",
+        ]
+
+    def test_a_group_ends_with_the_stop_of_its_fiber(self) -> None:
+        assert self.select(1, 4, "0 3 S0@9 1 S1@20 D", "1 2 S0@9 4 S1@20 D").fired[0] == "3@10 S0@11 1@21 S1@22 D@23"
+
+    def test_a_group_without_entries_costs_nothing(self) -> None:
+        assert self.select(1, 2, "0 1 8 S0 D", "1 2 3 S0 D").fired[0] == "1@3 8@4 S0@5 D@6"
+
+    def test_the_third_group_waits_for_the_first_to_be_emitted(self) -> None:
+        # L = 9, groups of one coordinate each: the first ends in 1, with the first firing for the second, and is emitted in 10. In 11 the
+        # third one begins, which ends the second; that is emitted in 20, and so on; the stop behind the fifth takes no workspace
+        driven = self.select(1, 1, "0 1 2 3 4 S0 D", "1 1 1 1 1 S0 D", latency=9)
+        assert driven.fired[0] == "0@10 1@20 2@30 3@40 4@41 S0@42 D@43"
+
+    def test_the_third_fiber_waits_for_the_first_to_be_emitted(self) -> None:
+        # fibers of 3, 1, 1 entries: the first is filled by 3 and emitted in 4..7, the third is filled from 8 on
+        fired = self.select(3, 0, "0 1 2 S0 1 S0 1 S1 D", "1 2 3 S0 1 S0 1 S1 D").fired
+        assert fired[0] == "0@4 1@5 2@6 S0@7 1@8 S0@9 1@10 S1@11 D@12"
+
+    def test_an_outer_coordinate_goes_with_its_first_entry_and_leaves_with_its_last(self) -> None:
+        streams = "0 1 2 S0 D", "2 5 S0 2 S0 4 S1 D", "3 5 S0 1 S0 -4 S1 D"
+        assert self.select(2, 0, *streams).fired == [
+            "0@7 2@9 S0@10 D@11",
+            "5@7 S0@8 4@9 S1@10 D@11",
+            "5@7 S0@8 -4@9 S1@10 D@11",
+        ]
+
+    def test_an_empty_fiber_is_its_stop_alone(self) -> None:
+        assert self.select(1, 0, "S0 D", "S0 D").fired == ["S0@1 D@2"] * 2
+        assert self.select(1, 2, "S0 D", "S0 D").fired == ["S0@1 D@2"] * 2
+        assert self.select(1, 0, "S0 D", "S1-1 D", "S1-1 D").fired == ["S0@1 D@2", "S1-1@1 D@2", "S1-1@1 D@2"]
+
+    def test_a_coordinate_with_nothing_below_costs_a_firing_and_leaves_no_entry(self) -> None:
+        driven = self.select(1, 0, "3 S0 D", "S1 D", "S1 D")
+        assert driven.fired == ["S0@2 D@3", "S1-1@2 D@3", "S1-1@2 D@3"]
+        assert driven.firings == 3 + 2
+
+    def test_a_coordinate_below_one_whose_first_list_is_empty(self) -> None:
+        # below 5 there are 7, with nothing, and 8: 5 goes out with the entry of 8
+        fired = self.select(1, 0, "4 5 S0 D", "1 S0 7 8 S1 D", "2 S1 S0 6 S2 D", "1 S1 S0 9 S2 D").fired
+        assert [stream.replace("@", " ").split()[0] for stream in fired] == ["5", "8", "6", "9"]
+
+    def test_an_end_above_the_fiber_has_no_workspace(self) -> None:
+        assert self.select(1, 0, "S1-1 D", "S1-1 D").fired == ["S1-1@1 D@2"] * 2
+
+    def test_n_is_refused(self) -> None:
+        with pytest.raises(SimulationError, match="refuses"):
+            self.select(1, 0, "1 S0 D", "N S0 D")
+
+
 class TestDrop:
     def test_one_firing_a_token_at_one_level(self) -> None:
         driven = drive(n.Drop("d", inputs_of(2), 0.0), "0 1 2 S0 S1 D", "5 0 N S0 S1 D")

@@ -182,6 +182,45 @@ def test_permute(data: st.DataObject, plain: int, order: list[int]) -> None:
     assert found == streams(each(rows, plain, turned), plain, levels)
 
 
+MAGNITUDES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.5, np.inf, -np.inf, np.nan])
+
+
+@given(st.data(), st.integers(0, 1), st.integers(1, 3), st.integers(1, 5), st.sampled_from([0, 1, 2, 3]))
+def test_select(data: st.DataObject, plain: int, levels: int, keep: int, every: int) -> None:
+    """One after the other, the entry leaves of which no other is smaller, and of these the last one."""
+    every = every if levels == 1 else 0
+    keep = min(keep, every or keep)
+    rows = data.draw(nests(plain, trees(levels, MAGNITUDES)))
+
+    def entries(tree: Any, below: int) -> dict[tuple[int, ...], float]:
+        return {(c, *at): v for c in tree for at, v in entries(tree[c], below - 1).items()} if below else {(): tree}
+
+    def size(value: float) -> tuple[bool, float]:
+        return (True, 0.0) if np.isnan(value) else (False, abs(value))
+
+    def selected(tree: Any) -> Any:
+        groups: dict[int, list[tuple[int, ...]]] = {}
+        values = entries(tree, levels)
+        for at in sorted(values):
+            groups.setdefault(at[0] // every if every else 0, []).append(at)
+        result: dict[int, Any] = {}
+        for group in groups.values():
+            while len(group) > keep:
+                least = min(size(values[at]) for at in group)
+                group.remove([at for at in group if size(values[at]) == least][-1])
+            for at in group:
+                row = result
+                for c in at[:-1]:
+                    row = row.setdefault(c, {})
+                row[at[-1]] = values[at]
+        return result
+
+    node = n.Select("s", inputs_of(levels + 1), keep, every, levels)
+    depths = [plain + 1 + k for k in range(levels)] + [plain + levels]
+    result = driven(node, streams(rows, plain, levels), depths, "c" * levels + "v")
+    assert repr(result) == repr(streams(each(rows, plain, selected), plain, levels))
+
+
 @given(st.data(), st.integers(0, 1), st.integers(1, 3), st.sampled_from([None, 0.0]))
 def test_drop(data: st.DataObject, plain: int, levels: int, value: float | None) -> None:
     rows = data.draw(nests(plain, trees(levels, VALUES | st.just(N))))

@@ -16,7 +16,7 @@ from random_graphs.coverage import events, modes
 
 from fuseflow.errors import DeadlockError
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.samml.nodes import NODE_TYPES, Drop
+from fuseflow.samml.nodes import NODE_TYPES, Drop, Select
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Recording, Simulation, simulate
@@ -62,12 +62,12 @@ def test_depths_never_change_values(survey: Survey) -> None:
     assert survey.differing == []
 
 
-@pytest.mark.parametrize("bitmap", [False, True], ids=["drawn", "bitmap"])
+@pytest.mark.parametrize("mode", ["drawn", "bitmap", "select"])
 @pytest.mark.parametrize("seed", range(1000, 1100))
-def test_the_oracle_agrees(seed: int, bitmap: bool) -> None:
+def test_the_oracle_agrees(seed: int, mode: str) -> None:
     """What steps every node through every cycle gives the same tokens in the same cycles, and the same firings; or nothing moves."""
-    case = random_case(seed, "small")
-    case = in_graph(case, seed) if bitmap else case
+    case = random_case(seed, "small", select=mode == "select")
+    case = in_graph(case, seed) if mode == "bitmap" else case
     oracle = cycle_oracle.run(case.graph, case.tensors, case.machine)
     result = found(case, simulate)
     if oracle.cycles is None:
@@ -93,7 +93,7 @@ def test_sizes(survey: Survey) -> None:
 
 
 WANTED = [
-    *(kind.__name__ for kind in NODE_TYPES),
+    *(kind.__name__ for kind in NODE_TYPES if kind is not Select),
     *(f"scan {level}" for level in ("dense", "compressed", "compressed(nonunique)", "singleton", "singleton(nonunique)")),
     *(f"scan level {level}" for level in range(4)),
     *(f"{op} sequential {way}" for op in ("scan", "load") for way in (True, False)),
@@ -106,7 +106,7 @@ WANTED = [
     *(f"join {kind} of a smaller full side" for kind in ("intersect", "union", "left")),
     *(f"align {kind} {levels}" for kind in ("crd", "ref", "val") for levels in (1, 2)),
     *(f"repeat {kind} by {signal}" for kind in ("crd", "ref", "val") for signal in ("crd", "ref", "val")),
-    *(f"alu {function}" for function in OPERATORS),
+    *(f"alu {function}" for function in OPERATORS if function != "threshold"),
     *(f"alu {streams} of {arity}" for arity in (1, 2, 3) for streams in range(1, arity + 1)),
     *(f"reduce {function}" for function in REDUCERS),
     *(f"accumulate {function} {order}" for function in REDUCERS for order in (1, 2)),
@@ -147,6 +147,26 @@ WANTED = [
 
 def test_the_generator_reaches_everything(survey: Survey) -> None:
     assert [mode for mode in WANTED if not survey.seen[mode]] == []
+
+
+SELECTING = [
+    *("Select", "alu threshold", "select in groups True", "select in groups False"),
+    *(f"select of {levels} levels" for levels in (1, 2, 3)),
+    *(f"select of {event}" for event in ("nothing", "first list empty", "empty list", "list without lists")),
+    *(f"select to {event}" for event in ("nothing", "first list empty", "empty list", "list without lists")),
+]
+
+
+def test_the_mode_of_selections_reaches_everything() -> None:
+    """Every graph has a `select`. What is known of all its streams holds."""
+    seen: Counter[str] = Counter()
+    for seed in range(150):
+        case = random_case(seed, select=True)
+        assert any(isinstance(node, Select) for node in case.graph.nodes)
+        verify(case.graph)
+        free = simulate(unbounded(case).graph, case.tensors, unbounded(case).machine, check=True, record=True)
+        seen.update(set(modes(case.graph)) | set(events(case.graph, {p: s.tokens for p, s in free.streams.items()})))
+    assert [mode for mode in SELECTING if not seen[mode]] == []
 
 
 @pytest.mark.parametrize("seed", range(20))

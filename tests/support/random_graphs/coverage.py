@@ -63,6 +63,9 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[StreamFacts]) -> Iterator[
         case n.Permute():
             yield f"permute {len(node.order)} levels"
             yield "permute rows" if node.order[-1] == len(node.order) - 1 else "permute columns"
+        case n.Select():
+            yield f"select of {node.levels} levels"
+            yield f"select in groups {node.every > 0}"
         case n.Drop():
             what = "empty" if node.value is None else "value"
             yield f"drop {what} {len(inputs) - 1}"
@@ -93,7 +96,7 @@ def events(graph: n.Graph, tokens: Mapping[n.Port, Sequence[Token]]) -> Iterator
     for node in graph.nodes:
         for port in node.inputs:
             yield from (f"{node.op} of {event}" for event in _seen(tokens[port]))
-        if isinstance(node, n.Accumulate | n.Permute):
+        if isinstance(node, n.Workspace):
             values = n.Port(node.name, len(node.port_names()) - 1)
             yield from (f"{node.op} to {event}" for event in _seen(tokens[values]))
 

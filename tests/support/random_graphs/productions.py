@@ -41,3 +41,6 @@ PRODUCTIONS: dict[str, tuple[float, Production]] = {
     "parallel": (2, lanes.parallel),
 }
 """How often each is tried, on average."""
+
+SELECTING: dict[str, tuple[float, Production]] = {"select": (8, values.select), "threshold": (2, values.threshold)}
+"""Those that are tried besides in the mode of selections (`random_case`), so that a seed without it draws what it always drew."""

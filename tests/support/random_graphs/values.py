@@ -16,8 +16,12 @@ IMPLICIT = (0.0, 0.0, 1.0, -1.5, 2.0, -INF)
 CONSTANTS = (0.0, 1.0, 2.0, -0.5, 3.0, INF, -INF)
 BOUNDED = ("sigmoid", "tanh", "sin", "cos", "erf", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators whose result is at most 1."""
+LATER = ("threshold",)
+"""Operators that came after the seeds of cases that are told of: only productions of their own draw them."""
 LARGEST = ("neg", "abs", "relu", "copy", "max", "min", "where")
 """Operators whose result is no larger than the largest operand."""
+KEPT = (1, 1, 1, 2, 2, 3, 5)
+"""How many entries a select keeps."""
 
 
 def load(b: Builder) -> bool:
@@ -37,7 +41,7 @@ def alu(b: Builder) -> bool:
     if first is None or not b.fits(b.count[first.shape]):
         return False
     arities = b.rng.choice((1, 2, 2, 3))
-    function = b.rng.choice([o.name for o in OPERATORS.values() if o.arity == arities])
+    function = b.rng.choice([o.name for o in OPERATORS.values() if o.arity == arities and o.name not in LATER])
     values = [k for k in b.at[first.shape] if k.kind == "val"]
     streams = [first, *b.rng.choices(values, k=arities - 1)]
     b.rng.shuffle(streams)
@@ -118,6 +122,40 @@ def drop(b: Builder) -> bool:
     made = [(b.bound[crd.shape], b.count[crd.shape]) for crd in chain]
     value = b.rng.choice((0.0, 0.0, 1.0, -INF)) if by_value else None
     b.add(n.Drop, [*chain, last], value, made=made, extra=[*[(None, None)] * levels, (last.bound, last.limit)])
+    return True
+
+
+def select(b: Builder) -> bool:
+    """Of fibers, of groups of coordinates, or of all below one to three levels; of values that often have equal magnitudes."""
+    many = b.chance(0.8)  # something is to leave
+    val = b.pick(lambda k: k.kind == "val" and k.depth >= 1 and (b.count[k.shape] >= 4 or not many))
+    if val is None:
+        return False
+    levels = min(val.depth, b.rng.choice((1, 1, 2, 2, 3)))
+    every = b.rng.choice((0, 0, 0, 0, 1, 2, 3, 4, 4, 7, 256)) if levels == 1 else 0
+    keep = min(b.rng.choice(KEPT), every or max(KEPT))
+    chain = b.chain(val.shape, levels)
+    if chain is None or not b.fits((levels + 2) * b.count[val.shape]):
+        return False
+    val = solid(b, val)
+    assert val is not None
+    if b.chance(0.3):  # ties
+        val = alu_of(b, b.rng.choice(("ge", "lt", "pow")), [val], (n.Operand(0.0), n.Operand(0.0, constant=True)))
+    made = [(b.bound[crd.shape], b.count[crd.shape]) for crd in chain]
+    b.add(n.Select, [*chain, val], keep, every, levels, made=made, extra=[*[(None, None)] * levels, (None, val.limit)])
+    return True
+
+
+def threshold(b: Builder) -> bool:
+    """What a threshold keeps, and a drop of the rest."""
+    val = solid(b, b.pick(lambda k: k.kind == "val" and k.depth >= 1))
+    chain = None if val is None else b.chain(val.shape, 1)
+    if val is None or chain is None or not b.fits(3 * b.count[val.shape]):
+        return False
+    least = n.Operand(b.rng.choice((0.0, 0.5, 1.0, 2.0, INF)), constant=True)
+    large = alu_of(b, "threshold", [val], (n.Operand(0.0), least))
+    made = [(b.bound[chain[0].shape], b.count[chain[0].shape])]
+    b.add(n.Drop, [*chain, large], 0.0, made=made, extra=[(None, None), (None, large.limit)])
     return True
 
 

@@ -62,8 +62,9 @@ def _levels(b: Builder, chain: list[Known], dims: list[int]) -> list[str]:
         return ["compressed"] * len(dims)
     levels: list[str] = []
     stored = False  # whether a compressed level follows
-    for crd in reversed(chain):
-        dense = b.chance(0.6) and (crd.shape.full or not stored)
+    for crd, size in zip(reversed(chain), reversed(dims), strict=True):
+        whole = crd.shape.full and crd.shape.origin[1] == size  # a union with coordinates that are only bounded may be larger
+        dense = b.chance(0.6) and (whole or not stored)
         levels.append("dense" if dense else "compressed")
         stored = stored or not dense
     return levels[::-1]
