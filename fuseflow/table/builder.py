@@ -280,7 +280,8 @@ class TableBuilder:
     def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
         """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
         defined everywhere."""
-        return Total((body,)) if isinstance(node, Selection) and self.region.fill[node.body] != 0 else body
+        everywhere = isinstance(node, Selection) and self.region.fill[node.body] != 0
+        return Total((body,)) if everywhere and not isinstance(body, Total) else body
 
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed producer at loop `v`."""
