@@ -96,7 +96,7 @@ class NM(Level):
             stored = "nothing is stored" if self.n == 0 else f"{self.n} entries are stored"
             raise TensorError(
                 f"level `{self.text}`: {stored} of a group of {self.m} coordinates",
-                hint=f"store 1 to {self.m} of {self.m}, as in `nm({max(self.m // 2, 1)}:{self.m})`",
+                hint="the entries come first, and are at most the coordinates: `nm(2:4)` stores two of every four",
             )
 
     @classmethod
