@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--surfaces 5]
-    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide] [--surfaces 5]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -18,7 +18,8 @@ estimate is compared with its run, a schedule is chosen for it, its fusion, orde
 made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
 was stopped, and every line of progress says with which one.
 
-With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
+With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
+compressed levels of what they read are stored n:m.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -59,18 +60,19 @@ LONG = 1000
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
+@click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
-    programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool, wide: bool, surfaces: int
+    programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, wide: bool, surfaces: int
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
     if graphs is not None and (wide or surfaces):
         raise click.UsageError("--wide and --surfaces are of --programs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, surfaces)))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm))
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,14 @@ class Options:
     """Which programs are drawn, and how many of them are asked everything else."""
 
     bitmap: bool
+    nm: bool
     wide: bool
     surfaces: int
 
     @property
     def prefix(self) -> str:
         """Of the names of the files of programs that differ."""
-        return "bitmap_" * self.bitmap + "wide_" * self.wide
+        return "bitmap_" * self.bitmap + "nm_" * self.nm + "wide_" * self.wide
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
@@ -131,22 +134,22 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    return program_fuzz.run(seed, examples, bitmap=options.bitmap, wide=options.wide, surfaces=options.surfaces)
+    return program_fuzz.run(seed, examples, bitmap=options.bitmap, nm=options.nm, wide=options.wide, surfaces=options.surfaces)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool) -> bool:
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

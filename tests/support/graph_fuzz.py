@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import nm_levels
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
 from memories import at_memory, contradictions
@@ -31,9 +32,11 @@ class Seen:
     lines: tuple[str, ...]
 
 
-def drawn(seed: int, size: Size | None, bitmap: bool = False) -> Case:
-    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`)."""
+def drawn(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False) -> Case:
+    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
+    (`nm_levels`)."""
     case = in_graph(random_case(seed, size), seed) if bitmap else random_case(seed, size)
+    case = nm_levels.in_graph(case, seed) if nm else case
     return at_memory(case, seed) if seed % 2 else case
 
 
@@ -48,18 +51,18 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     return expected, tuple(lines)
 
 
-def check(seed: int, size: Size | None, bitmap: bool = False) -> Seen:
+def check(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
     return Seen(seed, firings, isinstance(expected, Deadlock), lines)
 
 
-def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False) -> Iterator[Seen]:
+def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False, nm: bool = False) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -67,9 +70,9 @@ def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False) -
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(seed: int, size: Size | None, bitmap: bool = False) -> str:
+def smaller(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 import hypothesis
+import nm_levels
 import numpy as np
 from bitmaps import in_program
 from hypothesis import HealthCheck, Phase, given, settings
@@ -104,11 +105,15 @@ def run(
     bitmap: bool = False,
     wide: bool = False,
     surfaces: int = 0,
+    nm: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
-    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none."""
+    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `nm`: with n:m levels
+    (`nm_levels`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (wide_programs if wide else planned)()
+    drawn = drawn.map(in_program) if bitmap else drawn
+    drawn = drawn.map(nm_levels.in_program) if nm else drawn
 
     def one(case: Case) -> None:
         try:
@@ -142,7 +147,7 @@ def run(
         # Hypothesis also tries what it drew with parts of it repeated: a third of all programs would be one drawn before.
         unrepeated = patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda self, data: None)
         with unrepeated, patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING):
-            hypothesis.seed(seed)(quiet(given(drawn.map(in_program) if bitmap else drawn)(one)))()
+            hypothesis.seed(seed)(quiet(given(drawn)(one)))()
     except Exception:
         if not failed:
             raise  # the generator itself
