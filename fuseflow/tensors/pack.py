@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import TensorError
+from fuseflow.errors import OverfullError, TensorError
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints, Overfull
 from fuseflow.tensors.pack_compressed import is_compressed, pack_compressed
@@ -92,7 +92,7 @@ def from_coordinates(
         except Overfull as error:
             above = {d: str(column[error.entry]) for d, column in zip(format.order, columns[: len(levels)], strict=False)}
             place = ", ".join({**above, dimension: str(error.start)}.get(d, "*") for d in range(len(shape)))
-            raise TensorError(f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint) from None
+            raise OverfullError(f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint) from None
         prefixes = _refine(prefixes, crds)
         parents = fibers.entries
         levels.append(fibers)
