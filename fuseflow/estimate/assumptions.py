@@ -152,7 +152,10 @@ def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[Tensor
     if total > prod(sizes):
         raise UsageError(f"`--stats`: `{declared.name}` has room for {prod(sizes):,} entries, not {total:,.0f}")
     if stated.degree in ("", "uniform"):
-        fixed = [level.expected(size, 0) if level.full or level.pads else None for level, size in zip(format.levels, sizes, strict=True)]
+        fixed = [
+            level.expected(size, 0) if level.full or level.pads else None
+            for level, size in zip(format.levels, sizes, strict=True)
+        ]
         statistics = _uniform_statistics(sizes, fixed, total)
         if None not in fixed and any(level.pads for level in format.levels) and abs(statistics.stored - total) >= 1:
             raise UsageError(

@@ -90,7 +90,9 @@ def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int, writes:
             decl = graph.declared[node.tensor]
             words_of = elements_read(node, decl, [flows[port] for port in node.inputs], [flows[n.Port(node.name)]])
             if node.keeps(graph.declared):
-                entries = sum(bytes_of(words_of[array.kind], array.bits) for array in decl.stored_arrays(node.level) if array.entry)
+                entries = sum(
+                    bytes_of(words_of[array.kind], array.bits) for array in decl.stored_arrays(node.level) if array.entry
+                )
                 total += -(-entries // line) * line
             total += sum(bytes_of(words_of[array.kind], array.bits) for array in decl.stored_arrays(node.level) if array.told)
     return total

@@ -229,9 +229,7 @@ def merge_tiles(tensor: Tensor) -> Tensor:
     where = np.repeat(coordinates, prod(tile), axis=1)
     inside = np.tile(np.indices(tile).reshape(2, -1), len(tiles))
     format = Format((*tensor.format.levels, Dense(), Dense()), (*tensor.format.order, rank, rank + 1))
-    return from_coordinates(
-        (*tensor.shape, *tile), np.concatenate([where, inside]), tiles.reshape(-1), format, tensor.fill
-    )
+    return from_coordinates((*tensor.shape, *tile), np.concatenate([where, inside]), tiles.reshape(-1), format, tensor.fill)
 
 
 def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:

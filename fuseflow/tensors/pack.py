@@ -69,7 +69,8 @@ def from_coordinates(
 ) -> Tensor:
     """Pack a list of n entries. `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles.
 
-    Duplicates are added up, as in scipy and PyTorch. Levels that pad decide themselves where the implicit value is stored. Raise `TensorError` for a coordinate outside `shape`.
+    Duplicates are added up, as in scipy and PyTorch. Levels that pad decide themselves where the implicit value is stored, so no entry
+    with this value is packed in them. Raise `TensorError` for a coordinate outside `shape`, and if a level has no room for all entries.
     """
     _check(format, shape, fill, values.dtype)
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
@@ -92,7 +93,9 @@ def from_coordinates(
         except Overfull as error:
             above = {d: str(column[error.entry]) for d, column in zip(format.order, columns[: len(levels)], strict=False)}
             place = ", ".join({**above, dimension: str(error.start)}.get(d, "*") for d in range(len(shape)))
-            raise OverfullError(f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint) from None
+            raise OverfullError(
+                f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint
+            ) from None
         prefixes = _refine(prefixes, crds)
         parents = fibers.entries
         levels.append(fibers)

@@ -56,9 +56,7 @@ class Tensor:
     def bytes(self, kind: Kind) -> int:
         """Return the bytes of the stored positions or coordinates of all levels in accelerator memory."""
         levels = zip(self.format.levels, self.levels, strict=True)
-        return sum(
-            bytes_of(len(f.arrays[a.name]), a.bits) for level, f in levels for a in level.arrays(f.size) if a.kind == kind
-        )
+        return sum(bytes_of(len(f.arrays[a.name]), a.bits) for level, f in levels for a in level.arrays(f.size) if a.kind == kind)
 
     @property
     def pos_bytes(self) -> int:

@@ -61,8 +61,9 @@ def in_program(case: ProgramCase) -> ProgramCase:
 
 def _levels(format: Format, rng: random.Random) -> list[int]:
     """Levels that become n:m. Those above singleton levels stay."""
-    levels = zip_longest(format.levels, format.levels[1:])
-    return [p for p, (level, below) in enumerate(levels) if level.text == "compressed" and not (below and below.follows) and rng.random() < SHARE]
+    levels = enumerate(zip_longest(format.levels, format.levels[1:]))
+    able = [p for p, (level, below) in levels if level.text == "compressed" and not (below and below.follows)]
+    return [p for p in able if rng.random() < SHARE]
 
 
 def _with_nm(tensor: Tensor, p: int, rng: random.Random, block: tuple[int, ...] = ()) -> Tensor:

@@ -247,7 +247,9 @@ def test_a_group_that_holds_too_much_is_named() -> None:
     array[1, 2, 8:] = array[1, 2, 4:7] = array[0, 0, :2] = 1
     with pytest.raises(TensorError) as caught:
         pack(array, Format.of("dense", "dense", "nm(2:4)"))
-    assert "level 2 (nm(2:4)), from coordinate (1, 2, 4) on: 3 of 4 coordinates are stored, and there is room for 2" in str(caught.value)
+    assert "level 2 (nm(2:4)), from coordinate (1, 2, 4) on: 3 of 4 coordinates are stored, and there is room for 2" in str(
+        caught.value
+    )
     assert "compressed" in caught.value.hint
     with pytest.raises(TensorError, match=r"level 0 \(nm\(1:2\)\), from coordinate \(\*, 2\) on: 2 of 2"):
         from_coordinates((4, 4), np.array([[0, 1], [2, 3]]), np.ones(2), Format.of("nm(1:2)", "dense", order=(1, 0)))

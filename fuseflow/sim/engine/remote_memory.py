@@ -116,8 +116,7 @@ class RemoteLayout:
         state = layout.state(SCAN, **scan_fields(node, layout))
         count = int(state["parents"][0])
         pieces = [
-            self._piece(node, layout, array.kind, count, array.bits * array.fiber, array.bits * array.scanned)
-            for array in arrays
+            self._piece(node, layout, array.kind, count, array.bits * array.fiber, array.bits * array.scanned) for array in arrays
         ]
         asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)

@@ -156,7 +156,7 @@ class WritePort(RequestPort):
         self.filled = filled
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write an element of `size` bits: once for each line that is full then, or just once. Returns the cycle of the last firing."""
+        """Fire `p` to write `size` bits: once for each line that is full then, or just once. Returns the cycle of the last firing."""
         before = self.filled // self.line_bits
         self.filled += size
         if self.filled > 8 * self.place.length:

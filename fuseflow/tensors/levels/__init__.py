@@ -1,4 +1,4 @@
-"""Level formats, one file each. `LEVELS` is the table that a new format joins, and `FAMILIES` that of formats with numbers in their names."""
+"""Level formats, one file each. A new format joins the table `LEVELS`, or `FAMILIES` if there are numbers in its name."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -43,7 +43,8 @@ class StoredArray:
     A scan asks for `scanned` elements at each reference, from those of its fiber on. Where there are entries, it then asks for those of
     the fiber, one after the other. A locate asks for the one element that tells of a coordinate: each tells of `told` coordinates.
 
-    Elements of `bits` bits lie one behind the other, across the bounds of bytes. A request covers the whole bytes in which its elements lie.
+    An element has `bits` bits, and they lie one behind the other, across the bounds of bytes. A request covers the whole bytes in which
+    its elements lie.
     """
 
     kind: Kind

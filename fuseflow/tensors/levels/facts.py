@@ -31,7 +31,8 @@ def checked(level: Level) -> Level:
         if arrays and not (reads.scanned or reads.entries):
             _refuse(level, "stores arrays, and a scan reads none of them")
         if arrays and level.located != bool(points):
-            _refuse(level, f"is {'' if level.located else 'not '}located, and {'no' if level.located else 'an'} array tells of a coordinate")
+            facts = ("located", "no") if level.located else ("not located", "an")
+            _refuse(level, "is {}, and {} array tells of a coordinate".format(*facts))
         if level.kept and reads.entries is None:
             _refuse(level, "is kept, and has no array of entries")
     for fact, holds, method in (("appended", level.appended, "append"), ("readable", level.readable, "read")):

@@ -165,7 +165,9 @@ class NM(Level):
     def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
         offsets, count = arrays["crd"], parents * self.groups(size) * self.n
         if len(offsets) != count:
-            raise Unreadable("crd", f"these are {len(offsets)} offsets, {self.n} for each of {count // self.n} groups are {count}")
+            raise Unreadable(
+                "crd", f"these are {len(offsets)} offsets, {self.n} for each of {count // self.n} groups are {count}"
+            )
         if ((offsets < 0) | (offsets >= self.m)).any():
             raise Unreadable("crd", f"an offset is outside 0..{self.m - 1}")
         if (np.diff(offsets.reshape(-1, self.n).astype(np.int64), axis=1) <= 0).any():
