@@ -17,7 +17,6 @@ from random_programs import Case as ProgramCase
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.blocks import to_blocks
 from fuseflow.tensors.levels import parse_level
 from fuseflow.tensors.pack import repack
 
@@ -47,13 +46,14 @@ def in_graph(case: GraphCase, seed: int) -> GraphCase:
 def in_program(case: ProgramCase) -> ProgramCase:
     """The case with n:m levels for compressed ones of its inputs."""
     rng = random.Random(zlib.crc32(f"nm {case!r}".encode()))
+    whole = bool(case.schedule.blocks) or case.schedule.vector > 1 or any(type_.block for type_ in case.program.tensors)
     declared, tensors = {type_.name: type_ for type_ in case.program.tensors}, dict(case.tensors)
     for name, tensor in case.tensors.items():
         type_ = declared.get(name)
         if type_ is None or type_.format is None or type_.format != tensor.format:
             continue
         for p in _levels(type_.format, rng):
-            tensor = _with_nm(tensor, p, rng, type_.block)
+            tensor = _with_nm(tensor, p, rng, whole)
         tensors[name], declared[name] = tensor, replace(type_, format=tensor.format)
     program = replace(case.program, tensors=tuple(declared[type_.name] for type_ in case.program.tensors))
     return replace(case, program=program, tensors=tensors)
@@ -66,16 +66,14 @@ def _levels(format: Format, rng: random.Random) -> list[int]:
     return [p for p in able if rng.random() < SHARE]
 
 
-def _with_nm(tensor: Tensor, p: int, rng: random.Random, block: tuple[int, ...] = ()) -> Tensor:
-    """The tensor with level p stored n:m, as elements and as blocks."""
+def _with_nm(tensor: Tensor, p: int, rng: random.Random, whole: bool = False) -> Tensor:
+    """The tensor with level p stored n:m. If it is `whole`, any groups fit: those of blocks, too, which hold more than those of elements."""
     m, more = rng.choice(GROUPS), rng.random() < 0.4
-    for n in range(1, m + 1):
+    for n in range(m if whole else 1, m + 1):
         level = parse_level(f"nm({rng.randint(n, m) if more else n}:{m})")
         format = Format((*tensor.format.levels[:p], level, *tensor.format.levels[p + 1 :]), tensor.format.order)
         try:
-            stored = repack(tensor, format)
-            to_blocks(stored, block)
+            return repack(tensor, format)
         except TensorError:
             continue
-        return stored
     raise AssertionError(f"every group of {m} coordinates has room for {m}")
