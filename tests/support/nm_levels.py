@@ -67,7 +67,7 @@ def _levels(format: Format, rng: random.Random) -> list[int]:
 
 
 def _with_nm(tensor: Tensor, p: int, rng: random.Random, whole: bool = False) -> Tensor:
-    """The tensor with level p stored n:m. If it is `whole`, any groups fit: those of blocks, too, which hold more than those of elements."""
+    """The tensor with level p stored n:m. If it is `whole`, everything fits: blocks, too, of which a group may hold more."""
     m, more = rng.choice(GROUPS), rng.random() < 0.4
     for n in range(m if whole else 1, m + 1):
         level = parse_level(f"nm({rng.randint(n, m) if more else n}:{m})")
