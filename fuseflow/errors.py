@@ -7,7 +7,8 @@ files. The command line prints the message without a traceback and exits with th
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -66,6 +67,19 @@ class TensorError(FuseFlowError):
     """A format is wrong, or an array cannot be packed in it."""
 
     code = "tensor"
+
+
+class OverfullError(TensorError):
+    """A level has no room for what is stored."""
+
+    @classmethod
+    @contextmanager
+    def naming(cls, tensor: str) -> Iterator[None]:
+        """Say of which tensor an error inside speaks."""
+        try:
+            yield
+        except OverfullError as error:
+            raise cls(f"tensor `{tensor}`: {error.message}", hint=error.hint) from None
 
 
 class ProgramError(FuseFlowError):

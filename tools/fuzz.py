@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--keep] [--surfaces 5]
-    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--select]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide] [--keep] [--surfaces 5]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -20,8 +20,8 @@ was stopped, and every line of progress says with which one.
 
 With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped.
 
-With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --select other graphs are
-drawn, each of which has a `select`.
+With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
+compressed levels of what they read are stored n:m. With --select other graphs are drawn, each of which has a `select`.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -62,6 +62,7 @@ LONG = 1000
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
+@click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
@@ -73,6 +74,7 @@ def main(
     jobs: int,
     size: Any,
     bitmap: bool,
+    nm: bool,
     select: bool,
     wide: bool,
     keep: bool,
@@ -85,8 +87,8 @@ def main(
     if programs is not None and select:
         raise click.UsageError("--select is of --graphs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, keep, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, select))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, keep, surfaces)))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select))
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Options:
     """Which programs are drawn, and how many of them are asked everything else."""
 
     bitmap: bool
+    nm: bool
     wide: bool
     keep: bool
     surfaces: int
@@ -101,7 +104,7 @@ class Options:
     @property
     def prefix(self) -> str:
         """Of the names of the files of programs that differ."""
-        return "bitmap_" * self.bitmap + "wide_" * self.wide + "keep_" * self.keep
+        return "bitmap_" * self.bitmap + "nm_" * self.nm + "wide_" * self.wide + "keep_" * self.keep
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
@@ -148,23 +151,23 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    modes = {"bitmap": options.bitmap, "wide": options.wide, "keep": options.keep}
+    modes = {"bitmap": options.bitmap, "nm": options.nm, "wide": options.wide, "keep": options.keep}
     return program_fuzz.run(seed, examples, surfaces=options.surfaces, **modes)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, select: bool) -> bool:
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, select):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, select))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

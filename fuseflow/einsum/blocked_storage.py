@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import OverfullError
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.blocks import from_blocks, to_blocks
 
 
 def tensors_to_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors of single elements in the blocks in which they are stored."""
-    return {name: to_blocks(tensor, types[name].block) if name in types else tensor for name, tensor in tensors.items()}
+
+    def blocked(name: str, tensor: Tensor) -> Tensor:
+        with OverfullError.naming(name):
+            return to_blocks(tensor, types[name].block) if name in types else tensor
+
+    return {name: blocked(name, tensor) for name, tensor in tensors.items()}
 
 
 def tensors_to_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

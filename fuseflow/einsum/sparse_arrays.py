@@ -37,7 +37,8 @@ class SparseArray:
     @classmethod
     def of_tensor(cls, tensor: Tensor) -> SparseArray:
         """Return the elements of a tensor without tiles."""
-        return cls.of_points(tensor.shape, tensor.coordinates(), tensor.values.astype(np.float64), tensor.fill)
+        coordinates, values = tensor.entries()
+        return cls.of_points(tensor.shape, coordinates, values.astype(np.float64), tensor.fill)
 
     @classmethod
     def of_points(cls, shape: tuple[int, ...], points: Ints, values: Array, fill: float = 0.0) -> SparseArray:

@@ -152,7 +152,16 @@ def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[Tensor
     if total > prod(sizes):
         raise UsageError(f"`--stats`: `{declared.name}` has room for {prod(sizes):,} entries, not {total:,.0f}")
     if stated.degree in ("", "uniform"):
-        statistics = _uniform_statistics(sizes, [level.full for level in format.levels], total)
+        fixed = [
+            level.expected(size, 0) if level.full or level.pads else None
+            for level, size in zip(format.levels, sizes, strict=True)
+        ]
+        statistics = _uniform_statistics(sizes, fixed, total)
+        if None not in fixed and any(level.pads for level in format.levels) and abs(statistics.stored - total) >= 1:
+            raise UsageError(
+                f"`--stats`: `{declared.name}` is stored {format.short()}, that is {statistics.stored:,.0f} entries, not {total:,.0f}",
+                hint=f"`{declared.name}.density={statistics.stored / prod(sizes):g}`",
+            )
         mean = total / sizes[0] if sizes and sizes[0] else 0.0
         return statistics, stated.neighbours if stated.neighbours is not None else (
             mean + 1 - mean / max(1, sizes[-1]) if total else 0.0
@@ -168,15 +177,17 @@ def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[Tensor
     return TensorStatistics(sizes, (rows, entries / rows if rows else 0.0)), neighbours
 
 
-def _uniform_statistics(sizes: tuple[int, ...], full: list[bool], stored: float) -> TensorStatistics:
-    """Return the statistics of entries that are scattered evenly. A coordinate is stored unless no entry is below it."""
+def _uniform_statistics(sizes: tuple[int, ...], fixed: list[float | None], stored: float) -> TensorStatistics:
+    """Return the statistics of entries that are scattered evenly. A coordinate is stored unless no entry is below it. `fixed` has the
+    coordinates of a fiber where the level alone decides how many there are."""
     parents, places, fanouts = 1.0, 1.0, []
     share = stored / prod(sizes) if prod(sizes) else 0.0
     for p, size in enumerate(sizes):
         places *= size
         below = prod(sizes[p + 1 :])
         occupied = share if below == 1 else 1 - (1 - share) ** below
-        elements = parents * size if full[p] else places * occupied
+        each = fixed[p]
+        elements = places * occupied if each is None else parents * each
         fanouts.append(elements / parents if parents else 0.0)
         parents = elements
     return TensorStatistics(sizes, tuple(fanouts))

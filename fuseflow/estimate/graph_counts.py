@@ -4,9 +4,10 @@ expected."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
@@ -22,7 +23,7 @@ from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels.base import WORD_BYTES
+from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
 
 
@@ -35,6 +36,19 @@ class ArrayTraffic:
     direction: str
     bytes: Number
     exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """Elements of an array of a level that are read or written, and whether they were counted."""
+
+    level: int
+    elements: Number
+    exact: bool
+
+
+_Accesses: TypeAlias = dict[tuple[str, str, str], list[_Access]]
+"""The accesses to arrays, by tensor, kind and direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ def count_graph(
     patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
     streams = _count_streams(graph, statistics, patterns, memo, overlap)
     types, flows = graph.types(), streams.flows
-    nodes, operators, accesses = list[NodeCounts](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
+    nodes, operators, accesses = list[NodeCounts](), Counter[str](), _Accesses()
     for node in graph.nodes:
         exact = node.name in streams.counted
         inputs = tuple(flows[port] for port in node.inputs)
@@ -99,14 +113,15 @@ def count_graph(
             operators[node.operator] += flops  # type: ignore[assignment]
         nodes.append(NodeCounts(inputs, outputs, tiles, streams.steps[node.name], flops, exact))
         if isinstance(node, n.Scan | n.Locate | n.Load):
+            level = -1 if isinstance(node, n.Load) else node.level
             for kind, words in elements_read(node, declared[node.tensor], inputs, outputs).items():
-                accesses.setdefault((node.tensor, kind, "read"), []).append((words, exact))
+                accesses.setdefault((node.tensor, kind, "read"), []).append(_Access(level, words, exact))
     result_patterns, result_statistics_ = {}, {}
     for name in graph.outputs:
         decl, ports, values = declared[name], written_levels(graph, name), written_values(graph, name)
         exact = all(port.node in streams.counted for port in (*ports, values))
-        for kind, words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
-            accesses.setdefault((name, kind, "write"), []).append((words, exact))
+        for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
+            accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
         levels = streams.results[name]
         if exact and all(level.nest is not None for level in levels):
             nest = written_nest([level.nest for level in levels])
@@ -146,14 +161,26 @@ def _count_streams(
     return count_pieces(graph, piece_walk, memo) or streams
 
 
-def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
+def _traffic(graph: n.Graph, accesses: _Accesses) -> tuple[ArrayTraffic, ...]:
     """Add up the accesses of each array, in the order of the tensors of the graph."""
     traffic = []
     for decl in graph.tensors:
-        for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
+        for kind in ("pos", "crd", "val"):
             for direction in ("read", "write"):
                 parts = accesses.get((decl.name, kind, direction), [])
-                words = sum(number for number, _ in parts)
-                if words:
-                    traffic.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
+                number = _bytes(decl, kind, parts)
+                if number:
+                    traffic.append(ArrayTraffic(decl.name, kind, direction, number, all(part.exact for part in parts)))
     return tuple(traffic)
+
+
+def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
+    """Return the bytes of accesses to arrays of one kind. Those of an array whose elements are smaller than a byte are rounded up once."""
+    elements: dict[tuple[int, int], Number] = {}
+    for part in parts:
+        bits = 8 * DTYPES[decl.dtype].itemsize
+        if kind != "val":
+            (bits,) = (array.bits for array in decl.stored_arrays(part.level) if array.kind == kind)
+        rounded = bits, part.level if bits % 8 else -1
+        elements[rounded] = elements.get(rounded, 0) + part.elements
+    return sum(bytes_of(number, bits) for (bits, _), number in elements.items())

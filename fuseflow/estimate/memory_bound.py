@@ -17,7 +17,7 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels.base import WORD_BYTES
+from fuseflow.tensors.levels.base import bytes_of
 
 CHANNEL_BYTES = 32
 """The bytes that a channel of HBM2 moves in one of its cycles."""
@@ -90,8 +90,11 @@ def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int, writes:
             decl = graph.declared[node.tensor]
             words_of = elements_read(node, decl, [flows[port] for port in node.inputs], [flows[n.Port(node.name)]])
             if node.keeps(graph.declared):
-                total += -(-WORD_BYTES["crd"] * words_of["crd"] // line) * line
-            total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in decl.stored_arrays(node.level) if array.told)
+                entries = sum(
+                    bytes_of(words_of[array.kind], array.bits) for array in decl.stored_arrays(node.level) if array.entry
+                )
+                total += -(-entries // line) * line
+            total += sum(bytes_of(words_of[array.kind], array.bits) for array in decl.stored_arrays(node.level) if array.told)
     return total
 
 
@@ -102,10 +105,10 @@ def _bytes_spanned(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: 
     """
     for array in decl.stored_arrays(node.level) if isinstance(node, n.Scan) else ():
         if array.kind == kind and array.scanned:
-            bytes_per_reference = min(array.fiber * array.bytes, max(line, array.scanned * array.bytes))
-            return array.bytes, words / array.scanned * bytes_per_reference
+            stride, piece = bytes_of(array.fiber, array.bits), bytes_of(array.scanned, array.bits)
+            return bytes_of(1, array.bits), words / array.scanned * min(stride, max(line, piece))
         if array.kind == kind:
-            return array.bytes, words * array.bytes
+            return bytes_of(1, array.bits), bytes_of(words, array.bits)
     width = DTYPES[decl.dtype].itemsize
     return width, words * width
 

@@ -115,29 +115,29 @@ def _remote_firings(
     if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
         return [(outputs[0].elements, outputs[0].stops + 1)]
     if isinstance(node, n.WriteValues):
-        width = DTYPES[decl.dtype].itemsize * prod(decl.tile)
-        return [(_write_firings(inputs[0].elements, width, 0, line), inputs[0].stops + 1)]
+        bits = 8 * DTYPES[decl.dtype].itemsize * prod(decl.tile)
+        return [(_write_firings(inputs[0].elements, bits, 0, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteLevel):
         x, arrays = inputs[0], decl.stored_arrays(node.level)
         entries = [
-            _write_firings(x.elements, array.bytes * array.entry, array.first * array.bytes, line)
+            _write_firings(x.elements, array.bits * array.entry, array.first * array.bits, line)
             for array in arrays
             if array.entry
         ]
         ends = [
-            _write_firings(x.inner, array.bytes * array.fiber, array.first * array.bytes, line) for array in arrays if array.fiber
+            _write_firings(x.inner, array.bits * array.fiber, array.first * array.bits, line) for array in arrays if array.fiber
         ]
         return [((sum(entries) if entries else x.elements) + sum(ends), x.stops - (x.inner if ends else 0) + 1)]
     return None
 
 
-def _write_firings(elements: Number, width: int, start: int, line: int) -> Number:
-    """Return the firings that writing elements of `width` bytes takes, behind the first `start` bytes of an array.
+def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number:
+    """Return the firings that writing elements of so many bits takes, behind the first `start` bits of an array, in lines of `line` bytes.
 
     There is one for each element, or one for each line that an element fills if these are more; and one for a last line that is not full.
     """
-    end = start + elements * width
-    return (elements if width <= line else end // line - start // line) + (end % line != 0)
+    end, line_bits = start + elements * bits, 8 * line
+    return (elements if bits <= line_bits else end // line_bits - start // line_bits) + (end % line_bits != 0)
 
 
 def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
@@ -169,15 +169,16 @@ def elements_read(
             assert_never(unknown)
 
 
-def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
-    """Return the number of elements written to each array of a result, given the flows that its writers read."""
+def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[tuple[int, str], Number]:
+    """Return the number of elements written to each array of a result, by its level (-1 for the values) and its kind, given the flows that
+    its writers read."""
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
-    words: dict[str, Number] = {"pos": 0, "crd": 0}
+    words: dict[tuple[int, str], Number] = {}
     for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
         own = flow.elements if kind.unique and not kind.follows else entries
         children = parents * decl.shape[dimension] if kind.full else own
         for array in decl.stored_arrays(p):
-            words[array.kind] += array.count(parents, children)
+            words[p, array.kind] = array.count(parents, children)
         parents = children
-    return {**words, "val": values.elements * prod(decl.tile)}
+    return {**words, (-1, "val"): values.elements * prod(decl.tile)}

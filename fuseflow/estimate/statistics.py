@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph
@@ -48,10 +50,21 @@ class TensorStatistics:
 
 def measure_statistics(tensor: Tensor) -> TensorStatistics:
     """Measure the statistics of a packed tensor."""
+    if any(level.pads for level in tensor.format.levels):  # it may store entries outside the shape, and something below them
+        return _reached_statistics(tensor)
     parents, fanouts = 1, []
     for level in tensor.levels:
         fanouts.append(level.elements / parents if parents else 0.0)
         parents = level.elements
+    return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
+
+
+def _reached_statistics(tensor: Tensor) -> TensorStatistics:
+    refs, fanouts = np.zeros(1, dtype=np.int64), []
+    for level in tensor.levels:
+        parents = len(refs)
+        _, _, refs = level.expand(refs)
+        fanouts.append(len(refs) / parents if parents else 0.0)
     return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.errors import FrontendError, TensorError, did_you_mean
+from fuseflow.errors import FrontendError, OverfullError, TensorError, did_you_mean
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
@@ -86,19 +86,24 @@ def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
     one in CSR or CSC that is stored in the same order: the result shares PyTorch's memory and its values are read-only.
     """
     assert type.format is not None
+    with OverfullError.naming(type.name):
+        return _packed_as(tensor, type, type.format)
+
+
+def _packed_as(tensor: torch.Tensor, type: TensorType, format: Format) -> Tensor:
     if tensor.layout == torch.strided:
         array = _array(tensor)
         array.flags.writeable = False
-        return pack(array.reshape(type.shape), type.format, type.fill, copy=False)
+        return pack(array.reshape(type.shape), format, type.fill, copy=False)
     if tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
-        packed = _packed(tensor, type.format)
+        packed = _packed(tensor, format)
         if packed is not None:
             return packed
     coordinates, values = _entries(tensor)
     if not type.shape:
-        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
+        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), format)
     dimensions = [d for d, size in enumerate(tensor.shape) if size != 1]
-    return from_coordinates(type.shape, coordinates[dimensions], values, type.format)
+    return from_coordinates(type.shape, coordinates[dimensions], values, format)
 
 
 def _packed(tensor: torch.Tensor, format: Format) -> Tensor | None:

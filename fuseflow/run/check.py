@@ -114,10 +114,11 @@ def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[Ints, npt.ND
     values, which have no position, if there is any other element. Fully masked rows are not looked for, so no row of the expected array
     may be NaN.
     """
-    own = flat_positions(tensor.shape, tensor.coordinates())
+    coordinates, elements = tensor.entries()
+    own = flat_positions(tensor.shape, coordinates)
     positions = np.union1d(own, expected.positions)
     values = np.full(len(positions) + (len(positions) < expected.size), tensor.fill, dtype=tensor.dtype)
-    values[np.searchsorted(positions, own)] = tensor.values
+    values[np.searchsorted(positions, own)] = elements
     wanted = np.full(len(values), expected.fill)
     wanted[: len(positions)] = expected.at(positions)
     return positions, values, wanted

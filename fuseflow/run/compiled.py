@@ -16,7 +16,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
-from fuseflow.errors import UsageError
+from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
@@ -139,7 +139,8 @@ class Compiled:
             if tensor is None:
                 raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
             fits = declared.format is None or tensor.format == declared.format
-            tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
+            with OverfullError.naming(declared.name):
+                tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
         return tensors
 
     def memory(self) -> dict[str, Tensor]:

@@ -225,12 +225,11 @@ def merge_tiles(tensor: Tensor) -> Tensor:
     if rank == 1 and 1 in tile:
         row = replace(tensor, values=tensor.values.reshape(-1, 1, prod(tile)))
         return from_blocks(row, _elements(tensor.shape, (prod(tile),)), (prod(tile),))
-    where = np.repeat(tensor.coordinates(), prod(tile), axis=1)
-    inside = np.tile(np.indices(tile).reshape(2, -1), tensor.stored)
+    coordinates, tiles = tensor.entries()
+    where = np.repeat(coordinates, prod(tile), axis=1)
+    inside = np.tile(np.indices(tile).reshape(2, -1), len(tiles))
     format = Format((*tensor.format.levels, Dense(), Dense()), (*tensor.format.order, rank, rank + 1))
-    return from_coordinates(
-        (*tensor.shape, *tile), np.concatenate([where, inside]), tensor.values.reshape(-1), format, tensor.fill
-    )
+    return from_coordinates((*tensor.shape, *tile), np.concatenate([where, inside]), tiles.reshape(-1), format, tensor.fill)
 
 
 def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format
+from fuseflow.tensors.levels import is_family
 from fuseflow.tile_ops import TileShape
 
 
@@ -134,6 +135,11 @@ class ForeignGraph:
             self.levels.setdefault(node.tensor, {})
 
     def note(self, tensor: str, level: int, usage: LevelUsage) -> None:
+        if is_family(usage.format):
+            raise GraphError(
+                f"graph `{self.graph.name}`: level {level} of `{tensor}` is {usage.format}, which the public schema does not have",
+                hint="export the graph with fuseflow, which declares its tensors, or store that level `compressed`",
+            )
         self.levels.setdefault(tensor, {}).setdefault(level, usage)
 
     def index(self, port: n.Port) -> str:

@@ -148,7 +148,8 @@ def _level(result: RegionOutput, index: str) -> Level:
         able = names(lambda level: level.appended)
         raise FusionError(
             f"result `{result.name}` cannot be written as {format.short()}: results have {able} levels",
-            hint=f"`--format {result.name}=dcsr` stores the same entries",
+            hint=f"`--format {result.name}=dcsr` stores the same entries"
+            + ("; an n:m level is written by a matching `keep` only" if level.pads else ""),
         )
     return level
 

@@ -105,17 +105,17 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
         levels = pack(np.broadcast_to(np.zeros((), np.int8), tiles.shape[:-2]), tensor.format).levels
         return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill)
     shape, tile = block_counts(tensor.shape, block), tile_shape(block)
-    coordinates = tensor.coordinates()
+    coordinates, elements = tensor.entries()
     sizes = np.array(block, dtype=np.int64)[:, None]
     outer, inner = np.divmod(coordinates, sizes)
     order = list(tensor.format.order)
     block_numbers = (
-        np.ravel_multi_index(tuple(outer[order]), tuple(shape[d] for d in order)) if tensor.stored else np.zeros(0, np.int64)
+        np.ravel_multi_index(tuple(outer[order]), tuple(shape[d] for d in order)) if len(elements) else np.zeros(0, np.int64)
     )
     stored_blocks, block_positions = np.unique(block_numbers, return_inverse=True)
     values = np.full((len(stored_blocks), *tile), tensor.fill, dtype=tensor.dtype)
-    rows, columns = (np.zeros(tensor.stored, np.int64) if d is None else inner[d] for d in tile_dimensions(block))
-    values[block_positions, rows, columns] = tensor.values
+    rows, columns = (np.zeros(len(elements), np.int64) if d is None else inner[d] for d in tile_dimensions(block))
+    values[block_positions, rows, columns] = elements
     block_coordinates = np.empty((len(shape), len(stored_blocks)), dtype=np.int64)
     block_coordinates[order] = np.unravel_index(stored_blocks, tuple(shape[d] for d in order)) if len(stored_blocks) else 0
     return from_coordinates(shape, block_coordinates, values, tensor.format, tensor.fill)
@@ -130,12 +130,13 @@ def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
     if tensor.format.all_dense:
         return pack(join_tiles(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
     rows, columns = tensor.tile
-    coordinates = np.repeat(tensor.coordinates() * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
+    counted, tiles = tensor.entries()
+    coordinates = np.repeat(counted * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
     for side, steps in zip(sides, np.divmod(np.arange(rows * columns), columns), strict=True):
         if side is not None:
-            coordinates[side] += np.tile(steps, tensor.stored)
+            coordinates[side] += np.tile(steps, len(tiles))
     inside = (coordinates < np.array(shape, dtype=np.int64)[:, None]).all(axis=0)
-    return from_coordinates(shape, coordinates[:, inside], tensor.values.reshape(-1)[inside], tensor.format, tensor.fill)
+    return from_coordinates(shape, coordinates[:, inside], tiles.reshape(-1)[inside], tensor.format, tensor.fill)
 
 
 def split_into_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:

@@ -34,7 +34,7 @@ def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
 
 
 def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = (), fill: float = 0.0) -> Tensor:
-    """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `appended`; its values are tiles of the
+    """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `readable`; its values are tiles of the
     shape `tile`. The folder does not say the implicit value, which is `fill`. Raise `FileError` for files that are missing, do not hold
     numbers, or do not fit together."""
     if not _file(directory, name, "shape").is_file():
@@ -61,9 +61,9 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
 
 
 def _level(directory: str | Path, name: str, number: int, level: Level, size: int, parents: int) -> Fibers:
-    if not level.appended:
-        appended_levels = names(lambda level: level.appended, "`{}`")
-        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint=f"{appended_levels} are")
+    if not level.readable:
+        readable_levels = names(lambda level: level.readable, "`{}`")
+        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint=f"{readable_levels} are")
     arrays = {array.name: _integers(directory, name, f"{number}_{array.name}") for array in level.arrays(size)}
     try:
         return level.read(size, parents, arrays)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fuseflow.errors import TensorError, did_you_mean
-from fuseflow.tensors.levels import LEVELS, Dense, Level
+from fuseflow.tensors.levels import Dense, Level, is_family, parse_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class Format:
         """Return the short name of the format if it has one, or else its full text. `parse` reads both."""
         if self.rank == 1 and not self.all_dense:
             return str(self)  # `coo` and `csf` are the same for a vector
-        for name in SHORT_NAMES:
+        family = [level.text for level in self.levels[-1:] if is_family(level.text)]
+        for name in (*SHORT_NAMES, *family):
             try:
                 if parse_short_name(name, self.rank) == self:
                     return name
@@ -102,24 +103,24 @@ SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 """The short names of formats. Where a format has several, the first one is printed."""
 
 
-def parse_level(name: str) -> Level:
-    """Return the level format called `name`. Raise `TensorError` with the nearest right name if there is none."""
-    if name not in LEVELS:
-        raise TensorError(f"unknown level format `{name}`", hint=did_you_mean(name, LEVELS))
-    return LEVELS[name]
-
-
 def parse_short_name(name: str, rank: int) -> Format:
-    """Return the format with this short name for tensors of this rank. Raise `TensorError` if there is none."""
+    """Return the format with this short name for tensors of this rank. Raise `TensorError` if there is none.
+
+    >>> str(parse_short_name("nm(2:4)", 2))
+    '(dense, nm(2:4))'
+    """
     if name.startswith(("bsr", "bsc")):
         sizes = "x".join(re.findall(r"[0-9]{1,9}", name)) or "16x16"
         hint = f"use `cs{name[2]}`, and blocks beside it: `--block NAME={sizes}`, in a declaration `cs{name[2]} block {sizes}`"
         raise TensorError(f"format `{name}`: a format says how levels are stored, blocks are given apart", hint=hint)
-    if name not in SHORT_NAMES:
-        raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "(level, ...)"]))
-    if name in ("csr", "csc", "dcsr", "dcsc") and rank != 2:
+    family = is_family(name)
+    if name not in SHORT_NAMES and not family:
+        raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "nm(2:4)", "(level, ...)"]))
+    if (family or name in ("csr", "csc", "dcsr", "dcsc")) and rank != 2:
         hint = "write the levels: `(dense, compressed, ...)`"
         raise TensorError(f"format `{name}` is for matrices, the tensor has {rank} dimensions", hint=hint)
+    if family:
+        return Format.of("dense", name)
     match name:
         case "dense":
             return Format.dense(rank)
@@ -141,4 +142,4 @@ def parse_short_name(name: str, rank: int) -> Format:
 
 def _hide_nested(text: str) -> str:
     """Replace `compressed(nonunique)` by `compressed<nonunique>`, so that a regular expression can match the outer parentheses."""
-    return re.sub(r"(\w)\((\w+)\)", r"\1<\2>", text)
+    return re.sub(r"(\w)\(([\w:\s]+)\)", r"\1<\2>", text)

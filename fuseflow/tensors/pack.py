@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import TensorError
+from fuseflow.errors import OverfullError, TensorError
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels.base import Fibers, Ints
+from fuseflow.tensors.levels.base import Fibers, Ints, Overfull
 from fuseflow.tensors.pack_compressed import is_compressed, pack_compressed
 from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
@@ -69,7 +69,8 @@ def from_coordinates(
 ) -> Tensor:
     """Pack a list of n entries. `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles.
 
-    Duplicates are added up, as in scipy and PyTorch. Raise `TensorError` for a coordinate outside `shape`.
+    Duplicates are added up, as in scipy and PyTorch. Levels that pad decide themselves where the implicit value is stored, so no entry
+    with this value is packed in them. Raise `TensorError` for a coordinate outside `shape`, and if a level has no room for all entries.
     """
     _check(format, shape, fill, values.dtype)
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
@@ -81,10 +82,20 @@ def from_coordinates(
             wrong = coordinates[dimension][outside][0]
             raise TensorError(f"coordinate {wrong} of dimension {dimension} is outside 0..{size - 1}")
     columns, values = _sorted(coordinates[list(format.order)], values)
+    if any(level.pads for level in format.levels):
+        needed = (values != fill).any(axis=tuple(range(1, values.ndim)))
+        columns, values = columns[:, needed], values[needed]
     refs = prefixes = np.zeros(len(values), dtype=np.int64)
     parents, levels = 1, list[Fibers]()
     for level, dimension, crds in zip(format.levels, format.order, columns, strict=True):
-        fibers, refs = level.pack(shape[dimension], parents, refs, prefixes, crds)
+        try:
+            fibers, refs = level.pack(shape[dimension], parents, refs, prefixes, crds)
+        except Overfull as error:
+            above = {d: str(column[error.entry]) for d, column in zip(format.order, columns[: len(levels)], strict=False)}
+            place = ", ".join({**above, dimension: str(error.start)}.get(d, "*") for d in range(len(shape)))
+            raise OverfullError(
+                f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint
+            ) from None
         prefixes = _refine(prefixes, crds)
         parents = fibers.entries
         levels.append(fibers)
@@ -95,7 +106,7 @@ def from_coordinates(
 
 def repack(tensor: Tensor, format: Format) -> Tensor:
     """Return a tensor with the same stored entries in another format."""
-    return from_coordinates(tensor.shape, tensor.coordinates(), tensor.values, format, tensor.fill)
+    return from_coordinates(tensor.shape, *tensor.entries(), format, tensor.fill)
 
 
 def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:

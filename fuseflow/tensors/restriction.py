@@ -60,9 +60,9 @@ def _dense_levels(tensor: Tensor, first: int, parents: int, sizes: Sequence[int]
 
 
 def _from_entries(tensor: Tensor, mode: int, shape: tuple[int, ...], number: Ints) -> Tensor:
-    """Return the restriction of a list of coordinates (COO), which stores nothing but its entries."""
-    entries = tensor.coordinates()
+    """Return the restriction of a tensor that stores nothing but its entries, as COO does, or decides itself what it stores besides."""
+    entries, values = tensor.entries()
     kept = number[entries[mode]] >= 0
     entries = entries[:, kept]
     entries[mode] = number[entries[mode]]
-    return from_coordinates(shape, entries, tensor.values[kept], tensor.format, tensor.fill)
+    return from_coordinates(shape, entries, values[kept], tensor.format, tensor.fill)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fuseflow.ops import canonical
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels.base import WORD_BYTES, Fibers, Ints, Kind
+from fuseflow.tensors.levels.base import Fibers, Ints, Kind, bytes_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -53,15 +53,20 @@ class Tensor:
         levels = zip(self.format.levels, self.levels, strict=True)
         return sum(len(f.arrays[a.name]) for level, f in levels for a in level.arrays(f.size) if a.kind == kind)
 
+    def bytes(self, kind: Kind) -> int:
+        """Return the bytes of the stored positions or coordinates of all levels in accelerator memory."""
+        levels = zip(self.format.levels, self.levels, strict=True)
+        return sum(bytes_of(len(f.arrays[a.name]), a.bits) for level, f in levels for a in level.arrays(f.size) if a.kind == kind)
+
     @property
     def pos_bytes(self) -> int:
         """The size of all positions in accelerator memory, in bytes."""
-        return WORD_BYTES["pos"] * self.words("pos")
+        return self.bytes("pos")
 
     @property
     def crd_bytes(self) -> int:
         """The size of all coordinates in accelerator memory, in bytes."""
-        return WORD_BYTES["crd"] * self.words("crd")
+        return self.bytes("crd")
 
     @property
     def nbytes(self) -> int:
@@ -69,7 +74,16 @@ class Tensor:
         return self.pos_bytes + self.crd_bytes + self.values.nbytes
 
     def coordinates(self) -> Ints:
-        """Return the coordinates of all stored values in storage order, as an array [rank, stored] whose rows are the dimensions."""
+        """Return the coordinates of all entries in storage order, as an array [rank, n] whose rows are the dimensions."""
+        return self._entries()[0]
+
+    def entries(self) -> tuple[Ints, npt.NDArray[np.generic]]:
+        """Return the coordinates of all entries in storage order, and their values. A level may store values outside the shape, which are
+        no entries."""
+        coordinates, refs = self._entries()
+        return coordinates, self.values if len(refs) == len(self.values) else self.values[refs]
+
+    def _entries(self) -> tuple[Ints, Ints]:
         refs = np.zeros(1, dtype=np.int64)
         columns: list[Ints] = []
         for level in self.levels:
@@ -78,7 +92,7 @@ class Tensor:
         out = np.empty((len(self.shape), len(refs)), dtype=np.int64)
         for dimension, column in zip(self.format.order, columns, strict=True):
             out[dimension] = column
-        return out
+        return out, refs
 
     def to_dense(self) -> npt.NDArray[np.generic]:
         """Return the dense array with the implicit entries filled in. Tiles stay separate, in two dimensions behind those of the shape."""
@@ -87,7 +101,8 @@ class Tensor:
             axes = (*np.argsort(self.format.order), *range(len(self.shape), len(self.shape) + len(self.tile)))
             return stored.transpose(axes).copy()
         out = np.full(self.shape + self.tile, self.fill, dtype=self.values.dtype)
-        out[tuple(self.coordinates())] = self.values if self.shape else self.values[0]
+        coordinates, values = self.entries()
+        out[tuple(coordinates)] = values if self.shape else values[0]
         return out
 
     def to_scipy(self) -> sparse.coo_array:
@@ -99,7 +114,8 @@ class Tensor:
             raise ValueError("scipy arrays have the implicit value 0")
         from scipy import sparse  # see `scipy_arrays`
 
-        return sparse.coo_array((self.values, tuple(self.coordinates())), shape=self.shape)
+        coordinates, values = self.entries()
+        return sparse.coo_array((values, tuple(coordinates)), shape=self.shape)
 
     def __repr__(self) -> str:
         fill = f", fill {self.fill:g}" if self.fill else ""

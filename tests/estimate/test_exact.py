@@ -130,6 +130,13 @@ def test_writers_fire_for_every_line_that_a_tile_fills():
     checked(text, ff.Schedule.fuse("full"), MACHINES["rda"])
 
 
+@pytest.mark.parametrize("machine", ["ideal", "rda", "comal_fixed"])
+@pytest.mark.parametrize("format", ["nm(3:3)", "(compressed, nm(5:5))", "(nm(4:4), compressed)", "(nm(7:7), dense)"])
+def test_offsets_are_counted_in_bytes_rounded_up_once(format: str, machine: str):
+    text = f"tensor A[9, 17] {format}\ntensor Y[9, 17] csr\nY[i, j] = A[i, j] * 2\noutput Y"
+    checked(text, ff.Schedule.fuse("full"), MACHINES[machine])
+
+
 @pytest.mark.parametrize("format", ["csr", "dcsr", "(dense, bitmap)", "csr block 2x4"])
 def test_a_stand_in_stores_what_was_computed(format: str):
     """A later region reads random numbers where the user declared a format, in the places that the region before wrote."""

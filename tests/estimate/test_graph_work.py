@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import nm_levels
 import pytest
 from bitmaps import in_graph
 from counted_graphs import IDEAL, SPMM, counted, differences, stored
@@ -67,6 +68,20 @@ def test_random_graphs_with_selections(seeds: range):
                 counts += isinstance(node, Select)
                 assert (number.firings, number.occupied) == (simulated.firings, simulated.occupied), f"seed {seed}, {node}"
     assert counts > len(seeds) // 2
+
+
+@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(3000, 3080, 40)], ids=str)
+def test_random_graphs_with_nm_levels(seeds: range):
+    """Pads are counted as entries, offsets in bytes, and what lies outside the size not at all."""
+    exact = 0
+    for seed in seeds:
+        case = nm_levels.in_graph(random_case(seed), seed)
+        graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
+        work = counted(graph, case.tensors, machine)
+        if work.exact:
+            exact += 1
+            assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
+    assert exact > 0.7 * len(seeds)
 
 
 @pytest.mark.parametrize("machine", ["ideal", "comal"])

@@ -75,6 +75,12 @@ def test_random_programs_with_bitmaps(seed: int) -> None:
     assert {"scan bitmap", "write bitmap"} <= set(tally.modes)
 
 
+def test_random_programs_with_nm_levels() -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, nm=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert any(mode.startswith("scan nm(") for mode in tally.modes)
+
+
 @pytest.mark.parametrize("seed", WIDE_SEEDS)
 def test_random_wide_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed, wide=True)

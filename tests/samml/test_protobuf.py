@@ -534,3 +534,46 @@ def test_every_level_has_its_public_name_or_a_warning():
     for level in LEVELS.values():
         known = level.text in ("dense", "compressed")
         assert (level.public == level.text) if known else (level.public is None), level.text
+
+
+# Levels with numbers in their names -------------------------------------------------------------------------------------------
+
+NM = """
+graph g
+tensor W[4, 8]  (dense, nm(2:4))
+tensor Y[4, 8]  csr
+output Y
+root = root()
+w_i = scan(root) W.0
+w_j = scan(w_i.ref) W.1
+w_v = load(w_j.ref) W
+y_i = write(w_i.crd) Y.0
+y_j = write(w_j.crd) Y.1
+y_v = write(w_v) Y.vals
+"""
+
+
+def test_an_nm_level_goes_through_every_form():
+    graph = parse(NM)
+    verify(graph)
+    assert from_proto(to_proto(graph)) == from_text(to_text(graph)) == graph == parse(show(graph))
+    assert [line for line in compatibility(graph) if " level" in line] == ["`w_j`: other readers have no nm(2:4) level"]
+
+
+def test_an_nm_level_in_a_file_of_another_tool_is_refused():
+    """The public schema has no such level, so what it says of one is not what we store."""
+    message = pb.ComalGraph.FromString(to_proto(parse(NM)))
+    del message.tensors[:]
+    for operation in message.graph.operators:
+        if operation.name == "w_j":
+            lookup = operation.fiber_lookup_ext.SerializeToString()
+            operation.fiber_lookup.ParseFromString(lookup)
+            assert operation.fiber_lookup.format == "nm(2:4)"
+    with pytest.raises(GraphError, match=r"level 1 of `W` is nm\(2:4\), which the public schema does not have"):
+        from_proto(message.SerializeToString(), {"i": 4, "j": 8})
+
+
+def test_an_nm_level_is_not_written():
+    with pytest.raises(GraphError, match=r"level 1 of `Y` is nm\(2:4\)") as caught:
+        verify(parse(NM.replace("tensor Y[4, 8]  csr", "tensor Y[4, 8]  nm(2:4)")))
+    assert "dense, compressed and bitmap levels are written" in caught.value.hint

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import nm_levels
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
 from memories import at_memory, contradictions
@@ -31,10 +32,12 @@ class Seen:
     lines: tuple[str, ...]
 
 
-def drawn(seed: int, size: Size | None, bitmap: bool = False, select: bool = False) -> Case:
-    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `select`: with a `select`."""
+def drawn(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> Case:
+    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
+    (`nm_levels`). `select`: with a `select`."""
     case = random_case(seed, size, select)
     case = in_graph(case, seed) if bitmap else case
+    case = nm_levels.in_graph(case, seed) if nm else case
     return at_memory(case, seed) if seed % 2 else case
 
 
@@ -49,18 +52,20 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     return expected, tuple(lines)
 
 
-def check(seed: int, size: Size | None, bitmap: bool = False, select: bool = False) -> Seen:
+def check(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, select), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
     return Seen(seed, firings, isinstance(expected, Deadlock), lines)
 
 
-def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False, select: bool = False) -> Iterator[Seen]:
+def outcomes(
+    seeds: range, size: Size | None, jobs: int, bitmap: bool = False, nm: bool = False, select: bool = False
+) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, select=select)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -68,9 +73,9 @@ def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False, s
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(seed: int, size: Size | None, bitmap: bool = False, select: bool = False) -> str:
+def smaller(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, select), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm, select), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import bitmaps
 import hypothesis
 import keeps
+import nm_levels
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
@@ -115,13 +116,15 @@ def run(
     wide: bool = False,
     surfaces: int = 0,
     keep: bool = False,
+    nm: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
-    programs. `keep`: with parts of results that are kept (`keeps`). `surfaces`: one program of so many
-    is checked by everything else that a user asks, too; 0 for none."""
+    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
+    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (wide_programs if wide else planned)()
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
+    drawn = drawn.map(nm_levels.in_program) if nm else drawn
     drawn = drawn.map(keeps.in_program) if keep else drawn
 
     def one(case: Case) -> None:

@@ -12,7 +12,7 @@ from fuseflow.tensors import Format, Tensor, pack
 @st.composite
 def _formats(draw, rank: int) -> Format:
     order = tuple(draw(st.permutations(range(rank))))
-    names = [draw(st.sampled_from(["dense", "compressed", "bitmap"])) for _ in range(rank)]
+    names = [draw(st.sampled_from(["dense", "compressed", "bitmap", "nm(2:2)", "nm(3:3)"])) for _ in range(rank)]
     # the last n levels may be a coordinate list: one nonunique compressed level, then singletons
     n = draw(st.integers(0, rank))
     if n > 1:

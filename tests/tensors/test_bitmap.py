@@ -77,7 +77,7 @@ def test_bytes(rows: int, size: int) -> None:
         tensor = pack(mask.astype(np.float32), Format.parse("(dense, bitmap)", 2))
         assert (tensor.pos_bytes, tensor.crd_bytes) == (expected, expected)
         assert tensor.nbytes == 2 * expected + 4 * int(mask.sum())
-        counts = {array.kind: array.count(rows, int(mask.sum())) * array.bytes for array in Bitmap().arrays(size)}
+        counts = {array.kind: array.count(rows, int(mask.sum())) * array.bits // 8 for array in Bitmap().arrays(size)}
         assert counts == {"pos": expected, "crd": expected}
 
 

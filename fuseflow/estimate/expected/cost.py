@@ -11,7 +11,7 @@ from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, expected_read, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
-from fuseflow.tensors.levels.base import StoredArray
+from fuseflow.tensors.levels.base import StoredArray, bytes_of
 from fuseflow.tile_ops import TileShape
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -121,7 +121,8 @@ def _traffic(
 ) -> float:
     """Return the bytes that a node reads or writes of its tensor."""
     if isinstance(node, Locate) and node.keeps({node.tensor: tensor}):
-        return expected_read(node, outputs[0], statistics) * sum(a.bytes * a.entry for a in tensor.stored_arrays(node.level))
+        read = expected_read(node, outputs[0], statistics)
+        return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))
     arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
     return _bytes(node, inputs, outputs, arrays, VALUE_BYTES[tensor.dtype] * prod(tensor.tile))
 
@@ -167,10 +168,14 @@ def _bytes(
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
         case Scan():
-            return sum((inputs[0].stored * array.scanned + outputs[0].elements * array.entry) * array.bytes for array in arrays)
+            return sum(
+                bytes_of(inputs[0].stored * array.scanned + outputs[0].elements * array.entry, array.bits) for array in arrays
+            )
         case Locate():
-            return inputs[-1].stored * sum(array.bytes for array in arrays if array.told)
+            return sum(bytes_of(inputs[-1].stored, array.bits) for array in arrays if array.told)
         case WriteLevel():
-            return sum((inputs[0].fibers * array.fiber + inputs[0].elements * array.entry) * array.bytes for array in arrays)
+            return sum(
+                bytes_of(inputs[0].fibers * array.fiber + inputs[0].elements * array.entry, array.bits) for array in arrays
+            )
         case unknown:
             assert_never(unknown)

@@ -111,19 +111,19 @@ def _arrays(archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDArray[Any]]]:
 
 def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Return what a tensor is besides its arrays, and add these to `arrays`."""
-    arrays[f"{key}.values"] = tensor.values
-    if _appended(tensor.format):
+    if _readable(tensor.format):
         for number, fibers in enumerate(tensor.levels):
             arrays |= {f"{key}.{number}.{part}": array for part, array in fibers.arrays.items()}
+        arrays[f"{key}.values"] = tensor.values
     else:
-        arrays[f"{key}.coordinates"] = tensor.coordinates()
+        arrays[f"{key}.coordinates"], arrays[f"{key}.values"] = tensor.entries()
     return {"key": key, "name": name, "shape": tensor.shape, "format": str(tensor.format), "fill": tensor.fill}
 
 
 def _tensor(described: Mapping[str, Any], arrays: Arrays) -> Tensor:
     key, shape, fill = described["key"], tuple(described["shape"]), described["fill"]
     format, values = Format.parse_levels(described["format"]), arrays[f"{key}.values"]
-    if not _appended(format):
+    if not _readable(format):
         return from_coordinates(shape, arrays[f"{key}.coordinates"], values, format, fill)
     levels, parents = list[Fibers](), 1
     for number, (level, dimension) in enumerate(zip(format.levels, format.order, strict=True)):
@@ -134,8 +134,8 @@ def _tensor(described: Mapping[str, Any], arrays: Arrays) -> Tensor:
     return Tensor(shape, format, tuple(levels), values, fill)
 
 
-def _appended(format: Format) -> bool:
-    return all(level.appended for level in format.levels)
+def _readable(format: Format) -> bool:
+    return all(level.readable for level in format.levels)
 
 
 def _placed(program: Program, about: Mapping[str, Any]) -> Program:

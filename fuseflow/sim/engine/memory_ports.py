@@ -13,14 +13,18 @@ from fuseflow.sim.memory.ports import issue, port_at, request_at, request_of
 from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
 
 REQUESTER = Record(
-    "port base stride size count "  # address of the port at the memory; of the array there; bytes of an element; elements
-    "bits "  # a line is 2**bits bytes
+    "port base stride size count "  # address of the port at the memory; of the array there; bits of an element; elements
+    "bits "  # a line is 2**bits bits
     "outstanding "  # requests without an answer, at most
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
     "free wanted "  # when a request without an answer more is allowed; the first whose answer is still looked at
-    "length filled"  # of an array that is written: bytes
+    "length filled"  # of an array that is written: bits
 )
+"""Places in an array are counted in bits, for an element may be smaller than a byte. Lines are whole bytes, so a line with the bits of an
+element has the bytes in which it lies."""
+BYTE = 3
+"""A byte is 2**3 bits."""
 requester_at = REQUESTER.at
 
 
@@ -92,7 +96,7 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
         if write != 0:
             node.waited += max(r.free - max(node.ready, visible_at), 0)
         t = fire(node, visible_at, max(free, r.free), 1)
-        issue(r.port, r.base + (r.next << r.bits), 1 << r.bits, write, t)
+        issue(r.port, r.base + (r.next << (r.bits - BYTE)), 1 << (r.bits - BYTE), write, t)
         r.next += 1
     r.next = -1
     return t
@@ -114,8 +118,8 @@ def touch_cycle(r: Any, line: int) -> int:
 
 
 @inline
-def read_bytes(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
-    """Fire to read these bytes of the array, and return the cycle of the last firing, or WAIT."""
+def read_bits(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
+    """Fire to read these bits of the array, and return the cycle of the last firing, or WAIT."""
     first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
         t = fire(node, visible_at, free, 1)
@@ -156,7 +160,7 @@ def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int)
         n = min(k, last_element_in(r, r.line) - e + 1)
         if n > 0:
             return fire(node, visible_at, free, n), n
-    return read_bytes(node, r, low, low + r.size, visible_at, free), 1
+    return read_bits(node, r, low, low + r.size, visible_at, free), 1
 
 
 @inline

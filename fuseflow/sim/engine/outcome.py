@@ -222,7 +222,7 @@ def fault_error(layout: NetworkLayout) -> SimulationError:
             f"{subject}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
         )
     if record["fault"] == LARGE:
-        room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"])
+        room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"]) // 8
         return SimulationError(f"{subject}: writes more than the {room:,} bytes that the memory has for it")
     if record["fault"] == OUTSIDE:
         return SimulationError(f"{subject}: a reference is outside its tensor after {record['firings']} firings")

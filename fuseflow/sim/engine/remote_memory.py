@@ -98,7 +98,7 @@ class RemoteLayout:
         parts: list[Part] = []
         inputs: tuple[Any, ...] = tuple(node.inputs)
         for array in scanned:
-            pos = self._piece(node, layout, array.kind, walk.parents, array.bytes * array.fiber, array.bytes * array.scanned)
+            pos = self._piece(node, layout, array.kind, walk.parents, array.bits * array.fiber, array.bits * array.scanned)
             asker, inputs = self._asker(run_ask, pos, pos, node.inputs, 1)
             parts = [asker, *_fetcher(pos)]
         narrow = walk.crds.dtype == np.int32 and walk.refs is None
@@ -118,8 +118,7 @@ class RemoteLayout:
         state = layout.state(SCAN, **scan_fields(node, layout))
         count = int(state["parents"][0])
         pieces = [
-            self._piece(node, layout, array.kind, count, array.bytes * array.fiber, array.bytes * array.scanned)
-            for array in arrays
+            self._piece(node, layout, array.kind, count, array.bits * array.fiber, array.bits * array.scanned) for array in arrays
         ]
         asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
@@ -133,7 +132,7 @@ class RemoteLayout:
         if level.kept:
             return self._locate_kept(node, layout, level.reads(layout.size(node.tensor, node.level)).entries)
         arrays = level.points(layout.size(node.tensor, node.level))
-        pieces = [self._piece(node, layout, array.kind, MANY, array.bytes, array.bytes) for array in arrays]
+        pieces = [self._piece(node, layout, array.kind, MANY, array.bits, array.bits) for array in arrays]
         depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=depth)
         state = layout.state(STORED, **locate_fields(node, layout), fiber=arrays[0].fiber, told=arrays[0].told)
@@ -144,8 +143,8 @@ class RemoteLayout:
     def _locate_kept(self, node: n.Locate, layout: NodeLayout, entries: StoredArray | None) -> list[Part]:
         """Return the parts of a locate that keeps its level."""
         assert entries is not None, "what is kept has entries"
-        piece = self._piece(node, layout, entries.kind, MANY, entries.bytes, entries.bytes)
-        elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=self.controller.elements_in_flight(entries.bytes))
+        piece = self._piece(node, layout, entries.kind, MANY, entries.bits, entries.bits)
+        elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=self.controller.elements_in_flight(entries.bits))
         state = layout.state(STORED, **kept_fields(node, layout))
         pointer = Part(run_point_kept, state, node.inputs, (elements, targets), helper=True)
         asking, _, (asked,) = self._pieces([piece], (elements,))
@@ -153,7 +152,7 @@ class RemoteLayout:
         return [pointer, *asking, Part(run_gate, opened, (targets, asked), layout.outputs)]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
-        """Return a requester that reads `size` bytes at a time, `stride` bytes apart."""
+        """Return a requester that reads `size` bits at a time, `stride` bits apart."""
         requester = self._reader(node, layout, (node.tensor, node.level, kind), count)
         requester["stride"], requester["size"] = stride, size
         return requester
@@ -176,7 +175,7 @@ class RemoteLayout:
         entry, ends = 0, list[int]()
         for array in arrays:
             port = self._writer(node, layout, (node.tensor, node.level, array.kind))
-            port["filled"], port["size"] = array.first * array.bytes, (array.entry or array.fiber) * array.bytes
+            port["filled"], port["size"] = array.first * array.bits, (array.entry or array.fiber) * array.bits
             if array.entry:
                 entry = address(port)
             else:
@@ -209,8 +208,8 @@ class RemoteLayout:
     def _requester(self, node: n.Node, layout: NodeLayout, name: Name, write: bool) -> Array:
         span = self.spans[name]
         requester = layout.state(
-            REQUESTER, base=span.base, stride=span.width, size=span.width, outstanding=self.controller.outstanding, line=-1, next=-1,
-            length=span.length, bits=self.controller.line.bit_length() - 1,
+            REQUESTER, base=span.base, stride=span.bits, size=span.bits, outstanding=self.controller.outstanding, line=-1, next=-1,
+            length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1,
         )  # fmt: skip
         layout.arrays[address(requester)] = requester
         self.requesters.append((requester, self.controller.join(node.name, name, write)))

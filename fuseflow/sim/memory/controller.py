@@ -81,9 +81,9 @@ class Controller:
         self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read"))
         return len(self.ports) - 1
 
-    def elements_in_flight(self, width: int) -> int:
-        """Return how many elements of `width` bytes a port holds for its node: those of all lines that may be on their way."""
-        return self.outstanding * max(self.line // width, 1)
+    def elements_in_flight(self, bits: int) -> int:
+        """Return how many elements of so many bits a port holds for its node: those of all lines that may be on their way."""
+        return self.outstanding * max(8 * self.line // bits, 1)
 
     @property
     def step(self) -> int:

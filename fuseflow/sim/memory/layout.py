@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Graph, TensorDecl, TensorUser
 from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tensors.levels.base import bytes_of
 
 ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
 ArrayName: TypeAlias = tuple[str, int, ArrayKind]
@@ -23,11 +24,11 @@ ArrayName: TypeAlias = tuple[str, int, ArrayKind]
 @dataclass(frozen=True, slots=True)
 class AddressRange:
     """The addresses of an array. `base` is the address of its first byte, `length` the number of bytes that it holds or may grow to, and
-    `width` the number of bytes of one element."""
+    `bits` the number of bits of one element."""
 
     base: int
     length: int
-    width: int
+    bits: int
 
 
 def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[ArrayName, AddressRange]:
@@ -39,9 +40,9 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
         tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
     )
     for name in inputs:
-        for array, width in tensor_arrays(graph.declared[name]):
-            length = array_elements(tensors[name], array) * width
-            ranges[array] = AddressRange(end, length, width)
+        for array, bits in tensor_arrays(graph.declared[name]):
+            length = bytes_of(array_elements(tensors[name], array), bits)
+            ranges[array] = AddressRange(end, length, bits)
             end += -(-length // line) * line
     written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
@@ -50,8 +51,8 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
             f"graph `{graph.name}` reads {end:,} bytes; the memory has {capacity:,}, and its results need some of them",
             hint="give the machine more channels",
         )
-    for array, width in written:
-        ranges[array] = AddressRange(end, share, width)
+    for array, bits in written:
+        ranges[array] = AddressRange(end, share, bits)
         end += share
     return ranges
 
@@ -65,11 +66,11 @@ def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
 
 
 def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
-    """Return the arrays of a tensor, the outermost level first and the values last, each with the bytes of an element."""
+    """Return the arrays of a tensor, the outermost level first and the values last, each with the bits of an element."""
     widths: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
-        widths += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
-    return [*widths, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
+        widths += [((tensor.name, p, array.kind), array.bits) for array in level.arrays(tensor.shape[dimension])]
+    return [*widths, ((tensor.name, -1, "val"), 8 * DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
 def array_elements(tensor: Tensor, array: ArrayName) -> int:

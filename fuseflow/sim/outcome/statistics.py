@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream
-from fuseflow.sim.memory.layout import ArrayKind
+from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor
-from fuseflow.tensors.levels.base import WORD_BYTES
+from fuseflow.tensors.levels.base import Kind, bytes_of
 from fuseflow.tile_ops import flops, work_count
 
 ARRAY_KINDS: tuple[ArrayKind, ...] = ("pos", "crd", "val")
@@ -146,24 +146,36 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """Return what was read and written of every array, in tensor order. `outputs` are the assembled output tensors."""
-    tensor_of = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.TensorUser)}
-    read_words: Counter[tuple[str, ArrayKind]] = Counter()
-    for (node, array), count in outcome.elements.items():
-        read_words[tensor_of[node], array] += count
-    written_words: Counter[tuple[str, ArrayKind]] = Counter()
+    by_name, declared = graph.by_name, graph.declared
+    read: Counter[ArrayName] = Counter()
+    for (name, kind), count in outcome.elements.items():
+        node = by_name[name]
+        assert isinstance(node, n.Scan | n.Locate | n.Load)
+        read[node.tensor, -1 if isinstance(node, n.Load) else node.level, kind] += count
+    words: Counter[tuple[str, ArrayKind, Direction]] = Counter()
+    bytes_: Counter[tuple[str, ArrayKind, Direction]] = Counter()
+    for (name, level, kind), count in read.items():
+        words[name, kind, "read"] += count
+        bytes_[name, kind, "read"] += bytes_of(count, _bits(declared[name], level, kind))
+    kinds: tuple[Kind, ...] = "pos", "crd"
     for name, tensor in outputs.items():
-        written_words[name, "pos"] = tensor.words("pos")
-        written_words[name, "crd"] = tensor.words("crd")
-        written_words[name, "val"] = len(outcome.written[name].values)
-    directions: tuple[tuple[Direction, Counter[tuple[str, ArrayKind]]], ...] = ("read", read_words), ("write", written_words)
+        for kind in kinds:
+            words[name, kind, "write"], bytes_[name, kind, "write"] = tensor.words(kind), tensor.bytes(kind)
+        values = len(outcome.written[name].values)
+        words[name, "val", "write"], bytes_[name, "val", "write"] = values, values * DTYPES[declared[name].dtype].itemsize
+    directions: tuple[Direction, ...] = "read", "write"
     return tuple(
-        Traffic(decl.name, array, direction, words, words * _word_bytes(decl, array))
+        Traffic(decl.name, kind, direction, count, bytes_[decl.name, kind, direction])
         for decl in graph.tensors
-        for array in ARRAY_KINDS
-        for direction, counts in directions
-        if (words := counts[decl.name, array])
+        for kind in ARRAY_KINDS
+        for direction in directions
+        if (count := words[decl.name, kind, direction])
     )
 
 
-def _word_bytes(decl: n.TensorDecl, array: ArrayKind) -> int:
-    return DTYPES[decl.dtype].itemsize if array == "val" else WORD_BYTES[array]
+def _bits(decl: n.TensorDecl, level: int, kind: ArrayKind) -> int:
+    """Return the bits of an element of an array."""
+    if kind == "val":
+        return 8 * DTYPES[decl.dtype].itemsize
+    (bits,) = (array.bits for array in decl.stored_arrays(level) if array.kind == kind)
+    return bits

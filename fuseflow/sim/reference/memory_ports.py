@@ -65,7 +65,7 @@ class RequestPort:
     def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         self.controller, self.place = controller, place
         self.number = controller.join(node.name, array, self.write)
-        self.line_bytes = controller.line
+        self.line_bytes, self.line_bits = controller.line, 8 * controller.line
         self.issued = 0
 
     def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
@@ -92,9 +92,10 @@ class DemandPort(RequestPort):
         self.line = -1
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p` to read bytes `low` to `high` of the array. Returns the cycle of the last firing, and the request that brings the
-        last byte."""
-        first, last = (self.place.base + low) // self.line_bytes, (self.place.base + high - 1) // self.line_bytes
+        """Fire `p` to read bits `low` to `high` of the array. Returns the cycle of the last firing, and the request that brings the
+        last bit."""
+        base = 8 * self.place.base
+        first, last = (base + low) // self.line_bits, (base + high - 1) // self.line_bits
         first += first == self.line
         if first > last:
             return p.fire(visible, free), self.issued - 1
@@ -117,9 +118,9 @@ class PrefetchPort(RequestPort):
         self.touched: list[int] = []
 
     def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """Fire `p`, which needs bytes `low` to `high` of the array. Returns the cycle of the firing, and the request that brings the
-        last byte."""
-        t, last = p.fire(visible, free), (high - 1) // self.line_bytes
+        """Fire `p`, which needs bits `low` to `high` of the array. Returns the cycle of the firing, and the request that brings the
+        last bit."""
+        t, last = p.fire(visible, free), (high - 1) // self.line_bits
         while len(self.touched) <= last:
             self.touched.append(t)
         return t, last
@@ -146,7 +147,7 @@ class PrefetchPort(RequestPort):
 
 
 class WritePort(RequestPort):
-    """A port that writes an array from its start. `filled` is the number of bytes so far."""
+    """A port that writes an array from its start. `filled` is the number of bits so far."""
 
     write = True
 
@@ -155,17 +156,17 @@ class WritePort(RequestPort):
         self.filled = filled
 
     def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
-        """Fire `p` to write an element: once for each line that is full then, or just once. Returns the cycle of the last firing."""
-        before = self.filled // self.line_bytes
+        """Fire `p` to write `size` bits: once for each line that is full then, or just once. Returns the cycle of the last firing."""
+        before = self.filled // self.line_bits
         self.filled += size
-        if self.filled > self.place.length:
+        if self.filled > 8 * self.place.length:
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
         first, t = self.place.base // self.line_bytes, -1
-        for line in range(before, self.filled // self.line_bytes):
+        for line in range(before, self.filled // self.line_bits):
             t = yield from self.send(p, first + line, visible)
         return p.fire(visible) if t < 0 else t
 
     def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
         """Fire `p` to write the last line, if it was begun."""
-        if self.filled % self.line_bytes:
-            yield from self.send(p, (self.place.base + self.filled) // self.line_bytes, visible)
+        if self.filled % self.line_bits:
+            yield from self.send(p, self.place.base // self.line_bytes + self.filled // self.line_bits, visible)

@@ -32,7 +32,7 @@ HANDOFF_CYCLES = 1
 
 @dataclass(frozen=True, slots=True)
 class FiberPiece:
-    """What is requested for every token: `size` bytes of an array, at a multiple of `stride`."""
+    """What is requested for every token: `size` bits of an array, at a multiple of `stride`."""
 
     array: StoredArray
     stride: int
@@ -88,8 +88,8 @@ class RemoteProcesses:
         fill = constant_tile(decl.tile, decl.fill)
         port, fetching = self.read(node, (node.tensor, -1, "val"))
         asker, link = self._asker(node, context.inputs, port)
-        width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)
-        asker.steps = ask(asker, port, width, width, len(values), words)
+        bits, words = self.places[node.tensor, -1, "val"].bits, prod(decl.tile)
+        asker.steps = ask(asker, port, bits, bits, len(values), words)
         responder = _responder(node, context, link)
         responder.steps = respond(responder, port, lambda ref: (fill if ref is N else values[ref],))
         return [asker, *fetching, responder]
@@ -115,7 +115,7 @@ class RemoteProcesses:
         for stored in scanned:
             pos, more = self.read(node, (node.tensor, node.level, stored.kind))
             asker, source = self._asker(node, context.inputs, pos)
-            asker.steps = ask(asker, pos, stored.bytes * stored.fiber, stored.bytes * stored.scanned, fiber.parents)
+            asker.steps = ask(asker, pos, stored.bits * stored.fiber, stored.bits * stored.scanned, fiber.parents)
             askers = [asker, *more]
         walker, link = self._asker(node, (source,), crds)
         if isinstance(source, BoundedFifo):  # of the asker, or of the graph
@@ -127,7 +127,7 @@ class RemoteProcesses:
 
     def _looked_up(self, node: n.Scan, context: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
         """Return the processes of a scan that requests all of a fiber at its reference, and goes through it once that is there."""
-        pieces = [FiberPiece(array, array.bytes * array.fiber, array.bytes * array.scanned) for array in arrays]
+        pieces = [FiberPiece(array, array.bits * array.fiber, array.bits * array.scanned) for array in arrays]
         chain = self._pieces(node, context.inputs, pieces, fiber.parents)
         link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
         gates = self._gates(node, chain.tokens, 0, chain.gates, make_output(HANDOFF_CYCLES, (link,)), 1)
@@ -145,7 +145,7 @@ class RemoteProcesses:
         if level.kept:
             return self._locate_kept(node, context, level.reads(size).entries)
         arrays = level.points(size)
-        pieces = [FiberPiece(array, array.bytes, array.bytes) for array in arrays]
+        pieces = [FiberPiece(array, array.bits, array.bits) for array in arrays]
         elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
         pointer = elements.writer = targets.writer = Process(
             node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
@@ -159,7 +159,7 @@ class RemoteProcesses:
     def _locate_kept(self, node: n.Locate, context: NodeContext, entries: StoredArray | None) -> Sequence[Process]:
         """Return the processes of a locate that keeps its level: one looks coordinates up, one requests the level, and one waits for it."""
         assert entries is not None, "what is kept has entries"
-        fibers, piece = context.fibers(node), FiberPiece(entries, entries.bytes, entries.bytes)
+        fibers, piece = context.fibers(node), FiberPiece(entries, entries.bits, entries.bits)
         elements, targets = Fifo(None), BoundedFifo(None, self.controller.elements_in_flight(piece.size))
         pointer = elements.writer = targets.writer = Process(
             node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
@@ -226,11 +226,11 @@ class RemoteProcesses:
         entry, closing = None, list[PortWrite]()
         for stored in sorted(arrays, key=lambda stored: stored.entry == 0):
             port = self._write_port(node, node.level, stored.kind)
-            port.filled = stored.first * stored.bytes
+            port.filled = stored.first * stored.bits
             if stored.entry:
-                entry = port, stored.entry * stored.bytes
+                entry = port, stored.entry * stored.bits
             if stored.fiber:
-                closing.append((port, stored.fiber * stored.bytes))
+                closing.append((port, stored.fiber * stored.bits))
         processes = context.process(write, crd, pos, entry, closing)
         for port, _ in (*([entry] if entry else []), *closing):
             port.sender = processes[0]
@@ -240,7 +240,7 @@ class RemoteProcesses:
         values = context.written[node.tensor].values = array("d")
         elements = Tiles(values) if context.declared[node.tensor].tile else values
         port = self._write_port(node, -1, "val")
-        processes = context.process(write, elements, None, (port, port.place.width), [])
+        processes = context.process(write, elements, None, (port, port.place.bits), [])
         port.sender = processes[0]
         return processes
 
@@ -250,7 +250,7 @@ class RemoteProcesses:
 
     def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
         """Return a process that makes requests through a port, and its link to the process that gets the answers."""
-        link = BoundedFifo(None, self.controller.elements_in_flight(port.place.width))
+        link = BoundedFifo(None, self.controller.elements_in_flight(port.place.bits))
         process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process
         process.helper = True

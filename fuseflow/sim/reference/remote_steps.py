@@ -17,7 +17,7 @@ END = stop(0, 0)
 
 
 def ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
-    """Request `size` bytes at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
+    """Request `size` bits at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
     input is pairs of the token and something else."""
     (source,), (link,) = p.inputs, p.outputs
     requested = 0
@@ -92,7 +92,7 @@ def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, p
         bounds = [*refs, fiber.end] if refs else []
         for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
             free = yield from await_slots(*p.outputs)
-            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, visible, free)
+            t, request = yield from port.ask(p, port.place.bits * low, port.place.bits * high, visible, free)
             if pending:
                 source.take(t)
                 pending = False
@@ -210,7 +210,7 @@ def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
 
 
 PortWrite: TypeAlias = tuple[WritePort, int]
-"""A port that writes, and how many bytes it writes at a time."""
+"""A port that writes, and how many bits it writes at a time."""
 
 
 def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:

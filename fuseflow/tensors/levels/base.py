@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,16 @@ Ints = npt.NDArray[np.int64]
 Coordinates: TypeAlias = npt.NDArray[np.integer[Any]]
 """Coordinates as a level keeps them. `narrowed` says in how many bits."""
 
+Count = TypeVar("Count", int, float)
+"""A number of elements, or one that is expected."""
+
 Kind: TypeAlias = Literal["pos", "crd"]
 """What the words of an array mean: positions, or coordinates."""
 
-POS_BYTES = 4
-"""Bytes of one position in accelerator memory (32-bit words)."""
-CRD_BYTES = 4
-"""Bytes of one coordinate in accelerator memory (32-bit words)."""
+WORD_BITS = 32
+"""Bits of a word: of a position in accelerator memory, and of a coordinate that is stored as it is."""
 NARROW_SIZE = 1 << 31
 """The largest dimension whose coordinates are kept in 32 bits on this machine. Positions have 64 bits."""
-WORD_BYTES: Mapping[Kind, int] = {"pos": POS_BYTES, "crd": CRD_BYTES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,9 @@ class StoredArray:
 
     A scan asks for `scanned` elements at each reference, from those of its fiber on. Where there are entries, it then asks for those of
     the fiber, one after the other. A locate asks for the one element that tells of a coordinate: each tells of `told` coordinates.
+
+    An element has `bits` bits, and they lie one behind the other, across the bounds of bytes. A request covers the whole bytes in which
+    its elements lie.
     """
 
     kind: Kind
@@ -52,15 +55,20 @@ class StoredArray:
     entry: int = 0
     scanned: int = 0
     told: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of one element."""
-        return WORD_BYTES[self.kind]
+    bits: int = WORD_BITS
 
     def count(self, fibers: float, entries: float) -> float:
         """The number of elements of so many fibers, with so many stored coordinates together."""
         return self.first + self.fiber * fibers + self.entry * entries
+
+
+def bytes_of(elements: Count, bits: int) -> Count:
+    """Return the bytes of an array with so many elements of so many bits, rounded up once.
+
+    >>> bytes_of(5, 32), bytes_of(5, 3)
+    (20, 2)
+    """
+    return elements * (bits // 8) if bits % 8 == 0 else -(-elements * bits // 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,15 @@ Walk: TypeAlias = Computed | Listed
 Look: TypeAlias = Callable[[int], tuple[Sequence[int], Sequence[int], int]]
 """A function of a reference. It gives the coordinates below it, the reference of each, and how many elements they take of arrays with
 entries."""
+
+
+class Overfull(Exception):
+    """Coordinates that a level has no room for: the first entry of those that are too many together, the coordinate where the room begins,
+    what is wrong, and a way out."""
+
+    def __init__(self, entry: int, start: int, why: str, hint: str) -> None:
+        super().__init__(why)
+        self.entry, self.start, self.why, self.hint = entry, start, why, hint
 
 
 class Unreadable(Exception):
@@ -198,6 +215,9 @@ class Level(ABC):
     follows: ClassVar[bool] = False
     """Whether its entries are those of the level above, one for one."""
 
+    pads: ClassVar[bool] = False
+    """Whether it adds entries of its own, whose value is the implicit one. Then no other entry has that value."""
+
     @property
     def kept(self) -> bool:
         """Whether a locate can keep the coordinates of an outermost level: it asks for each of them once, before its first token, and
@@ -206,8 +226,13 @@ class Level(ABC):
 
     @property
     def appended(self) -> bool:
-        """Whether it is built from its own coordinates, fiber after fiber. Only such levels store results, and are read from files."""
+        """Whether it is built from its own coordinates, fiber after fiber. Only such levels store results."""
         return False
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is built from its own arrays. Only such levels are read from files."""
+        return self.appended
 
     @property
     def unique(self) -> bool:
@@ -224,9 +249,9 @@ class Level(ABC):
         """What `sparse_tensor` encodings of MLIR call it; None: they have no such level."""
         return None
 
+    @abstractmethod
     def arrays(self, size: int) -> tuple[StoredArray, ...]:
         """What is stored for a dimension of so many coordinates; nothing if references are computed."""
-        return ()
 
     def reads(self, size: int) -> Reads:
         """What a scan asks of memory. Raises `TensorError` for arrays that no scan reads so."""
@@ -263,7 +288,7 @@ class Level(ABC):
 
         `refs` (parent of each entry, ascending, below `parents`), `prefixes` (equal for entries with the same coordinates in all
         levels above) and `crds` (its coordinate, ascending within a prefix) have one element for each stored value of the
-        tensor. Returns the fibers and the reference of each entry in the next level.
+        tensor. Returns the fibers and the reference of each entry in the next level. Raises `Overfull`.
         """
 
     def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:
@@ -272,7 +297,7 @@ class Level(ABC):
         self._not_appended()
 
     def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
-        """The fibers that these arrays hold, by name. Raises `Unreadable`. Only if `appended`."""
+        """The fibers that these arrays hold, by name. Raises `Unreadable`. Only if `readable`."""
         self._not_appended()
 
     def _not_appended(self) -> NoReturn:

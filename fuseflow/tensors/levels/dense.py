@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fuseflow.tensors.levels.base import Computed, Coordinates, Fibers, Ints, Level, Walk
+from fuseflow.tensors.levels.base import Computed, Coordinates, Fibers, Ints, Level, StoredArray, Walk
 
 
 class DenseFibers(Fibers):
@@ -62,6 +62,9 @@ class Dense(Level):
     @property
     def mlir(self) -> str | None:
         return "dense"
+
+    def arrays(self, size: int) -> tuple[StoredArray, ...]:
+        return ()
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         return DenseFibers(size, parents), refs * size + crds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory_ports import last_element_in, may_send, read_elements, requester_at, touch_cycle
+from fuseflow.sim.engine.memory_ports import BYTE, last_element_in, may_send, read_elements, requester_at, touch_cycle
 from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
@@ -104,6 +104,7 @@ def run_fetch(address: int) -> int:
             free = touch_cycle(r, needed) + 1
         if not may_send(node, r):
             return 0
-        issue(r.port, r.base + (p.issued << r.bits), 1 << r.bits, 0, fire(node, 0, max(free, r.free), 1))
+        t = fire(node, 0, max(free, r.free), 1)
+        issue(r.port, r.base + (p.issued << (r.bits - BYTE)), 1 << (r.bits - BYTE), 0, t)
     node.waits = ENDED
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import scan
 from fuseflow.sim.engine.kernels.scan import CLOSING, EMITTING, IDLE, OPENING, look_up_fiber
-from fuseflow.sim.engine.memory_ports import answer_cycle, read_bytes, read_elements, requester_at, wait_for_answer
+from fuseflow.sim.engine.memory_ports import answer_cycle, read_bits, read_elements, requester_at, wait_for_answer
 from fuseflow.sim.engine.node_records import (
     ENDED,
     MISALIGNED,
@@ -134,7 +134,7 @@ def _ask_for_coordinates(node: Any, s: Any) -> bool:
     else:
         k = 1
         high = get_int(s.refs, s.next + 1) if s.next + 1 < s.end else s.stop
-        t = read_bytes(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.visible_at, requests.free)
+        t = read_bits(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.visible_at, requests.free)
     if t == WAIT:
         return False
     if s.phase == OPENING:
