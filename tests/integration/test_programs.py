@@ -81,6 +81,13 @@ def test_random_programs_with_nm_levels() -> None:
     assert any(mode.startswith("scan nm(") for mode in tally.modes)
 
 
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_random_programs_that_keep_parts_of_results(seed: int) -> None:
+    tally = program_fuzz.run(seed, EXAMPLES, keep=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert all(tally.quotas[name] for name in program_fuzz.KEEP_QUOTAS)
+
+
 @pytest.mark.parametrize("seed", WIDE_SEEDS)
 def test_random_wide_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed, wide=True)

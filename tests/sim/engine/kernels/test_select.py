@@ -22,7 +22,7 @@ from fuseflow.sim import Simulation, load_machine, simulate
 from fuseflow.sim.engine.held_entries import HELD, EntryList, keep_largest
 from fuseflow.tensors import Format, from_coordinates, pack
 
-STREAMS = json.loads((Path(__file__).parents[3] / "data" / "select_streams.json").read_text(encoding="utf-8"))
+STREAMS = json.loads((Path(__file__).parents[3] / "data" / "sparsity" / "select_streams.json").read_text(encoding="utf-8"))
 """Thirty cases, which come with the design of the primitive and were not made by this code."""
 
 # Groups, fibers, and all below one, two or three levels; of what was selected before
