@@ -72,6 +72,8 @@ class TensorError(FuseFlowError):
 class OverfullError(TensorError):
     """A level has no room for what is stored."""
 
+    code = "overfull"
+
     @classmethod
     @contextmanager
     def naming(cls, tensor: str) -> Iterator[None]:

@@ -13,7 +13,9 @@ import programs
 from fuseflow.dialects import declaration
 from fuseflow.einsum import mlir as einsum_mlir
 from fuseflow.einsum.parse import parse
+from fuseflow.lower.program import lower
 from fuseflow.samml import mlir as samml_mlir
+from fuseflow.schedule import Schedule
 from fuseflow.table import mlir as table_mlir
 
 PROGRAM = """program every.construct
@@ -29,11 +31,19 @@ H[h, i, d] = layer1.weight[i, h*4 + d] - -1 * (2 - s) @layer1.attn
 Y[i, h*4 + d] = -(max(j) (-H[h, i, d] * untyped[j])) / 2.5e-7
 r = sum(i, k) max(layer1.weight[i, k], inf) + prod(i) untyped[i]
 z[i, k] = blocked[i, k] + inferred[i, k]
+q[h, i, d] = keep(1 of 2 over d) H[h, i, d]
 output Y
 output r
 output z
+output q
 """
 
+
+SELECTION = """tensor A[4, 6] csr
+T[i, j] = keep(2 over j) A[i, j] * 2
+Y[i] = sum(j) T[i, j]
+output Y
+"""
 
 READERS: dict[str, Callable[[str, str], object]] = {
     "einsum": einsum_mlir.from_mlir,
@@ -49,7 +59,8 @@ def texts(dialect: str) -> tuple[str, ...]:
         case "einsum":
             return (einsum_mlir.to_mlir(parse(PROGRAM, "every.ein")),)
         case "table":
-            return (table_mlir.to_mlir(programs.table("masked_softmax", "i,j")),)
+            (selection,) = lower(parse(SELECTION), Schedule.fuse("full"), {})[1]
+            return table_mlir.to_mlir(selection.table), table_mlir.to_mlir(programs.table("masked_softmax", "i,j"))
         case _:
             graphs = Path(__file__).parents[1] / "samml" / "graphs.py"
             names: dict[str, object] = {"__name__": "graphs"}

@@ -37,7 +37,11 @@ module {
   %33 = "einsum.access"(%6) {indices = ["i", "k"]} : (tensor<4x6xf32, #einsum.format<unit, array<i64>, array<i64: 2, 3>>>) -> !einsum.element
   %34 = "einsum.apply"(%32, %33) {operator = "add"} : (!einsum.element, !einsum.element) -> !einsum.element
   %35 = "einsum.define"(%34) {indices = ["i", "k"], name = "z", path = "", span = #einsum.span<"every.ein", 13 : i64, 1 : i64>} : (!einsum.element) -> tensor<4x6x!einsum.element>
+  %36 = "einsum.access"(%14) {indices = ["h", "i", "d"]} : (tensor<2x4x4xf64, #einsum.format<["dense", "dense", "dense"], array<i64: 0, 1, 2>, array<i64>>>) -> !einsum.element
+  %37 = "einsum.keep"(%36) {over = ["d"], rule = "1 of 2"} : (!einsum.element) -> !einsum.element
+  %38 = "einsum.define"(%37) {indices = ["h", "i", "d"], name = "q", path = "", span = #einsum.span<"every.ein", 14 : i64, 1 : i64>} : (!einsum.element) -> tensor<2x4x4x!einsum.element>
   "einsum.output"(%23) : (tensor<4x8x!einsum.element>) -> ()
   "einsum.output"(%31) : (tensor<!einsum.element>) -> ()
   "einsum.output"(%35) : (tensor<4x6x!einsum.element>) -> ()
+  "einsum.output"(%38) : (tensor<2x4x4x!einsum.element>) -> ()
 }
