@@ -62,7 +62,8 @@ class FusedRegion:
     `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,
     they are scanned and joined where the order allows it. With `rescan`, an outermost compressed level is scanned again in every loop
     around it; without it, it is kept where other coordinates are looked up in it. `repeat` says what is repeated in a loop that an operand
-    lacks.
+    lacks. `outer_levels` names the tensors of which the outermost levels are those of another one: that tensor, and how many levels. Such
+    a level is scanned once.
     """
 
     name: str
@@ -80,6 +81,7 @@ class FusedRegion:
     locate: bool = True
     rescan: bool = False
     repeat: str = "value"
+    outer_levels: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def declared(self) -> dict[str, TensorType]:

@@ -54,7 +54,11 @@ def show_tile(tile: TileShape) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorDecl:
-    """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles."""
+    """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
+
+    `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
+    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`written`).
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -62,9 +66,20 @@ class TensorDecl:
     dtype: str = "f32"
     fill: float = 0.0
     tile: TileShape = ()
+    outer: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
+
+    def written(self) -> TensorDecl:
+        """Return the declaration for a writer. Raises `GraphError` if it has levels of another tensor."""
+        if self.outer is not None:
+            raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
+        return self
+
+    def level_tensor(self, level: int) -> str:
+        """Return the name of the tensor of which a level is scanned: another one where it is one of its outermost levels."""
+        return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
 
     def size(self, level: int) -> int:
         """Return the number of coordinates that a storage level can have."""

@@ -13,7 +13,7 @@ from fuseflow.errors import did_you_mean
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
-from fuseflow.samml.rule_context import ROOT, InputFacts, OutputFacts, Position, RuleContext, show_count
+from fuseflow.samml.rule_context import ROOT, InputFacts, OutputFacts, RuleContext, show_count
 from fuseflow.selection import MAX_GROUP
 from fuseflow.tensors.levels import names
 from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
@@ -37,7 +37,7 @@ def _scan(c: RuleContext, node: n.Scan, inputs: InputFacts) -> list[OutputFacts]
         shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[node.level]])
     else:
         shape = c.shapes.below(ref.shape, "scan", node.tensor, node.level, node.inputs[0])
-    return [OutputFacts(shape), OutputFacts(shape, position=Position(node.tensor, node.level + 1))]
+    return [OutputFacts(shape), OutputFacts(shape, position=c.position(node.tensor, node.level + 1))]
 
 
 def _range(c: RuleContext, node: n.Range, inputs: InputFacts) -> list[OutputFacts]:
@@ -66,7 +66,7 @@ def _locate(c: RuleContext, node: n.Locate, inputs: InputFacts) -> list[OutputFa
         c.aligned(node, inputs, 0, 1)
     c.inside(node, inputs, 0, tensor.shape[tensor.format.order[node.level]], f"the size of level {node.level} of `{node.tensor}`")
     absent = not level.full or any(x.nullable for x in inputs)
-    return [OutputFacts(inputs[0].shape, absent, Position(node.tensor, node.level + 1))]
+    return [OutputFacts(inputs[0].shape, absent, c.position(node.tensor, node.level + 1))]
 
 
 def _join(c: RuleContext, node: n.Join, inputs: InputFacts) -> list[OutputFacts]:

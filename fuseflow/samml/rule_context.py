@@ -126,9 +126,13 @@ class RuleContext:
             self.refuse(node, f"`{name}` has no level {level}: it has {show_count(tensor.format.rank, 'level')} {tensor.format}")
         return tensor
 
+    def position(self, tensor: str, level: int) -> Position:
+        """Return what references into a level index. They follow from the levels above, which may be those of another tensor."""
+        return Position(self.tensors[tensor].level_tensor(level - 1), level)
+
     def indexes(self, node: n.Node, streams: InputFacts, k: int, tensor: str, level: int) -> None:
         """Refuse references that index something else."""
-        position, wanted = streams[k].position, Position(tensor, level)
+        position, wanted = streams[k].position, self.position(tensor, level)
         if position != wanted and not (level == 0 and position == ROOT):
             holds = f"references into {position}" if position else "coordinates, not references"
             self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")

@@ -90,6 +90,8 @@ def _verify_tensors(graph: n.Graph) -> None:
             )
         if min(tensor.shape, default=0) < 0:
             _refuse(graph, f"tensor `{tensor.name}` has shape {tensor.shape}")
+        if tensor.outer is not None:
+            _verify_outer(graph, tensor, *tensor.outer)
         if tensor.tile and (len(tensor.tile) != 2 or min(tensor.tile) < 1):
             _refuse(
                 graph,
@@ -101,6 +103,16 @@ def _verify_tensors(graph: n.Graph) -> None:
     for name in graph.outputs:
         if name not in graph.declared:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
+
+
+def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:
+    """Refuse a tensor that has outermost levels of one without such levels."""
+    other = graph.declared.get(name)
+    if other is None or other.outer is not None or not 0 < count < min(tensor.format.rank, other.format.rank):
+        _refuse(graph, f"tensor `{tensor.name}` cannot have the {count} outermost levels of `{name}`")
+    assert other is not None
+    if any(tensor.format.levels[p] != other.format.levels[p] or tensor.size(p) != other.size(p) for p in range(count)):
+        _refuse(graph, f"tensor `{tensor.name}` has other levels than `{name}`, of which it is to have the {count} outermost")
 
 
 def _verify_names(graph: n.Graph) -> None:

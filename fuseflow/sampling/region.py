@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import CountMemo
@@ -16,7 +16,7 @@ from fuseflow.sampling.placement import RestrictedArrays, expected_bytes, placed
 from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
-from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sampling.sampled_index import replicate_lengthening, sampled_index
 from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import index_weights
 from fuseflow.schedule import Schedule
@@ -54,7 +54,8 @@ class RegionSampler:
             index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
             weights = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
             run = self._runner(region, read, progress)
-            return sample_region(weights, end_uncertainty(self.machine, _restricted_arrays(region)), self.sample, run, stream)
+            sample = replace(self.sample, shortest=self.sample.shortest * replicate_lengthening(region.fused))
+            return sample_region(weights, end_uncertainty(self.machine, _restricted_arrays(region)), sample, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import SamplingError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes, reductions
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes, reductions, selections
 from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Graph
@@ -72,6 +72,10 @@ def refusal(region: CompiledRegion) -> str | None:
             return (
                 f"reduces `{index}`, the outermost index of its order {','.join(fused.order)}: its results need all of it at once"
             )
+    for selection in selections(*fused.trees):
+        if index in selection.over:
+            kept = f"keeps entries along `{index}`, the outermost index of its order {','.join(fused.order)}"
+            return f"{kept}: which are kept depends on all of it"
     around = fused.order[: fused.order.index(index)]
     for result in fused.results:
         if index not in result.indices:
@@ -94,6 +98,7 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
         uses.setdefault(view.tensor, set()).add(modes[view])
     taken = {*fused.declared, *(result.name for result in fused.results)}
     stored, tensors, renamed = dict(fused.declared), dict[str, RestrictedTensor](), dict[View, str]()
+    outer = dict[str, tuple[str, int]]()
     for view in (v for v in fused.views if modes[v]):
         alone = len(uses[view.tensor]) == 1
         name = view.tensor if alone else restriction_name(view.tensor, modes[view], taken)
@@ -101,8 +106,20 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
         shape = tuple(size if d in modes[view] else extent for d, extent in enumerate(declared.shape))
         stored[name] = replace(declared, name=name, shape=shape)
         tensors[name] = RestrictedTensor(view.tensor, modes[view])
-        renamed |= {} if alone else {view: name}
-    return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, index: size}), tensors)
+        above = _levels_above(declared, modes[view])
+        if not alone:
+            renamed[view] = name
+            outer |= {name: (view.tensor, above)} if above else {}
+    restricted = _with_tensors(fused, stored, renamed, {**fused.sizes, index: size})
+    return RestrictedRegion(replace(restricted, outer_levels=outer), tensors)
+
+
+def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:
+    """Return how many outermost levels of a tensor stay as they are when it is restricted along some modes (`tensors.restriction`)."""
+    assert declared.format is not None
+    if not all(level.appended for level in declared.format.levels):
+        return 0
+    return min(declared.format.order.index(mode) for mode in modes)
 
 
 def restriction_name(tensor: str, modes: Iterable[int], taken: Container[str]) -> str:

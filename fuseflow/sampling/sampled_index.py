@@ -1,32 +1,44 @@
-"""The index of a region of which some coordinates are run: the outermost one that is free in every result, and long enough.
+"""The index of a region of which some coordinates are run: the outermost one that is long enough, and along which each coordinate is
+computed alone. So it is free in every result, and no `keep` compares its coordinates.
 
 attention, order b,h,i,j,d    one sequence, 12 heads, 1,024 rows i    sampled: i, in each of the 12 heads
 """
 
 from __future__ import annotations
 
+import math
+
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import reductions
+from fuseflow.fusion.tree import reductions, selections
 
 FEWEST_COORDINATES = 67
 """The fewest coordinates of which five replicates of four are no more than 30 %."""
-MOST_STARTS = 64
+MOST_STARTS = 1024
 """How often the loops around a sampled index may begin it anew. Each time its pipeline is filled and drained, whatever the sample is."""
+SHORT_STARTS = 64
+"""How many starts a replicate of the shortest length may have. With more of them, replicates are longer in proportion."""
 
 
 def sampled_index(fused: FusedRegion) -> str:
     """Return the index of which coordinates are sampled. It is the outermost index where no other is long enough."""
-    reduced = {index for node in reductions(*fused.trees) for index in node.over}
+    joined = {index for node in reductions(*fused.trees) for index in node.over}
+    joined |= {index for node in selections(*fused.trees) for index in node.over}
     starts = 1
     for index in fused.order:
         coordinates = index_coordinates(fused, index)
-        free = index not in reduced and all(index in result.indices for result in fused.results)
+        free = index not in joined and all(index in result.indices for result in fused.results)
         if free and coordinates >= FEWEST_COORDINATES:
             return index
         starts *= coordinates
         if starts > MOST_STARTS:
             break
     return fused.order[0]
+
+
+def replicate_lengthening(fused: FusedRegion) -> int:
+    """Return how many times longer than asked replicates are, so that there is as much between two starts as there is in others."""
+    around = fused.order[: fused.order.index(sampled_index(fused))]
+    return -(-math.prod(index_coordinates(fused, index) for index in around) // SHORT_STARTS)
 
 
 def index_coordinates(fused: FusedRegion, index: str) -> int:

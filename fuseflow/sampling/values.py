@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +15,21 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import SamplingError
-from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.counted.patterns import Pattern, outermost_part
+from fuseflow.fusion.region import RegionOutput
 from fuseflow.fusion.region_program import as_program
+from fuseflow.fusion.tree import selections
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import TensorDecl
-from fuseflow.sampling.restriction import restrict_region
+from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region
+from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.tensors import DTYPES, Tensor, pack
 from fuseflow.tensors.blocks import Block, split_into_tiles, to_blocks
+from fuseflow.tensors.concatenation import concatenate
 from fuseflow.tensors.levels.base import Fibers, Ints
+
+PIECE_ELEMENTS = 1 << 23
+"""How many elements of results and of operands the interpreter works on at a time. It holds some ten words of each."""
 
 
 def values_refusal(region: CompiledRegion) -> str | None:
@@ -37,38 +46,94 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
 
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
     """
-    program = as_program(region.fused)
-    computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs})
-    results = {}
     for result in region.fused.results:
-        decl, block = region.graph.declared[result.name], result.tensor.block
-        if result.name in patterns:
-            results[result.name] = _at_pattern(computed[result.name], decl, block, patterns[result.name])
-        elif result.drop_zeros:
-            dense = _dense(computed[result.name]).astype(DTYPES[decl.dtype])
-            results[result.name] = to_blocks(pack(dense, decl.format, decl.fill), block)
-        else:
-            raise SamplingError(
-                f"result `{result.name}` of region `{region.name}` is too large to be counted, so nobody knows where it is stored",
-                hint="fuse less, or run it without a sample",
-            )
-    return results
+        if result.name not in patterns and not result.drop_zeros:
+            raise _unknown_places(region, result.name)
+    bounds = _piece_bounds(region, memory, patterns)
+    if len(bounds) == 2:
+        program = as_program(region.fused)
+        computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs}, {})
+        return {r.name: _stored(region, r, computed[r.name], patterns.get(r.name)) for r in region.fused.results}
+    parts: dict[str, list[Tensor]] = {result.name: [] for result in region.fused.results}
+    whole: dict[str, Operand] = {}
+    for low, high in itertools.pairwise(bounds):
+        computed = _evaluated_rows(region, memory, np.arange(low, high), whole)
+        for result in region.fused.results:
+            pattern = patterns.get(result.name)
+            piece = None if pattern is None else outermost_part(pattern, low, high)
+            parts[result.name].append(_stored(region, result, computed[result.name], piece))
+    return {name: concatenate(parts.pop(name)) for name in list(parts)}
+
+
+def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
+    """Return the error for a result of which nobody knows where it is stored."""
+    kept = [selection.label for selection in selections(*region.fused.trees)]
+    why = f"`{kept[0]}` keeps entries by their values" if kept else "it is too large to be counted"
+    return SamplingError(
+        f"nobody knows where the result `{name}` of region `{region.name}` is stored before it is computed: {why}",
+        hint="fuse less, or run it without a sample",
+    )
+
+
+def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> list[int]:
+    """Return the coordinates of the sampled index between which the interpreter works at a time. What it holds of a piece is then a small
+    part of a large region. A region with blocks is one piece, and one of which a result is not stored row by row."""
+    fused = region.fused
+    index = sampled_index(fused)
+    count = coordinate_count(fused)
+    outermost = all(r.tensor.format is not None and r.indices[r.tensor.format.order[0]] == index for r in fused.results)
+    if fused.blocks or not outermost or refusal(region) is not None:
+        return [0, count]
+    results = (_stored_elements(r.tensor.shape, patterns.get(r.name)) for r in fused.results)
+    read = {view.tensor for view in fused.views if index in view.indices}
+    elements = sum(results) + sum(memory[name].stored for name in read if name in memory)
+    pieces = min(count, -(-elements // PIECE_ELEMENTS))
+    return [count * k // pieces for k in range(pieces + 1)] if pieces > 1 else [0, count]
+
+
+def _stored_elements(shape: Sequence[int], pattern: Pattern | None) -> int:
+    """Return how many elements a result stores, or all of them where it has no pattern."""
+    return math.prod(shape) if pattern is None else pattern.elements
+
+
+def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pattern: Pattern | None) -> Tensor:
+    """Return a result, or a piece of one, as the region stores it."""
+    decl, block = region.graph.declared[result.name], result.tensor.block
+    if pattern is not None:
+        return _at_pattern(computed, decl, block, pattern)
+    dense = _dense(computed).astype(DTYPES[decl.dtype])
+    return to_blocks(pack(dense, decl.format, decl.fill), block)
 
 
 def interpret_rows(region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints) -> dict[str, npt.NDArray[np.generic]]:
     """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. What does not have that
     index is computed as a whole, but nothing that is as long as a result."""
-    restricted = restrict_region(region.fused, len(rows))
-    program = as_program(restricted.fused)
-    computed = _evaluated(program, restricted.read([t.name for t in program.inputs], memory, rows))
+    computed = _evaluated_rows(region, memory, rows, {})
     return {r.name: _dense(computed[r.name]).astype(DTYPES[region.graph.declared[r.name].dtype]) for r in region.fused.results}
 
 
-def _evaluated(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:
-    """Return the outputs of a program on what it reads."""
+def _evaluated_rows(
+    region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand]
+) -> dict[str, Operand]:
+    """Return the results of a region at some coordinates of its sampled index. Operands that do not have it are put into `whole`."""
+    restricted = restrict_region(region.fused, len(rows))
+    program = as_program(restricted.fused)
+    names = [t.name for t in program.inputs]
+    read = restricted.read([name for name in names if name not in whole], memory, rows)
+    unrestricted = {name: tensor for name, tensor in read.items() if name not in restricted.tensors}
+    whole |= _operands(program, unrestricted)
+    return _evaluated(program, {name: tensor for name, tensor in read.items() if name in restricted.tensors}, whole)
+
+
+def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand]) -> dict[str, Operand]:
+    """Return the outputs of a program on what it reads: tensors, and `operands` that were made of others before."""
+    return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True)
+
+
+def _operands(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:
+    """Return tensors as operands of the interpreter."""
     elements = tensors_to_elements(program.declared, read)
-    operands = {name: to_operand(tensor, MAX_POINTS) for name, tensor in elements.items()}
-    return evaluate_operands(program, operands, outputs_only=True)
+    return {name: to_operand(tensor, MAX_POINTS) for name, tensor in elements.items()}
 
 
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:
@@ -83,10 +148,11 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
         columns = [*(column[owner] for column in columns), level.crd[at]]
         fibers = np.zeros(len(at), dtype=np.int64) if below is None else below[at]
     points = np.zeros((len(decl.shape), len(fibers)), dtype=np.int64)
-    for d, column in zip(decl.format.order, columns, strict=True):
-        points[d] = column
+    shape = list(decl.shape)  # of the pattern: it may be a part of what is declared
+    for d, column, level in zip(decl.format.order, columns, pattern.levels, strict=True):
+        points[d], shape[d] = column, level.size
     values = _values_at(computed, points, block, decl.fill).astype(DTYPES[decl.dtype])
-    return Tensor(decl.shape, decl.format, tuple(levels), values, decl.fill)
+    return Tensor(tuple(shape), decl.format, tuple(levels), values, decl.fill)
 
 
 def _values_at(computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float) -> npt.NDArray[np.float64]:

@@ -40,7 +40,7 @@ def build_table(region: FusedRegion) -> FusionTable:
 def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[Primitive, ...]]:
     """Fill the table with all results of its region. Return the tensors that are read and written, and the nodes that store the results."""
     tensors = {
-        t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
+        t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile, builder.region.outer_levels.get(t.name))
         for t in builder.declared.values()
         if t.format
     }

@@ -74,7 +74,8 @@ class ViewReader:
         """Scan the level at which a view stands, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)
         ref = self.cells.lift(leaf.port, nest.loops, nest.depth, view)
-        crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, leaf.level), v)
+        tensor = self._level_tensor(view, leaf.level)
+        crd, below = self.cells.level(Scan(f"{tensor}_{v}", (ref,), tensor, leaf.level), v)
         return crd, below
 
     def advanced(self, view: View, loop: Loop) -> ViewCursor:
@@ -100,9 +101,15 @@ class ViewReader:
         depth = max(map(self.cells.depth, streams))
         crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, view) for stream in streams)
         index = self.levels(view)[level][0]
-        (port,) = self.cells.put(Locate(f"{view.tensor}_{index}.loc", (crd, ref), view.tensor, level))
+        tensor = self._level_tensor(view, level)
+        (port,) = self.cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
         self.cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)
         return port
+
+    def _level_tensor(self, view: View, level: int) -> str:
+        """Return the tensor of which a level is scanned for a view."""
+        other, count = self.region.outer_levels.get(view.tensor, (view.tensor, 0))
+        return other if level < count else view.tensor
 
     def value(self, view: View, nest: Nest) -> Port:
         """Return the values of a view, all of whose loops have run."""

@@ -33,6 +33,13 @@ def test_a_long_region_that_cannot_be_sampled_is_refused() -> None:
     assert isinstance(compiled.run(sample=ff.Sample(error=0.01)).regions[0].cycles, int)  # it is short: it is run as it is
 
 
+def test_a_long_region_that_compares_all_entries_is_refused() -> None:
+    program = parse("tensor A[900, 60] csr\nH[i, j] = keep(100 over i, j) A[i, j]\noutput H")
+    compiled = ff.compile(program, tensors={"A": np.random.default_rng(0).random((900, 60))}, machine="rda")
+    with pytest.raises(SamplingError, match="region `H` cannot be sampled: it keeps entries along `i`, the outermost index"):
+        compiled.run(sample=ff.Sample(error=0.01, shortest=10))
+
+
 def test_lanes_of_the_outermost_index_are_refused() -> None:
     compiled = product(ff.Schedule().order("Y", ("i", "k", "j")).par(i=2), format="csr")
     with pytest.raises(SamplingError, match="deals `i`, the outermost index of its order, over 2 lanes"):

@@ -13,6 +13,12 @@ from random_programs import Case
 from sampled_regions import RegionRun, random_machine, region_runs
 
 import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import GraphError
+from fuseflow.samml.mlir import to_mlir
+from fuseflow.samml.protobuf import to_proto
+from fuseflow.samml.text import show
+from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.sampling.placement import RestrictedArrays, placed
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sampled_index import sampled_index
@@ -82,3 +88,26 @@ def test_the_sampled_index_may_have_loops_around_it(seed: int, monkeypatch: pyte
     tally = program_fuzz.run(seed + 50, EXAMPLES, lambda case: check(case, machine, counts), smaller=False)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert counts["inner"] >= 1, counts
+
+
+@pytest.mark.parametrize("levels", ["compressed, compressed, dense", "dense, compressed, compressed", "dense, dense, dense"])
+def test_a_tensor_that_is_read_in_two_ways_has_its_outer_levels_scanned_once(levels: str) -> None:
+    """Queries are the keys, as in attention with one projection: both begin with the level of sequences."""
+    program = parse(f"tensor P[4, 80, 6] ({levels})\nS[b, i, j] = sum(m) P[b, i, m] * P[b, j, m]\noutput S")
+    rng = np.random.default_rng(1)
+    tensors = {"P": rng.random((4, 80, 6)) * (rng.random((4, 80, 1)) < 0.3)}
+    schedule = ff.Schedule().order("S", ("b", "i", "j", "m"))
+    compiled = ff.compile(program, tensors=tensors, schedule=schedule, machine="rda")
+    region = compiled.regions[-1]
+    assert sampled_index(region.fused) == "i"
+    smaller = restrict_region(region.fused, 20)
+    assert smaller.fused.outer_levels == {"P.restricted_1": ("P", 1)}
+    graph = restricted_graph(region, smaller, schedule)
+    for write in (show, to_mlir, to_proto):
+        with pytest.raises(GraphError, match=r"tensor `P.restricted_1` has levels of `P`, and no written form"):
+            write(graph)
+    other = [replace(t, outer=("P", 2)) if t.outer else t for t in graph.tensors]  # level 1 is not that of P
+    with pytest.raises(GraphError, match=r"tensor `P.restricted_1` has other levels than `P`"):
+        verify_graph(replace(graph, tensors=tuple(other)))
+    exact, whole = compiled.run(), compiled.run(sample=ff.Sample(fraction=1))
+    assert whole.cycles.estimate == exact.cycles and whole.rows_check.passed and whole.regions[-1].sample is not None

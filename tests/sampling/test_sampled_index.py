@@ -8,9 +8,10 @@ import pytest
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
+from fuseflow.fusion.tree import selections
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sampling.restriction import coordinate_count, refusal
-from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sampling.sampled_index import replicate_lengthening, sampled_index
 from fuseflow.sampling.weights import index_weights
 
 HEADS = """
@@ -38,7 +39,8 @@ def region(compiled: ff.Compiled) -> CompiledRegion:
         ({}, "i"),  # one sequence and three heads are too few to sample
         ({"b": 70}, "b"),  # the outermost that is long enough
         ({"h": 80}, "h"),
-        ({"b": 5, "h": 13}, "b"),  # 65 times i would begin anew, and its pipeline be filled
+        ({"b": 16, "h": 64}, "i"),  # which begins 1,024 times
+        ({"b": 25, "h": 41}, "b"),  # 1,025 times i would begin anew, and its pipeline be filled
         ({"i": 66}, "b"),  # nothing is long enough
     ],
 )
@@ -47,10 +49,36 @@ def test_the_outermost_index_that_is_long_enough(sizes: dict[str, int], index: s
 
 
 def test_a_reduced_index_is_not_sampled() -> None:
-    compiled = heads(j=300, order=("b", "h", "j", "i"))
+    compiled = heads(j=300, i=70, order=("b", "h", "j", "i"))
     fused = region(compiled).fused
-    assert fused.order[:3] == ("b", "h", "j") and sampled_index(fused) == "b"  # j is reduced, and i begins 900 times
-    assert refusal(region(compiled)) is None and coordinate_count(fused) == 1
+    assert fused.order[:3] == ("b", "h", "j") and sampled_index(fused) == "i"  # j is reduced, and i begins 900 times
+    assert refusal(region(compiled)) is None and coordinate_count(fused) == 70
+
+
+def test_replicates_are_longer_where_the_index_begins_often() -> None:
+    assert replicate_lengthening(region(heads()).fused) == 1  # 3 starts
+    assert replicate_lengthening(region(heads(b=16, h=64, i=70, j=2)).fused) == 16
+    assert replicate_lengthening(region(heads(b=5, h=13, i=70, j=2)).fused) == 2  # 65 starts
+
+
+KEEPS = "tensor A[{rows}, 80] csr\nH[i, j] = keep({rule}) A[i, j]\noutput H"
+
+
+@pytest.mark.parametrize(("rule", "index"), [("2 of 4 over j", "i"), ("threshold 0.5", "i"), ("3 over j", "i")])
+def test_an_index_in_which_no_entries_are_compared_is_sampled(rule: str, index: str) -> None:
+    assert sampled_index(region(keeps(rule)).fused) == index
+
+
+@pytest.mark.parametrize("rule", ["100 over i, j", "3 over i", "2 of 4 over i"])
+def test_an_index_of_which_entries_are_compared_is_not_sampled(rule: str) -> None:
+    fused = region(keeps(rule)).fused
+    joined = {index for selection in selections(*fused.trees) for index in selection.over}
+    assert joined and (sampled_index(fused) not in joined or "keeps entries along" in str(refusal(region(keeps(rule)))))
+
+
+def keeps(rule: str, rows: int = 100) -> ff.Compiled:
+    A = np.random.default_rng(0).standard_normal((rows, 80))
+    return ff.compile(parse(KEEPS.format(rule=rule, rows=rows)), tensors={"A": A})
 
 
 def test_a_coordinate_weighs_what_it_takes_in_all_loops_around_it() -> None:

@@ -29,6 +29,18 @@ class Pattern:
     below: tuple[Ints | None, ...]
     words: tuple[Ints | None, ...]
 
+    @property
+    def elements(self) -> int:
+        """The number of elements of the innermost level."""
+        counts = None
+        for level, below in zip(reversed(self.levels), reversed(self.below), strict=True):
+            if counts is None:
+                counts = level.lengths
+            else:
+                each = counts[0] if below is None else take(counts, below, 0)
+                counts = level.lengths * each if below is None else sum_by_group(level.owner, each, level.fibers)
+        return 1 if counts is None else int(counts[0])
+
     @cached_property
     def fingerprint(self) -> str:
         """A digest that is equal for patterns with equal levels."""
@@ -38,6 +50,15 @@ class Pattern:
                 digest.update(repr((level.size, None if array is None else len(array))).encode())
                 digest.update(b"" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def outermost_part(pattern: Pattern, low: int, high: int) -> Pattern:
+    """Return the pattern of the coordinates from `low` to `high` of the outermost level, numbered again from 0."""
+    level, below = pattern.levels[0], pattern.below[0]
+    first, last = np.searchsorted(level.crd[: level.pos[1]], [low, high])
+    outer = FiberLevel(np.array([0, last - first]), level.crd[first:last] - low, high - low)
+    links = None if below is None else below[first:last]
+    return Pattern((outer, *pattern.levels[1:]), (links, *pattern.below[1:]), (None, *pattern.words[1:]))
 
 
 def tensor_pattern(tensor: Tensor) -> Pattern:

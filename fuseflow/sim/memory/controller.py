@@ -126,10 +126,13 @@ def sequential_readers(graph: n.Graph) -> set[str]:
     producers = graph.by_name
     for node in graph.nodes:
         if isinstance(node, n.Scan | n.Load):
-            above = producers[node.inputs[0].node]
-            level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
-            first = isinstance(above, n.Root) and level == 0
-            below = isinstance(above, n.Scan) and above.name in names and above.tensor == node.tensor and above.level == level - 1
-            if first or below:
+            above, tensor = producers[node.inputs[0].node], graph.declared[node.tensor]
+            level = node.level if isinstance(node, n.Scan) else len(tensor.format.levels)
+            if isinstance(above, n.Root):
+                in_order = level == 0
+            else:
+                scanned = (tensor.level_tensor(level - 1), level - 1)
+                in_order = isinstance(above, n.Scan) and above.name in names and (above.tensor, above.level) == scanned
+            if in_order:
                 names.add(node.name)
     return names
