@@ -4,7 +4,8 @@
 implicit value, which is 0. Of equal magnitudes the entry with the lower coordinates is kept, outermost index first. NaN is larger than
 every number. A rule that asks for more entries than there are keeps all of them.
 
-Everything that selects reads this module: program text, the interpreters, both simulators and the estimate.
+Program text, the verifier, the interpreters, the reference simulator and the estimate read this module. The engine has a compiled form
+of its own, which tests compare with it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy.typing as npt
 SMALLEST = math.ulp(0.0)
 """The smallest magnitude above 0."""
 MAX_GROUP = 256
-"""The most coordinates of a group of `keep(n of m over j)`."""
+"""The most coordinates of a group of `keep(n of m over j)`, and of a level `nm(n:m)`: an offset in it fits a byte."""
 
 _RULE = re.compile(r"nonzero|threshold (?P<least>\S+)|(?P<count>\d{1,18})( of (?P<every>\d{1,18}))?")
 
@@ -137,8 +138,7 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
         case Threshold():
             return kept(rule, array)
         case Largest():
-            magnitudes = np.abs(array)
-            order = np.lexsort((-np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes), group))
+            order = np.lexsort((*_rank_keys(array), group))
             ranked = group[order]
             mask = np.empty(len(array), dtype=bool)
             mask[order] = np.arange(len(array)) - np.searchsorted(ranked, ranked) < rule.count
@@ -149,8 +149,13 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
 
 def _ranked(array: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     """Return the positions of the last dimension by descending magnitude, NaN first; of equal ones the lower position stands first."""
+    return np.lexsort(_rank_keys(array), axis=-1)
+
+
+def _rank_keys(array: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the keys of `np.lexsort`, the last of which counts most, for descending magnitudes with NaN first."""
     magnitudes = np.abs(array)
-    return np.lexsort((-np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes)), axis=-1)
+    return -np.nan_to_num(magnitudes, nan=0.0, posinf=math.inf), ~np.isnan(magnitudes)
 
 
 def _largest_along(rule: Largest, array: npt.NDArray[np.float64], axes: tuple[int, ...]) -> npt.NDArray[np.bool_]:

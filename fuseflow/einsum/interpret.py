@@ -136,7 +136,9 @@ def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str,
             return _sparse_operator(node, arrays, sizes)
         case Keep():
             value = _sparse_value(node.body, arrays, sizes)
-            return value.keep(node.rule, node.over) if isinstance(value, LabeledSparse) else None
+            if isinstance(value, LabeledSparse) and value.array.fill == 0:  # of others, what is not stored may be kept
+                return value.keep(node.rule, node.over)
+            return None
         case unknown:
             assert_never(unknown)
 

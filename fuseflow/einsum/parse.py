@@ -16,9 +16,7 @@ Parsing checks the form, and the names of operators and formats. `fuseflow.einsu
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from fuseflow.einsum.nodes import (
     DTYPES,
@@ -37,7 +35,8 @@ from fuseflow.einsum.nodes import (
     children,
 )
 from fuseflow.einsum.text import COMPARISON
-from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
+from fuseflow.einsum.tokens import Token, TokenReader, is_number
+from fuseflow.errors import TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
 from fuseflow.tensors import Format
@@ -49,24 +48,6 @@ _MUL: Final = OPERATORS["mul"].precedence
 
 MAX_DEPTH: Final = 100
 """The number of levels of an expression, at most. That is far more than a model has, and far less than Python's stack holds."""
-
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
-      | (?P<path>@\S*)
-      | (?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![\w.]))
-      | (?P<name>\w+(\.\w+)*)
-      | (?P<symbol>==|!=|<=|>=|[-+*/<>=()\[\],:])""",
-    re.VERBOSE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a line: its text, its kind (`number`, `name`, `path`, `symbol` or `end`), and its offset in the line."""
-
-    kind: str
-    text: str
-    start: int
 
 
 def parse(text: str, file: str = "<text>") -> Program:
@@ -109,72 +90,8 @@ def parse_expr(text: str, file: str = "<text>") -> Expr:
     return body
 
 
-class _Line:
-    """The tokens of one line, and the position of the next one. There is one method for each rule of the grammar."""
-
-    def __init__(self, text: str, file: str, number: int) -> None:
-        self.text, self.file, self.number = text, file, number
-        self.tokens = self.tokenize()
-        self.at = 0
-
-    def tokenize(self) -> list[Token]:
-        tokens: list[Token] = []
-        offset = 0
-        while offset < len(self.text):
-            match = _TOKEN.match(self.text, offset)
-            if match is None:
-                self.fail(f"unexpected character `{self.text[offset]}`", Token("symbol", self.text[offset], offset))
-            kind = str(match.lastgroup)
-            if kind != "space":
-                tokens.append(Token(kind, match[0], offset))
-            offset = match.end()
-        return [*tokens, Token("end", "", len(self.text.rstrip()))]
-
-    # Reading
-
-    def peek(self, ahead: int = 0) -> Token:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-
-    def take(self) -> Token:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def accept(self, text: str) -> bool:
-        """Take the next token if it is this one, and return whether it was."""
-        if self.peek().text != text:
-            return False
-        self.at += 1
-        return True
-
-    def expect(self, text: str, where: str) -> None:
-        if not self.accept(text):
-            self.fail(f"expected `{text}` {where}, found {self.show_next()}")
-
-    def expect_name(self, description: str) -> str:
-        if self.peek().kind != "name":
-            self.fail(f"expected {description}, found {self.show_next()}")
-        return self.take().text
-
-    def expect_integer(self, description: str) -> int:
-        if not self.peek().text.isdecimal():
-            self.fail(f"expected {description}, found {self.show_next()}")
-        return int(self.take().text)
-
-    def finish(self) -> None:
-        if self.peek().kind != "end":
-            self.fail(f"unexpected {self.show_next()}")
-
-    def show_next(self) -> str:
-        return f"`{self.peek().text}`" if self.peek().kind != "end" else "the end of the line"
-
-    def span(self, token: Token | None = None) -> Span:
-        return Span(self.file, self.number, (token or self.peek()).start + 1)
-
-    def fail(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
-        raise ProgramError(message, hint=hint, span=Span(self.file, self.number, token.start + 1) if token else self.span())
-
-    # Lines
+class _Line(TokenReader):
+    """A line of a program. There is one method for each rule of the grammar."""
 
     def program(self) -> str:
         self.take()
@@ -255,7 +172,7 @@ class _Line:
 
     def signed_number(self) -> float:
         sign = -1.0 if self.accept("-") else 1.0
-        if not _is_number(self.peek()):
+        if not is_number(self.peek()):
             self.fail(f"expected a number, found {self.show_next()}")
         return sign * float(self.take().text)
 
@@ -384,7 +301,7 @@ class _Line:
         token = self.peek()
         if token.text == "-":
             self.take()
-            if _is_number(self.peek()):
+            if is_number(self.peek()):
                 return Const(-float(self.take().text))
             return Apply("neg", (self.unary(),))
         if self.at_reduction():
@@ -394,7 +311,7 @@ class _Line:
             inner = self.expression()
             self.expect(")", "to close a parenthesis")
             return inner
-        if _is_number(token) and self.peek(1).text != "[":
+        if is_number(token) and self.peek(1).text != "[":
             return Const(float(self.take().text))
         if self.at_keep():
             self.fail(
@@ -426,7 +343,3 @@ def _depth(node: Expr) -> int:
     while row:
         depth, row = depth + 1, [child for above in row for child in children(above)]
     return depth
-
-
-def _is_number(token: Token) -> bool:
-    return token.kind == "number" or token.text in ("inf", "nan")

@@ -185,3 +185,15 @@ def test_a_program_that_is_built_with_a_keep_inside_is_refused() -> None:
     inside = replace(read.einsums[0], body=Apply("relu", (read.einsums[0].body,)))
     with pytest.raises(ProgramError, match="stands inside an expression"):
         verify(replace(read, einsums=(inside,)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_not_stored_may_be_kept(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an operand is not stored, this one is 3: more than most of what is stored."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((6, 10)) * (rng.random((6, 10)) < 0.6)
+    read = parse(program(rule, body="A[i, j] + 3"))
+    dense = evaluate(read, {"A": values})["H"]
+    monkeypatch.setattr(interpret, "MAX_POINTS", 1)
+    assert np.array_equal(evaluate(read, {"A": sparse.csr_array(values)})["H"], dense)
+    assert (dense == 3).any() or rule[0] == "7", "something is kept that is not stored"

@@ -25,10 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
+from fuseflow.selection import MAX_GROUP
 from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Overfull, StoredArray, Unreadable, narrowed
-
-LARGEST = 256
-"""The largest group. Its offsets fit a byte."""
 
 _TEXT = re.compile(r"nm\(\s*(\d{1,9})\s*:\s*(\d{1,9})\s*\)")
 
@@ -88,9 +86,10 @@ class NM(Level):
     pads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.m <= LARGEST:
+        if not 1 <= self.m <= MAX_GROUP:
             raise TensorError(
-                f"level `{self.text}`: a group has {self.m} coordinates", hint=f"write a group of 1 to {LARGEST}, as in `nm(2:4)`"
+                f"level `{self.text}`: a group has {self.m} coordinates",
+                hint=f"write a group of 1 to {MAX_GROUP}, as in `nm(2:4)`",
             )
         if not 1 <= self.n <= self.m:
             stored = "nothing is stored" if self.n == 0 else f"{self.n} entries are stored"
