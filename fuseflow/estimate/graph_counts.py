@@ -123,11 +123,12 @@ def count_graph(
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
         levels = streams.results[name]
-        if exact and all(level.nest is not None for level in levels):
+        fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from those that it gets
+        if exact and not fills_up and all(level.nest is not None for level in levels):
             nest = written_nest([level.nest for level in levels])
             key = ("written", str(decl.format), decl.shape)
             result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
-        result_statistics_[name] = result_statistics([level.shape for level in levels])
+        result_statistics_[name] = result_statistics(decl.format, [level.shape for level in levels])
     return GraphCounts(
         graph,
         tuple(nodes),

@@ -105,14 +105,6 @@ def test_a_program_without_data_stores_what_the_level_says() -> None:
     assert assume_statistics(declared).fanouts == (16.0, 10.0)
 
 
-def test_a_result_is_not_written_n_of_m() -> None:
-    text = "tensor A[4, 8] csr\ntensor Y[4, 8] nm(2:4)\nY[i, j] = A[i, j] * 2\noutput Y"
-    with pytest.raises(FuseFlowError) as caught:
-        ff.compile(parse(text), tensors={"A": np.eye(4, 8)})
-    assert "result `Y` cannot be written as nm(2:4)" in str(caught.value)
-    assert "a matching `keep` only" in str(caught.value)
-
-
 def test_an_array_that_does_not_fit_is_refused_by_name() -> None:
     weight = np.zeros((4, 8), dtype=np.float32)
     weight[2, 4:7] = 1
