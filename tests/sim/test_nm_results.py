@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from estimate_exact import check_estimate
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, GraphError, ProgramError, SimulationError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.torch_tensors import to_torch
+from fuseflow.run.saved import load_saved
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
@@ -210,3 +214,28 @@ def test_a_result_without_a_keep() -> None:
         ff.compile(source, tensors=data())
     assert refused.value.message == "`H` is stored nm(2:4) along `j`, and no `keep` says what its groups hold"
     assert "`H[i, j] = keep(2 of 4 over j) relu(T[i, j])`" in (refused.value.hint or "")
+
+
+def test_a_format_of_the_schedule(tmp_path: Path) -> None:
+    """A schedule file and `--format` declare a result as the program does, and what is saved has its format."""
+    path = tmp_path / "schedule.yaml"
+    path.write_text("fuse: none\nformat:\n  H: (dense, nm(2:4))\n", encoding="utf-8")
+    program = parse(text("csr", outputs="Y").replace(f"tensor H[{ROWS}, {SIZE}] csr\n", ""))
+    schedule = Schedule.load(path)
+    compiled = ff.compile(program, tensors=data(), schedule=schedule)
+    assert compiled.run().stats == ff.compile(parse(text("nm(2:4)", outputs="Y")), tensors=data(), schedule=schedule).run().stats
+    compiled.save(tmp_path / "saved")
+    saved = load_saved(tmp_path / "saved", data())
+    assert saved.source.program.declared["H"].format == Format.parse("nm(2:4)", 2)
+    again = Estimator().estimate(saved.regions, saved.source.program, saved.source.tensors, compiled.machine, compiled.name)
+    assert again.to_json() == compiled.estimate().to_json()
+    with pytest.raises(ProgramError, match=r"along `m`, and no `keep` says"):
+        ff.compile(program, tensors=data(), schedule=Schedule.fuse("none").format("Y", "nm(2:4)"))
+
+
+def test_a_stored_result_in_pytorch() -> None:
+    """Pads included, as those of a packed tensor."""
+    result = stored(compiled("nm(2:4)", MACHINES["rda"]).run())
+    given = to_torch(result)
+    assert given.values().numel() == ROWS * 3
+    np.testing.assert_array_equal(given.to_dense().numpy(), result.to_dense())
