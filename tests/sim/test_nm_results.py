@@ -239,3 +239,13 @@ def test_a_stored_result_in_pytorch() -> None:
     given = to_torch(result)
     assert given.values().numel() == ROWS * 3
     np.testing.assert_array_equal(given.to_dense().numpy(), result.to_dense())
+
+
+@pytest.mark.parametrize("keep", ["keep(1 of 2 over j) ", ""])
+def test_blocks_are_not_kept_in_groups(keep: str) -> None:
+    """Magnitudes are those of single elements, so no `keep` says which blocks stay, and no result is stored n:m of blocks."""
+    source = f"tensor A[4, 8] csr\ntensor H[4, 8] nm(1:2) block 2x2\nH[i, j] = {keep}A[i, j]\noutput H"
+    with pytest.raises(ProgramError) as refused:
+        ff.compile(parse(source), tensors={"A": np.eye(4, 8)})
+    message = "compares single elements, and `H` is stored in blocks" if keep else "no `keep` says what its groups hold"
+    assert message in refused.value.message and refused.value.hint and refused.value.span is not None
