@@ -21,6 +21,7 @@ from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.memory.settings import ComalFixedMemory
+from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.tensors import Format, Tensor, pack
 
 FIXED = load_machine("rda").model_copy(update={"memory": ComalFixedMemory()})
@@ -85,6 +86,10 @@ def test_a_result_is_written_and_read_again(format: str, fusion: str, machine: M
     assert (runs[0].stats, runs[0].cycles) == (runs[1].stats, runs[1].cycles)
     assert [region.simulation.nodes for region in runs[0].regions] == [region.simulation.nodes for region in runs[1].regions]
     check_estimate(program, runs[0])
+    for estimator in (Estimator(), Estimator(statistics_only=True)):
+        estimated = program.estimate(estimator).stats["bytes"]["by_tensor"]["H"]
+        if format.startswith("(dense") or not estimator.statistics_only:  # statistics do not say which rows are empty
+            assert estimated == runs[0].stats["bytes"]["by_tensor"]["H"]
     values = data()
     expected = kept(np.maximum(values["A"].astype(float) @ values["X"], 0), 2, 4)
     written = stored(runs[0])
@@ -249,3 +254,13 @@ def test_blocks_are_not_kept_in_groups(keep: str) -> None:
         ff.compile(parse(source), tensors={"A": np.eye(4, 8)})
     message = "compares single elements, and `H` is stored in blocks" if keep else "no `keep` says what its groups hold"
     assert message in refused.value.message and refused.value.hint and refused.value.span is not None
+
+
+def test_a_writer_that_forgets_a_pad_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference without one of its pads has fewer firings than the engine."""
+    program = compiled("nm(2:4)", MACHINES["ideal"])
+    right = program.run(engine="fast")
+    room = NodeContext.room
+    monkeypatch.setattr(NodeContext, "room", lambda self, tensor, level: max(room(self, tensor, level) - 1, 0))
+    wrong = program.run(engine="reference")
+    assert [r.simulation.nodes for r in wrong.regions] != [r.simulation.nodes for r in right.regions]
