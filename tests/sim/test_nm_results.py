@@ -264,3 +264,39 @@ def test_a_writer_that_forgets_a_pad_is_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(NodeContext, "room", lambda self, tensor, level: max(room(self, tensor, level) - 1, 0))
     wrong = program.run(engine="reference")
     assert [r.simulation.nodes for r in wrong.regions] != [r.simulation.nodes for r in right.regions]
+
+
+def test_a_group_of_two_indices_is_refused() -> None:
+    source = "tensor A[2, 3, 2]\ntensor H[2, 6] nm(1:2)\nH[i, r*2 + p] = keep(1 of 2 over p) A[i, r, p]\noutput H"
+    with pytest.raises(ProgramError) as refused:
+        ff.compile(parse(source), tensors={"A": np.ones((2, 3, 2))})
+    assert "along `r*2 + p`, which are two indices" in refused.value.message and refused.value.hint
+
+
+@pytest.mark.parametrize("fusion", ["none", "full"])
+def test_another_dimension_of_two_indices(fusion: str) -> None:
+    source = """
+        tensor A[6, 3, 2]
+        tensor H[6, 6] (dense, nm(1:3)) order (1, 0)
+        H[i, r*2 + p] = keep(1 of 3 over i) A[i, r, p]
+        Y[i, j] = H[i, j] * 2
+        output Y, H
+    """
+    a = np.random.default_rng(2).standard_normal((6, 3, 2))
+    run = ff.compile(parse(source), tensors={"A": a}, schedule=Schedule.fuse(fusion)).run()
+    assert run.check is not None and run.check.passed
+
+
+def test_a_stored_result_seen_in_other_dimensions() -> None:
+    """Its other dimension is taken apart where it is read."""
+    source = """
+        tensor A[6, 8] csr
+        tensor H[6, 8] nm(2:4)
+        H[i, j] = keep(2 of 4 over j) A[i, j]
+        Y[p, q] = sum(j) H[p*2 + q, j]
+        output Y, H
+    """
+    a = np.random.default_rng(2).standard_normal((6, 8))
+    for fusion in ("none", "full"):
+        run = ff.compile(parse(source), tensors={"A": a}, schedule=Schedule.fuse(fusion)).run()
+        assert run.check is not None and run.check.passed

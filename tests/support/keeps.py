@@ -125,6 +125,7 @@ def _with_zeros(program: Program, schedule: Schedule, names: tuple[str, ...]) ->
     written = {name for results in partitioned.results.values() for name in results}
     split = {a.tensor for e in program.einsums for a in e.accesses if any(isinstance(i, Split) for i in a.indices)}
     types, needed = partitioned.original.declared, _needed(program)
+    written &= types.keys()  # a copy that a reshape needs has no name in the program of the user
     dense = {name for name in written if (format := types[name].format) is None or format.all_dense}
     return [n for n in names if types[n].fill == 0 and n in needed and n not in dense | split]
 
