@@ -18,7 +18,8 @@ estimate is compared with its run, a schedule is chosen for it, its fusion, orde
 made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
 was stopped, and every line of progress says with which one.
 
-With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped.
+With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped. Some
+results of which every group is kept are stored n:m.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
 compressed levels of what they read are stored n:m. With --select other graphs are drawn, each of which has a `select`.

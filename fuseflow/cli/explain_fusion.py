@@ -10,7 +10,7 @@ from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.primitives import explain_primitives
-from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
+from fuseflow.report.fusion_tables import fusion_json, keep_table, pair_table, producer_table
 from fuseflow.report.primitives_table import notice_lines, primitives_json, primitives_table, private_lines
 from fuseflow.report.tables import print_table
 
@@ -26,8 +26,9 @@ def fusion(
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
 
     The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
-    means. With public primitives, a third says what these are expected to cost in each region. Nothing is executed: numbers are expected
-    from the statistics of the tensors, which are assumed for those without data.
+    means. If the program keeps parts of results, another one says where each is kept, why, and what that costs. With public primitives, the
+    last one says what these are expected to cost in each region. Nothing is executed: numbers are expected from the statistics of the
+    tensors, which are assumed for those without data.
     """
     json_file.require_writable()
     scheduled = program.compile()
@@ -41,6 +42,9 @@ def fusion(
     print_table(out, pair_table(report))
     out.print()
     print_table(out, producer_table(report))
+    if report.keeps:
+        out.print()
+        print_table(out, keep_table(report))
     if costs:
         out.print()
         print_table(out, primitives_table(costs))

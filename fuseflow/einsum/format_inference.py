@@ -21,6 +21,7 @@ from fuseflow.einsum.nodes import (
     Keep,
     Program,
     Reduce,
+    Split,
     TensorType,
     accesses,
     index_names,
@@ -31,6 +32,7 @@ from fuseflow.einsum.verify import shapes_and_extents, verify
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import Format
+from fuseflow.tensors.levels import Level
 
 
 class Presence(Enum):
@@ -108,6 +110,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     """Return the type of a result: its declaration, with what that leaves open filled in."""
     if isinstance(einsum.body, Keep):
         _check_keep(einsum, einsum.body, declared, scope)
+    _check_padding(einsum, declared, scope)
     format = result_format(einsum, scope)
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
     if declared.dtype.startswith("i") and not is_integral(einsum.body, scope):
@@ -304,6 +307,43 @@ def _check_keep(einsum: Einsum, keep: Keep, declared: TensorType, scope: Scope) 
             f"`{keep}` compares single elements, and `{blocked}` is stored in blocks",
             f"leave the block of `{blocked}` out",
         )
+
+
+def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
+    """Refuse a result with a level that holds what a `keep` leaves, such as `nm(2:4)`, unless that `keep` makes it."""
+    if declared.format is None:
+        return
+    for level, dimension in zip(declared.format.levels, declared.format.order, strict=True):
+        if level.rule is None:
+            continue
+        index, keep = einsum.indices[dimension], einsum.body
+        wanted = Keep(level.rule, index_names((index,)), keep.body if isinstance(keep, Keep) else keep)
+        stored = f"`{einsum.name}` is stored {level.text} along `{index}`"
+        if isinstance(index, Split):
+            why, hint = f"{stored}, which are two indices: a `keep` is over one of them", "store it `compressed`"
+        elif dimension != declared.format.order[-1]:
+            why, hint = f"{stored}, and has a level below that", f"store `{index}` innermost, or `compressed`"
+        elif keep != wanted and not _sees_groups(einsum, index, level, scope):
+            other = (
+                f"`{keep}` may leave other entries in its groups"
+                if isinstance(keep, Keep)
+                else "no `keep` says what its groups hold"
+            )
+            why = f"{stored}, and {other}"
+            hint = f"`{show_einsum(replace(einsum, body=wanted))}`, or store it `compressed`"
+        else:
+            continue
+        raise ProgramError(why, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=declared.span or einsum.location.span)
+
+
+def _sees_groups(einsum: Einsum, index: str, level: Level, scope: Scope) -> bool:
+    """Return whether a statement sees an operand in other dimensions, with `index` innermost in memory and stored in this level, too."""
+    view = einsum.body
+    if not isinstance(view, Access) or index_names(einsum.indices) != view.names or index not in view.indices:
+        return False
+    format = scope.types[view.tensor].format
+    is_reshape = any(isinstance(i, Split) for i in (*einsum.indices, *view.indices))
+    return is_reshape and format is not None and (format.levels[-1], format.order[-1]) == (level, view.indices.index(index))
 
 
 def _refuse_keep(einsum: Einsum, message: str, hint: str) -> None:

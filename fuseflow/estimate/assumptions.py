@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.nodes import Keep, Program, TensorType
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.filesystem import read_text
+from fuseflow.samml.nodes import Drop, Graph
+from fuseflow.selection import Threshold
 
-STATISTIC_KEYS = ("density", "stored", "degree", "neighbours")
-"""The statistics that can be stated of a tensor."""
+STATISTIC_KEYS = ("density", "stored", "degree", "neighbours", "kept")
+"""The statistics that can be stated of a tensor. `kept` is that of a result."""
 Degrees = npt.NDArray[np.float64]
 """Numbers of stored entries of rows."""
 
@@ -29,13 +31,14 @@ class Assumption:
 
     `density` is the share of elements that are stored, `stored` their number. `degree` is `uniform`, `regular`, `powerlaw:ALPHA`, or the
     number of stored entries of each row. `neighbours` is the number of stored entries of a row, averaged over the rows that the stored
-    columns name.
+    columns name. `kept` is stated of a result alone: the share of its entries that a `keep(threshold 0.1)` or `keep(nonzero)` leaves.
     """
 
     density: float | None = None
     stored: float | None = None
     degree: str | tuple[float, ...] = ""
     neighbours: float | None = None
+    kept: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +80,40 @@ class Assumptions:
         return cls(tensors, rates)
 
     def check(self, program: Program) -> None:
-        """Raise `UsageError` for a tensor that the program does not read, and for one that is stored dense."""
+        """Raise `UsageError` for a tensor that the program does not read, for one that is stored dense, and for a result of which values do
+        not decide how much is kept."""
         inputs = {t.name: t for t in program.inputs}
-        for name in (*self.tensors, *(name for pair in self.rates for name in pair)):
+        stated = {name: assumption for name, assumption in self.tensors.items() if assumption != Assumption(kept=assumption.kept)}
+        self._check_kept(program)
+        for name in (*stated, *(name for pair in self.rates for name in pair)):
             if name not in inputs:
                 raise UsageError(f"`--stats`: the program reads no tensor `{name}`", hint=did_you_mean(name, inputs))
-        for name in self.tensors:
+        for name in stated:
             format = inputs[name].format
             if format is None or format.all_dense:
                 raise UsageError(
                     f"`--stats`: `{name}` is stored dense, all of it", hint=f"give it a sparse format: `--format {name}=csr`"
                 )
+
+    def _check_kept(self, program: Program) -> None:
+        rules = {e.name: e.body.rule for e in program.einsums if isinstance(e.body, Keep)}
+        for name in (name for name, assumption in self.tensors.items() if assumption.kept is not None):
+            if name not in rules:
+                able = [name for name, rule in rules.items() if isinstance(rule, Threshold)]
+                raise UsageError(f"`--stats`: the program has no `keep` of `{name}`", hint=did_you_mean(name, able))
+            if not isinstance(rules[name], Threshold):
+                raise UsageError(
+                    f"`--stats`: how much of `{name}` is kept follows from `keep({rules[name]} ...)`, and is counted",
+                    hint=f"leave `{name}.kept` out",
+                )
+
+    def kept_by_node(self, graph: Graph) -> dict[str, float]:
+        """Return the share of its values that each node keeps whose result the user named. A node has the name of its result, with a number
+        if there are several (`drop_H'2`), and with its lane (`drop_H/i0`)."""
+        kept = {name: stated.kept for name, stated in self.tensors.items() if stated.kept is not None}
+        by_value = [node.name for node in graph.nodes if isinstance(node, Drop) and node.by_value] if kept else []
+        results = {name: re.split(r"['/]", name.removeprefix("drop_"))[0] for name in by_value}
+        return {name: kept[result] for name, result in results.items() if result in kept}
 
     def statistics(self, declared: TensorType) -> TensorStatistics | None:
         """Return the statistics that were stated of an input; None if none were. Raises `UsageError` for contradictory ones."""
@@ -111,7 +137,7 @@ class Assumptions:
 def _value(item: str, key: str, value: str) -> float | str | tuple[float, ...]:
     if key == "degree":
         return _degree(item, value)
-    return _number(item, value, 1 if key == "density" else None)
+    return _number(item, value, 1 if key in ("density", "kept") else None)
 
 
 def _number(item: str, value: str, most: float | None) -> float:

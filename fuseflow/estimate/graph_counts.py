@@ -91,16 +91,17 @@ def count_graph(
     patterns: Mapping[str, Pattern],
     memo: CountMemo,
     overlap: Overlap | None = None,
+    kept: Mapping[str, float] | None = None,
 ) -> GraphCounts:
     """Count what a verified graph does.
 
     `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
-    of pairs of them.
+    of pairs of them. `kept` are the shares of the values that nodes are known to keep by value.
     """
     own, declared = auxiliary_statistics(graph), graph.declared
     statistics = {**statistics, **own}
     patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
-    streams = _count_streams(graph, statistics, patterns, memo, overlap)
+    streams = _count_streams(graph, statistics, patterns, memo, overlap, kept or {})
     types, flows = graph.types(), streams.flows
     nodes, operators, accesses = list[NodeCounts](), Counter[str](), _Accesses()
     for node in graph.nodes:
@@ -123,11 +124,12 @@ def count_graph(
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))
         levels = streams.results[name]
-        if exact and all(level.nest is not None for level in levels):
+        fills_up = any(level.pads for level in decl.format.levels)  # which coordinates it adds follows from those that it gets
+        if exact and not fills_up and all(level.nest is not None for level in levels):
             nest = written_nest([level.nest for level in levels])
             key = ("written", str(decl.format), decl.shape)
             result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
-        result_statistics_[name] = result_statistics([level.shape for level in levels])
+        result_statistics_[name] = result_statistics(decl.format, [level.shape for level in levels])
     return GraphCounts(
         graph,
         tuple(nodes),
@@ -147,16 +149,18 @@ def _count_streams(
     patterns: Mapping[str, Pattern],
     memo: CountMemo,
     overlap: Overlap | None,
+    kept: Mapping[str, float],
 ) -> GraphStreams:
     """Find the streams of a graph at once, or in pieces if that takes too many elements and every tensor has a pattern."""
     types, wanted = graph.types(), wanted_coordinates(graph, patterns)
-    walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted))
+    walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted), kept)
     streams = walk.run()
     if not walk.exceeded or memo.pieces == 1 or not patterns.keys() >= set(graph.inputs):
         return streams
 
     def piece_walk(piece: Piece) -> StreamWalk:
-        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.piece_budget), patterns, types, wanted, piece))
+        rules = StreamRules(CountMemo(memo.piece_budget), patterns, types, wanted, piece)
+        return StreamWalk(graph, statistics, overlap, rules, kept)
 
     return count_pieces(graph, piece_walk, memo) or streams
 

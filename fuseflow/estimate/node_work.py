@@ -74,6 +74,8 @@ def firings(
             return [(outputs[0].elements, outputs[0].stops + 1)]
         case n.Locate() if node.keeps(declared):
             return [(inputs[0].elements + outputs[0].read, inputs[0].stops + 1)]
+        case n.WriteLevel() | n.WriteValues():
+            return [(_entries_written(node, declared[node.tensor], inputs[0]), inputs[0].stops + 1)]
         case n.Pointwise() | n.Fork() | n.TensorWriter():  # one firing for each token
             return [(inputs[0].elements, inputs[0].stops + 1)]
         case unknown:
@@ -116,19 +118,23 @@ def _remote_firings(
         return [(outputs[0].elements, outputs[0].stops + 1)]
     if isinstance(node, n.WriteValues):
         bits = 8 * DTYPES[decl.dtype].itemsize * prod(decl.tile)
-        return [(_write_firings(inputs[0].elements, bits, 0, line), inputs[0].stops + 1)]
+        return [(_write_firings(_entries_written(node, decl, inputs[0]), bits, 0, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteLevel):
-        x, arrays = inputs[0], decl.stored_arrays(node.level)
+        x, written, arrays = inputs[0], _entries_written(node, decl, inputs[0]), decl.stored_arrays(node.level)
         entries = [
-            _write_firings(x.elements, array.bits * array.entry, array.first * array.bits, line)
-            for array in arrays
-            if array.entry
+            _write_firings(written, array.bits * array.entry, array.first * array.bits, line) for array in arrays if array.entry
         ]
         ends = [
             _write_firings(x.inner, array.bits * array.fiber, array.first * array.bits, line) for array in arrays if array.fiber
         ]
-        return [((sum(entries) if entries else x.elements) + sum(ends), x.stops - (x.inner if ends else 0) + 1)]
+        return [((sum(entries) if entries else written) + sum(ends), x.stops - (x.inner if ends else 0) + 1)]
     return None
+
+
+def _entries_written(node: n.WriteLevel | n.WriteValues, decl: n.TensorDecl, stream: Flow) -> Number:
+    """Return the number of entries that a writer writes: those that it reads, and those that it adds to a fiber that lacks them."""
+    room = decl.room(node.level if isinstance(node, n.WriteLevel) else -1)
+    return stream.elements if room is None else stream.inner * room
 
 
 def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number:
@@ -177,8 +183,10 @@ def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -
     words: dict[tuple[int, str], Number] = {}
     for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
         own = flow.elements if kind.unique and not kind.follows else entries
-        children = parents * decl.shape[dimension] if kind.full else own
+        each = decl.shape[dimension] if kind.full else decl.room(p)
+        children = own if each is None else parents * each
         for array in decl.stored_arrays(p):
             words[p, array.kind] = array.count(parents, children)
         parents = children
-    return {**words, (-1, "val"): values.elements * prod(decl.tile)}
+    stored = values.elements if decl.room(-1) is None else parents
+    return {**words, (-1, "val"): stored * prod(decl.tile)}

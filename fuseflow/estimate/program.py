@@ -238,7 +238,7 @@ class Estimator:
         for region in regions:
             self._add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, knowledge.of(names))
+            key = (shape, knowledge.of(names), tuple(self.assumptions.kept_by_node(region.graph).values()))
             if key not in first:
                 first[key] = len(estimates), names
                 estimates.append(self._region(region, machine, knowledge))
@@ -317,12 +317,13 @@ class Estimator:
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
         names, shape = self._shape(graph)
+        kept = self.assumptions.kept_by_node(graph)
         nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
         return self.memo.once(
-            ("bounds", shape, names, nodes, knowledge.of(names)),
+            ("bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())),
             (knowledge.overlap,),
             lambda: GraphBounds(
-                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap), self.memo
+                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept), self.memo
             ),
         )
 

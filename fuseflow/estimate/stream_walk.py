@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuseflow.estimate.counted.memo import TooMany, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
@@ -41,12 +41,14 @@ class GraphStreams:
 
 @dataclass(slots=True)
 class StreamWalk:
-    """A walk that is under way. `exceeded` says that a count was not taken because it has too many elements."""
+    """A walk that is under way. `kept` are the shares of the values that nodes are known to keep by value. `exceeded` says that a
+    count was not taken because it has too many elements."""
 
     graph: n.Graph
     statistics: Mapping[str, TensorStatistics]
     overlap: Overlap | None
     rules: StreamRules
+    kept: Mapping[str, float] = field(default_factory=dict)
     exact: dict[n.Port, CountedStream] = field(default_factory=dict)
     comparisons: dict[str, ElementCounts] = field(default_factory=dict)
     shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class StreamWalk:
 
     def _visit(self, node: n.Primitive) -> tuple[Number, bool]:
         """Find the streams of a node. Returns its comparisons, and whether they and the streams were counted."""
-        if all(port in self.exact for port in node.inputs):
+        if node.name not in self.kept and all(port in self.exact for port in node.inputs):
             try:
                 outputs = self.rules.make(node, [self.exact[port] for port in node.inputs])
             except TooMany:
@@ -80,6 +82,8 @@ class StreamWalk:
                     self.comparisons[node.name] = outputs.steps
                 return outputs.steps.total if outputs.steps is not None else 0, not node.by_value
         inputs = [self._shape(port) for port in node.inputs]
+        if node.name in self.kept:
+            inputs[-1] = replace(inputs[-1], present=inputs[-1].present * self.kept[node.name])
         for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
             self.shapes[n.Port(node.name, k)] = shape
             read = expected_read(node, shape, self.statistics)

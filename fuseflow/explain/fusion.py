@@ -12,12 +12,15 @@ from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream
+from fuseflow.explain.keeps import KeptResult, kept_results
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.samml.nodes import Port
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 from fuseflow.sim import Machine
@@ -75,10 +78,12 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """The decision on every Einsum and each of its producers, and the costs of every producer."""
+    """The decision on every Einsum and each of its producers, the costs of every producer, and those of every result of which a part is
+    kept."""
 
     decisions: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
+    keeps: tuple[KeptResult, ...] = ()
 
 
 def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> FusionReport:
@@ -100,7 +105,9 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     computed = {e for region in compiled for e in region.einsums}
     apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
     alone = tuple(lower_regions(apart, source.tensors))
-    return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics))
+    streams, statistics = expected_streams(compiled, input_statistics)
+    keeps = kept_results(compiled, streams, statistics, partitioned.user_names)
+    return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics, streams), keeps)
 
 
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
@@ -164,9 +171,9 @@ def _producers(
     compiled: Sequence[CompiledRegion],
     alone: Sequence[CompiledRegion],
     input_statistics: Mapping[str, TensorStatistics],
+    streams: Mapping[str, Mapping[Port, ExpectedStream]],
 ) -> tuple[Producer, ...]:
     program = partitioned.program
-    streams, _ = expected_streams(compiled, input_statistics)
     streams_alone, written = expected_streams(alone, input_statistics)
     statistics = {**input_statistics, **written}
     home = {e: region for region in compiled for e in region.einsums}

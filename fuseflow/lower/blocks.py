@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from fuseflow.einsum.blocks import propagate_blocks, vectorize
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Keep, Program
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.schedule import Schedule
 from fuseflow.tensors.blocks import Block, block_text, check_block
@@ -33,7 +33,22 @@ def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedul
             hint="store tensors dense (`--format W=dense`), or leave `vector` out",
             span=schedule.place("vector", ""),
         )
+    _refuse_kept_vectors(program, vectorized, schedule)
     return vectorized
+
+
+def _refuse_kept_vectors(program: Program, vectorized: Program, schedule: Schedule) -> None:
+    """Refuse vectors of what a `keep` compares element by element. Raises `ScheduleError`."""
+    before, after = program.declared, vectorized.declared
+    for einsum in vectorized.einsums:
+        changed = [name for name in (einsum.name, *einsum.operands) if after[name].block != before[name].block]
+        if isinstance(einsum.body, Keep) and changed:
+            raise ScheduleError(
+                f"vectors of {schedule.vector}: `{changed[0]}` would be stored in blocks, and `{einsum.body}` of `{einsum.name}` compares "
+                "single elements",
+                hint=f"leave `--vector` out, or `vector` of a schedule file; or store `{changed[0]}` sparse (`--format`)",
+                span=schedule.place("vector", ""),
+            )
 
 
 def _asked(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:

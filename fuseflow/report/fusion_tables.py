@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
+from fuseflow.explain.keeps import KeptResult
 from fuseflow.report.tables import plain_table
 
 SCHEMA = 1
@@ -46,6 +47,17 @@ def producer_table(report: FusionReport) -> Table:
     return table
 
 
+def keep_table(report: FusionReport) -> Table:
+    """Return a table with a row for each result of which a part is kept."""
+    columns = ("held\nat most", "bytes\nread", "bytes\nwritten")
+    table = plain_table("kept", "region", "rule", "kind", "why", *columns, numbers_from=5)
+    for row in report.keeps:
+        numbers = (f"{n:,.0f}" for n in (row.held, row.read, row.written))
+        kind = row.kind if row.places == 1 else f"{row.kind}, {row.places} places"
+        table.add_row(escape(row.name), escape(row.region), escape(row.rule), kind, escape(row.why), *numbers)
+    return table
+
+
 def _times(times: float | None) -> str:
     return "" if times is None else f"{times:.2f}"
 
@@ -69,6 +81,21 @@ def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, An
             for pair in report.decisions
         ],
         "producers": [_producer_json(row) for row in report.producers],
+        "keeps": [_keep_json(row) for row in report.keeps],
+    }
+
+
+def _keep_json(row: KeptResult) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "region": row.region,
+        "rule": row.rule,
+        "kind": row.kind,
+        "why": row.why,
+        "places": row.places,
+        "held": row.held,
+        "bytes_read": round(row.read),
+        "bytes_written": round(row.written),
     }
 
 

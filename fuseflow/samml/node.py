@@ -89,6 +89,11 @@ class TensorDecl:
         """Return the arrays that a storage level keeps in memory."""
         return self.format.levels[level].arrays(self.size(level))
 
+    def room(self, level: int) -> int | None:
+        """Return the entries of every fiber of a storage level, if they are as many however few coordinates are stored in it. Level -1 is
+        the innermost, whose entries are the values."""
+        return self.format.levels[level].room(self.size(level)) if self.format.levels else None
+
 
 # Attributes -----------------------------------------------------------------------------------------------------------------
 

@@ -280,9 +280,12 @@ def _write(c: RuleContext, node: n.WriteLevel, inputs: InputFacts) -> list[Outpu
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level, written=True)
     level = tensor.format.levels[node.level]
-    if not level.appended:
-        able = names(lambda level: level.appended)
+    if not level.written:
+        able = names(lambda level: level.written)
         c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"{able} levels are written")
+    if level.pads and node.level < tensor.format.rank - 1:
+        hint = f"store that level innermost, or store level {node.level} compressed"
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text} and has a level below it", hint=hint)
     _reaches(c, node, inputs, node.level + 1)
     return []
 

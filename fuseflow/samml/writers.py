@@ -11,7 +11,8 @@ from fuseflow.samml.node import StreamType, TensorWriter, attribute
 
 @dataclass(frozen=True, slots=True)
 class WriteLevel(TensorWriter):
-    """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
+    """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate; at the end of a
+    fiber, n:m levels add the entries that it lacks."""
 
     op: ClassVar[str] = "write"
 

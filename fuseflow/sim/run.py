@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
+from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, WriteLevel
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.statistics import MemoryStatistics
@@ -149,9 +149,12 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
 
 def _refuse_untimed(graph: Graph, machine: Machine) -> None:
     for node in graph.nodes:
-        if node.beyond_comal:
+        beyond = node.beyond_comal
+        if isinstance(node, WriteLevel) and graph.declared[node.tensor].room(node.level) is not None:
+            beyond = f"fills up the fibers of level {node.level} of `{node.tensor}`"
+        if beyond:
             raise MachineError(
-                f"graph `{graph.name}`: `{node.name}` {node.beyond_comal}; machine `{machine.name}` has no times for that",
+                f"graph `{graph.name}`: `{node.name}` {beyond}; machine `{machine.name}` has no times for that",
                 hint="take a machine with `rules: dataflow`",
             )
 

@@ -144,12 +144,11 @@ def _level(result: RegionOutput, index: str) -> Level:
     format = result.tensor.format
     assert format is not None
     level = format.levels[format.order.index(result.indices.index(index))]
-    if not level.appended:
-        able = names(lambda level: level.appended)
+    if not level.written:
+        able = names(lambda level: level.written)
         raise FusionError(
             f"result `{result.name}` cannot be written as {format.short()}: results have {able} levels",
-            hint=f"`--format {result.name}=dcsr` stores the same entries"
-            + ("; an n:m level is written by a matching `keep` only" if level.pads else ""),
+            hint=f"`--format {result.name}=dcsr` stores the same entries",
         )
     return level
 

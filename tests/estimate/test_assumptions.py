@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import Assumptions, CountMemo, MeasuredOverlap, TensorStatistics
@@ -12,6 +13,7 @@ from fuseflow.estimate.assumptions import power_law
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.expected.stream_shapes import LookupRate
 from fuseflow.estimate.overlap import measure_lookup_rate
+from fuseflow.estimate.program import Estimator
 from fuseflow.tensors import Format, pack
 
 PROGRAM = parse(
@@ -104,3 +106,46 @@ def test_too_few_degrees(tmp_path):
 
 def test_numbers_are_deterministic():
     assert np.array_equal(power_law(2.3, 1000, 1000, 5000)[1], power_law(2.3, 1000, 1000, 5000)[1])
+
+
+KEPT = """
+tensor A[64, 96] csr
+tensor W[96, 4]  dense
+H[i, j] = keep({rule}) A[i, j] * 2
+Y[i, m] = sum(j) H[i, j] * W[j, m]
+output Y
+"""
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_the_share_that_a_threshold_keeps(fuse: str, lanes: int):
+    """Without it, everything is expected to stay. With the share of the run, the product behind it has the FLOPs of the run."""
+    rng = np.random.default_rng(0)
+    tensors = {"A": rng.standard_normal((64, 96)) * (rng.random((64, 96)) < 0.5), "W": rng.standard_normal((96, 4))}
+    schedule = ff.Schedule.fuse(fuse)
+    schedule = schedule.par(**{"full.i": lanes}) if fuse == "full" and lanes > 1 else schedule
+    compiled = ff.compile(parse(KEPT.format(rule="threshold 2")), tensors=tensors, schedule=schedule)
+    run = compiled.run()
+    kept = np.count_nonzero(np.abs(2 * tensors["A"]) >= 2) / np.count_nonzero(tensors["A"])
+    told = Estimator(assumptions=Assumptions.parse([f"H.kept={kept}"]))
+    assert compiled.estimate().flops > 1.5 * run.stats["flops"]
+    assert compiled.estimate(told).flops == pytest.approx(run.stats["flops"], rel=0.02)
+    assert not compiled.estimate(told).exact
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec", "message"),
+    [
+        ("threshold 2", "Y.kept=0.5", "the program has no `keep` of `Y`"),
+        ("threshold 2", "A.kept=0.5", "the program has no `keep` of `A`"),
+        ("2 of 4 over j", "H.kept=0.5", "follows from `keep(2 of 4 ...)`, and is counted"),
+        ("threshold 2", "H.kept=2", "not a number from 0 to 1"),
+        ("threshold 2", "H.density=0.5", "the program reads no tensor `H`"),
+        ("threshold 2", "H.kept=0.5,density=0.1", "the program reads no tensor `H`"),
+    ],
+)
+def test_shares_that_no_values_decide(rule: str, spec: str, message: str):
+    with pytest.raises(FuseFlowError) as refused:
+        Assumptions.parse([spec]).check(parse(KEPT.format(rule=rule)))
+    assert message in refused.value.message

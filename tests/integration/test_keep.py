@@ -93,3 +93,21 @@ def test_a_schedule_that_cannot_be_is_refused(rule: str, schedule: Schedule, mes
     with pytest.raises(FuseFlowError) as refused:
         compiled(rule, schedule=schedule)
     assert message in refused.value.message and refused.value.hint
+
+
+def test_vectors_of_what_is_compared_are_refused_by_their_flag() -> None:
+    text = "tensor A[8, 6] dense order (1, 0)\nH[i, j] = keep(2 of 4 over j) A[i, j]\noutput H".replace(
+        "dense order", "(dense, dense) order"
+    )
+    with pytest.raises(FuseFlowError) as refused:
+        ff.compile(parse(text), tensors={"A": np.ones((8, 6))}, schedule=Schedule.fuse("none").lower(vector=4))
+    assert "would be stored in blocks, and `keep(2 of 4 over j)` of `H` compares single elements" in refused.value.message
+    assert "`--vector`" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("rule", ["8 over j", "2 of 4 over j", "100 over i, j"])
+def test_machine_comal_has_no_times_for_a_selection(rule: str) -> None:
+    with pytest.raises(FuseFlowError) as refused:
+        compiled(rule, "comal").run()
+    assert "`select_H` keeps the largest entries of a tensor; machine `comal` has no times for that" in refused.value.message
+    assert "rules: dataflow" in (refused.value.hint or "")

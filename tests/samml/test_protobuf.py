@@ -13,6 +13,7 @@ from google.protobuf import text_format
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.mlir import from_mlir, to_mlir
 from fuseflow.samml.protobuf import compatibility, from_proto, from_text, to_proto, to_text
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
@@ -573,7 +574,14 @@ def test_an_nm_level_in_a_file_of_another_tool_is_refused():
         from_proto(message.SerializeToString(), {"i": 4, "j": 8})
 
 
-def test_an_nm_level_is_not_written():
-    with pytest.raises(GraphError, match=r"level 1 of `Y` is nm\(2:4\)") as caught:
-        verify(parse(NM.replace("tensor Y[4, 8]  csr", "tensor Y[4, 8]  nm(2:4)")))
-    assert "dense, compressed and bitmap levels are written" in caught.value.hint
+def test_an_nm_level_is_written():
+    """Its values, too, are told from those of a list in every form, and another tool's file of such a result is refused."""
+    graph = parse(NM.replace("tensor Y[4, 8]  csr", "tensor Y[4, 8]  (dense, nm(2:4))"))
+    verify(graph)
+    assert from_proto(to_proto(graph)) == from_text(to_text(graph)) == graph == parse(show(graph)) == from_mlir(to_mlir(graph))
+    levels = [line for line in compatibility(graph) if " level" in line]
+    assert levels == [f"`{name}_j`: other readers have no nm(2:4) level" for name in "wy"]
+    message = pb.ComalGraph.FromString(to_proto(graph))
+    del message.tensors[:]
+    with pytest.raises(GraphError, match=r"level 1 of `[WY]` is nm\(2:4\), which the public schema does not have"):
+        from_proto(message.SerializeToString(), {"i": 4, "j": 8})

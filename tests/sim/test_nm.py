@@ -105,16 +105,30 @@ def test_a_program_without_data_stores_what_the_level_says() -> None:
     assert assume_statistics(declared).fanouts == (16.0, 10.0)
 
 
-def test_a_result_is_not_written_n_of_m() -> None:
-    text = "tensor A[4, 8] csr\ntensor Y[4, 8] nm(2:4)\nY[i, j] = A[i, j] * 2\noutput Y"
-    with pytest.raises(FuseFlowError) as caught:
-        ff.compile(parse(text), tensors={"A": np.eye(4, 8)})
-    assert "result `Y` cannot be written as nm(2:4)" in str(caught.value)
-    assert "a matching `keep` only" in str(caught.value)
-
-
 def test_an_array_that_does_not_fit_is_refused_by_name() -> None:
     weight = np.zeros((4, 8), dtype=np.float32)
     weight[2, 4:7] = 1
     with pytest.raises(FuseFlowError, match=r"tensor `W`: level 1 \(nm\(2:4\)\), from coordinate \(2, 4\) on: 3 of 4"):
         product(weight, np.ones((8, 1), dtype=np.float32), "nm(2:4)", MACHINES["ideal"]).run()
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_blocks_in_groups(machine: Machine) -> None:
+    """A level of a tensor in blocks counts blocks: `nm(1:2)` stores one of every two blocks of a row of blocks."""
+    weight = np.zeros((4, 10), dtype=np.float32)
+    weight[0, 3], weight[1, 4], weight[2, 1], weight[3, 8] = 1, 2, 3, 4  # blocks of two columns: 1 and 2, 0 and 4
+    x = np.random.default_rng(1).standard_normal((10, 4)).astype(np.float32)
+    source = "tensor W[4, 10] nm(1:2) block 2x2\ntensor X[10, 4] dense block 2x2\nY[i, j] = sum(k) W[i, k] * X[k, j]\noutput Y"
+    compiled = ff.compile(parse(source), tensors={"W": weight, "X": x}, machine=machine)
+    runs = [compiled.run(engine=engine) for engine in ("reference", "fast")]
+    np.testing.assert_allclose(runs[0].outputs["Y"], weight @ x, rtol=1e-5)
+    assert (runs[0].stats, runs[0].cycles) == (runs[1].stats, runs[1].cycles)
+    check_estimate(compiled, runs[0])
+
+
+def test_blocks_that_do_not_fit_their_groups() -> None:
+    weight = np.zeros((4, 8), dtype=np.float32)
+    weight[0, 4] = weight[1, 7] = 1  # one element of each row in the second four columns, in both blocks there
+    source = "tensor W[4, 8] nm(1:2) block 2x2\ntensor X[8, 4] dense block 2x2\nY[i, j] = sum(k) W[i, k] * X[k, j]\noutput Y"
+    with pytest.raises(FuseFlowError, match=r"tensor `W`: level 1 \(nm\(1:2\)\), from coordinate \(0, 2\) on: 2 of 2"):
+        ff.compile(parse(source), tensors={"W": weight, "X": np.ones((8, 4))}).run()

@@ -1,5 +1,5 @@
 """The `keep` mode of the generator of programs: a case that was drawn, in which some statements keep a part of their result, and zeros of
-some intermediates are dropped.
+some intermediates are dropped. Some of the results of which every group is kept are stored n:m.
 
 What a seed draws stays as it is without this mode. A statement keeps what it was where rounding would decide what is kept.
 """
@@ -21,12 +21,15 @@ from fuseflow.einsum.verify import extents
 from fuseflow.errors import FuseFlowError
 from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
-from fuseflow.selection import NONZERO, Largest, Rule, Threshold
+from fuseflow.selection import MAX_GROUP, NONZERO, Largest, Rule, Threshold
+from fuseflow.tensors import Format
 
 SHARE = 0.5
 """Of the statements, those that are tried with a `keep`."""
 DROPPED = 0.2
 """Of the statements, those whose zeros are dropped."""
+STORED = 0.8
+"""Of the results of which every group is kept, those that are stored n:m."""
 SURE = 1e-11
 
 
@@ -39,6 +42,7 @@ def in_program(case: Case) -> Case:
         if keep is not None:
             trial = _with(program, replace(einsum, body=keep))
             program = trial if _is_fair(trial, case) else program
+    program = _stored_in_groups(program, {name for name, _ in case.schedule.formats}, rng)
     kept = any(isinstance(e.body, Keep) for e in program.einsums)
     dropped = tuple(e.name for e in program.einsums if rng.random() < DROPPED)
     schedule = replace(
@@ -52,7 +56,7 @@ def in_program(case: Case) -> Case:
 def _keep(program: Program, einsum: Einsum, rng: random.Random, together: bool) -> Keep | None:
     """A `keep` of the result of a statement, of any kind; of the whole result only where the statement runs alone."""
     indices = [v for v in free_indices(einsum.body) if v in einsum.indices]
-    kinds = ["threshold", *(["fiber", "group"] if indices else []), *(["whole"] if len(indices) > 1 and not together else [])]
+    kinds = ["threshold", *(["fiber", "group"] if indices else []), *(["whole"] * 2 if len(indices) > 1 and not together else [])]
     kind = rng.choice(kinds)
     sizes = extents(program)[einsum.name]
     over = tuple(rng.sample(indices, rng.randint(2, len(indices)) if kind == "whole" else 1)) if kind != "threshold" else ()
@@ -87,6 +91,23 @@ def _is_fair(program: Program, case: Case) -> bool:
     return True
 
 
+def _stored_in_groups(program: Program, formatted: Collection[str], rng: random.Random) -> Program:
+    """The program with some results stored n:m, the index that is kept innermost, where the schedule does not say how they are stored."""
+    inferred, declared = infer(program).declared, dict(program.declared)
+    for einsum in program.einsums:
+        keep = einsum.body
+        if not isinstance(keep, Keep) or not isinstance(keep.rule, Largest) or not keep.rule.every or einsum.name in formatted:
+            continue
+        if keep.rule.every > MAX_GROUP or keep.over[0] not in einsum.indices or rng.random() >= STORED:
+            continue
+        last = einsum.indices.index(keep.over[0])
+        outer = [d for d in range(len(einsum.indices)) if d != last]
+        rng.shuffle(outer)
+        levels = (*(rng.choice(("dense", "compressed")) for _ in outer), f"nm({keep.rule})".replace(" of ", ":"))
+        declared[einsum.name] = replace(inferred[einsum.name], format=Format.of(*levels, order=(*outer, last)))
+    return replace(program, tensors=tuple(declared.values()))
+
+
 def _fused_together(case: Case) -> Collection[str]:
     """The Einsums that are in a region with others."""
     if case.schedule.fuse_regions == ("none",):
@@ -104,6 +125,7 @@ def _with_zeros(program: Program, schedule: Schedule, names: tuple[str, ...]) ->
     written = {name for results in partitioned.results.values() for name in results}
     split = {a.tensor for e in program.einsums for a in e.accesses if any(isinstance(i, Split) for i in a.indices)}
     types, needed = partitioned.original.declared, _needed(program)
+    written &= types.keys()  # a copy that a reshape needs has no name in the program of the user
     dense = {name for name in written if (format := types[name].format) is None or format.all_dense}
     return [n for n in names if types[n].fill == 0 and n in needed and n not in dense | split]
 

@@ -82,7 +82,8 @@ def _yaml() -> YAML:
 def _nested(tensor: Tensor) -> Any:
     """The stored values as nested lists, None where nothing is stored."""
     array = np.full(tensor.shape, None, dtype=object)
-    for place, value in zip(tensor.coordinates().T.tolist(), tensor.values.tolist(), strict=True):
+    coordinates, values = tensor.entries()
+    for place, value in zip(coordinates.T.tolist(), values.tolist(), strict=True):
         array[tuple(place)] = value
     return array.tolist()
 

@@ -27,7 +27,7 @@ from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
-from fuseflow.selection import Largest, Threshold
+from fuseflow.selection import Threshold
 from fuseflow.tensors import Tensor
 
 CHUNK = 100
@@ -69,6 +69,8 @@ KEEP_QUOTAS = {
     "keep of a group": 0.10,
     "keep of a whole result": 0.10,
     "keep that is fused": 0.30,
+    **dict.fromkeys(("fused, keep above a threshold", "fused, keep of a fiber", "fused, keep of a group"), 0.05),
+    "a result stored n:m": 0.05,
 }
 """The same of programs that keep parts of results."""
 SURFACES = "everything else that a user asks"
@@ -217,14 +219,23 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
 def keeps_held(program: Program, checked: Checked) -> dict[str, bool]:
     """Which kinds of `keep` a program has, and whether one is fused with other Einsums."""
     rules = {e.name: e.body for e in program.einsums if isinstance(e.body, Keep)}
-    regions = [run.region.einsums for run in checked.runs if len(run.region.einsums) > 1]
+    fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums if name in rules}
+    kinds = {name: _kind_of_keep(keep) for name, keep in rules.items()}
+    results = [decl for run in checked.runs for decl in run.region.graph.tensors if decl.name in run.region.graph.outputs]
     return {
-        "keep above a threshold": any(isinstance(k.rule, Threshold) for k in rules.values()),
-        "keep of a fiber": any(isinstance(k.rule, Largest) and not k.rule.every and len(k.over) == 1 for k in rules.values()),
-        "keep of a group": any(isinstance(k.rule, Largest) and bool(k.rule.every) for k in rules.values()),
-        "keep of a whole result": any(k.kind == "materializing" for k in rules.values()),
-        "keep that is fused": any(name in einsums for einsums in regions for name in rules),
+        **dict.fromkeys(kinds.values(), True),
+        **{f"fused, {kinds[name]}": True for name in fused},
+        "keep that is fused": bool(fused),
+        "a result stored n:m": any(level.pads for decl in results for level in decl.format.levels),
     }
+
+
+def _kind_of_keep(keep: Keep) -> str:
+    if isinstance(keep.rule, Threshold):
+        return "keep above a threshold"
+    if keep.kind == "materializing":
+        return "keep of a whole result"
+    return "keep of a group" if keep.rule.every else "keep of a fiber"
 
 
 def show_counts(tally: Tally) -> str:

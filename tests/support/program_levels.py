@@ -272,6 +272,6 @@ def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcom
 
 
 def dropped(tensor: Tensor, name: str) -> None:
-    """A result whose zeros are dropped stores none (a dense level has them all the same)."""
-    if not any(level.full for level in tensor.format.levels) and (tensor.values == tensor.fill).any():
+    """A result whose zeros are dropped stores none (a dense level has them all the same, and an n:m level pads)."""
+    if not any(level.full or level.pads for level in tensor.format.levels) and (tensor.values == tensor.fill).any():
         raise Difference(f"`{name}` stores {tensor.fill:g}, which is its implicit value")

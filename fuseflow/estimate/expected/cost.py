@@ -59,7 +59,10 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
         if isinstance(node, WriteLevel):
             written[node.tensor][node.level] = inputs[0]
         costs.append(node_cost(node, inputs, outputs, [types[p].tile for p in node.inputs], graph.declared, statistics))
-    results = {name: result_statistics([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
+    results = {
+        name: result_statistics(graph.declared[name].format, [levels[p] for p in range(len(levels))])
+        for name, levels in written.items()
+    }
     return total_cost(costs, graph.declared), results
 
 
@@ -82,6 +85,7 @@ def node_cost(
     statistics: Mapping[str, TensorStatistics],
 ) -> NodeCost:
     """Return the expected cost of a node on its streams, whose `inputs` have these tiles. `statistics` are those of what is read."""
+    inputs = _filled_up(node, inputs, declared)
     kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
     firings = _firings(node, inputs, outputs) + kept
     cycles, flops = firings * _interval(node, tiles), _flops(node, inputs, tiles)
@@ -108,7 +112,9 @@ def expected_traffic(
     bytes_by_tensor = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
         if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
-            bytes_by_tensor[node.tensor] += _traffic(node, *_streams(node, shapes), graph.declared[node.tensor], statistics)
+            inputs, outputs = _streams(node, shapes)
+            inputs = _filled_up(node, inputs, graph.declared)
+            bytes_by_tensor[node.tensor] += _traffic(node, inputs, outputs, graph.declared[node.tensor], statistics)
     return bytes_by_tensor
 
 
@@ -130,6 +136,14 @@ def _traffic(
 def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
     outputs = (Port(node.name, k) for k in range(len(node.port_names())))
     return [shapes[p] for p in node.inputs], [shapes[p] for p in outputs if p in shapes]
+
+
+def _filled_up(node: Node, inputs: list[ExpectedStream], declared: Mapping[str, TensorDecl]) -> list[ExpectedStream]:
+    """Return the inputs of a node, those of a writer that fills up its fibers with the entries that it adds."""
+    if not isinstance(node, WriteLevel | WriteValues):
+        return inputs
+    room = declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1)
+    return inputs if room is None else [inputs[0].resized(inputs[0].fibers * room)]
 
 
 def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStream]) -> float:

@@ -38,6 +38,7 @@ from fuseflow.samml.nodes import (
     TensorDecl,
     TensorWriter,
 )
+from fuseflow.tensors import Format
 
 TensorLevel = tuple[str, int]
 """A level of a tensor, by the name of the tensor and the number of the level."""
@@ -333,7 +334,10 @@ def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream
     return [*out, above]
 
 
-def result_statistics(levels: Sequence[ExpectedStream]) -> TensorStatistics:
-    """Return the statistics of a tensor whose level writers read streams of these shapes."""
-    fanouts = (s.elements / s.fibers if s.fibers else 0.0 for s in levels)
+def result_statistics(format: Format, levels: Sequence[ExpectedStream]) -> TensorStatistics:
+    """Return the statistics of a tensor in this format, whose level writers read streams of these shapes."""
+    fanouts = [
+        level.expected(s.size, 0.0) if level.pads else s.elements / s.fibers if s.fibers else 0.0
+        for level, s in zip(format.levels, levels, strict=True)
+    ]
     return TensorStatistics(tuple(s.size for s in levels), tuple(fanouts))

@@ -181,7 +181,12 @@ class RemoteLayout:
             else:
                 ends.append(address(port))
         state = layout.state(
-            REMOTE_WRITE, **level_buffers(node, layout), array=entry, ports=layout.array(np.array(ends)), closing=len(ends)
+            REMOTE_WRITE,
+            **level_buffers(node, layout),
+            array=entry,
+            ports=layout.array(np.array(ends, np.int64)),
+            closing=len(ends),
+            level=1,
         )
         return layout.part(run_write_remote, state, asks=True)
 

@@ -12,8 +12,8 @@ from fuseflow.samml.nodes import TensorDecl
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 from fuseflow.tensors.dtypes import EXACT_INTEGERS
-from fuseflow.tensors.levels import Fibers
-from fuseflow.tensors.levels.base import Ints
+from fuseflow.tensors.levels import Fibers, Level
+from fuseflow.tensors.levels.base import Ints, Overfull
 
 IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
@@ -26,7 +26,7 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
     values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile))
-    if all(level.appended for level in decl.format.levels):
+    if all(level.written for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
         _fits(decl, "the values", len(values), entries if refs is None else len(refs))
@@ -64,7 +64,7 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
     there, in order.
 
     That is so below compressed levels, and below dense levels that were written in full. Their references, which are as many as the
-    values, are never made.
+    values, are never made. Below levels that pad it is not, since the entries of the writer stand among those that were received.
     """
     refs: Ints | None = None
     parents = 1
@@ -77,11 +77,28 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
                 f"tensor `{decl.name}`: the dense level above level {p} received {len(refs)} of {parents} coordinates",
                 hint="a dense level above a compressed one is written in full: declare that level compressed",
             )
+        if kind.pads:
+            fibers, refs = _padded(decl, p, kind, parents, pos, crd)
+            levels.append(fibers)
+            parents = fibers.entries
+            continue
         levels.append(kind.append(size, parents, pos, crd))
         if kind.full and (refs is not None or not _complete(pos, crd, size)):
             refs = _below(np.arange(parents) if refs is None else refs, pos, crd, size)
         parents = levels[-1].entries
     return tuple(levels), refs
+
+
+def _padded(decl: TensorDecl, p: int, kind: Level, parents: int, pos: Ints, crd: IntegerArray) -> tuple[Fibers, Ints]:
+    """Return the fibers of a level that pads, and the reference of every coordinate that was received."""
+    owners = np.repeat(np.arange(parents), np.diff(pos))
+    try:
+        return kind.pack(decl.shape[decl.format.order[p]], parents, owners, owners, crd.astype(np.int64))
+    except Overfull as error:
+        raise SimulationError(
+            f"tensor `{decl.name}`: level {p} ({kind.text}), from coordinate {error.start} of fiber {owners[error.entry]} on: {error.why}",
+            hint="write it behind a `select` that keeps as many entries of each group, or store it `compressed`",
+        ) from None
 
 
 def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:

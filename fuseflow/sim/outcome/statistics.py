@@ -161,7 +161,8 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
     for name, tensor in outputs.items():
         for kind in kinds:
             words[name, kind, "write"], bytes_[name, kind, "write"] = tensor.words(kind), tensor.bytes(kind)
-        values = len(outcome.written[name].values)
+        padded = declared[name].room(-1) is not None  # beside what was received, its writers wrote pads
+        values = tensor.values.size if padded else len(outcome.written[name].values)
         words[name, "val", "write"], bytes_[name, "val", "write"] = values, values * DTYPES[declared[name].dtype].itemsize
     directions: tuple[Direction, ...] = "read", "write"
     return tuple(

@@ -39,6 +39,10 @@ class NodeContext:
         """Return the level that a node reads or writes."""
         return self.declared[node.tensor].format.levels[node.level]
 
+    def room(self, tensor: str, level: int) -> int:
+        """Return the entries of every fiber of a level that a writer fills up, 0 for another level. Level -1 is the innermost."""
+        return self.declared[tensor].room(level) or 0
+
     def fibers(self, node: Scan | Locate) -> Fibers:
         """Return the fibers that a node reads."""
         return self.tensors[node.tensor].levels[node.level]

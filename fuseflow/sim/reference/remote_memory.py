@@ -231,7 +231,7 @@ class RemoteProcesses:
                 entry = port, stored.entry * stored.bits
             if stored.fiber:
                 closing.append((port, stored.fiber * stored.bits))
-        processes = context.process(write, crd, pos, entry, closing)
+        processes = context.process(write, crd, pos, entry, closing, context.room(node.tensor, node.level))
         for port, _ in (*([entry] if entry else []), *closing):
             port.sender = processes[0]
         return processes
@@ -240,7 +240,7 @@ class RemoteProcesses:
         values = context.written[node.tensor].values = array("d")
         elements = Tiles(values) if context.declared[node.tensor].tile else values
         port = self._write_port(node, -1, "val")
-        processes = context.process(write, elements, None, (port, port.place.bits), [])
+        processes = context.process(write, elements, None, (port, port.place.bits), [], context.room(node.tensor, -1))
         port.sender = processes[0]
         return processes
 

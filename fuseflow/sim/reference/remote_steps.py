@@ -213,9 +213,10 @@ PortWrite: TypeAlias = tuple[WritePort, int]
 """A port that writes, and how many bits it writes at a time."""
 
 
-def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:
-    """Append every value. A stop that ends a fiber appends the number of values so far."""
+def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite], room: int) -> Steps:
+    """Append every value. A stop that ends a fiber appends the number of values so far, once the fiber has as many as there is room for."""
     (source,) = p.inputs
+    begin = 0
     while True:
         while not source:
             yield source
@@ -223,8 +224,13 @@ def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, cl
         if token is N:
             raise p.refused()
         if token.__class__ is Stop:
+            if token.low == 0:
+                for _ in range(begin + room - len(elements)):
+                    assert entry is not None, "a fiber with room has entries"
+                    yield from entry[0].put(p, entry[1], visible)
+                begin = len(elements)
             if token.low == 0 and positions is not None:
-                positions.append(len(elements))
+                positions.append(begin)
                 for port, size in closing:
                     t = yield from port.put(p, size, visible)
                 source.take(t if closing else p.close(visible))

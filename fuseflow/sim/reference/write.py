@@ -1,9 +1,11 @@
-"""Write: streams go to memory, with one firing a token."""
+"""Write: streams go to memory, with one firing a token. At the end of a fiber of a level that pads, there is one for each entry that the
+fiber lacks."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,14 @@ def write_level(node: n.WriteLevel, context: NodeContext, steps: Callable[..., S
     written = context.written[node.tensor]
     crd = written.crd[node.level] = array("q")
     pos = written.pos[node.level] = array("q", [0])
-    return context.process(steps or _write, crd, pos)
+    return context.process(steps or partial(_write, room=context.room(node.tensor, node.level)), crd, pos)
 
 
 def write_values(node: n.WriteValues, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     """Return the process that writes values. `steps` is its rule if that is not the one of this module."""
     values = context.written[node.tensor].values = array("d")
     elements = Tiles(values) if context.declared[node.tensor].tile else values
-    return context.process(steps or _write, elements, array("q"))
+    return context.process(steps or partial(_write, room=context.room(node.tensor, -1)), elements, array("q"))
 
 
 class Tiles:
@@ -35,26 +37,32 @@ class Tiles:
 
     def __init__(self, values: array[float]) -> None:
         self.values = values
+        self.count = 0
 
     def append(self, tile: npt.NDArray[np.float64]) -> None:
         self.values.extend(tile.flat)
+        self.count += 1
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.count
 
 
-def _write(p: Process, elements: array[Any] | Tiles, positions: array[int]) -> Steps:
-    """Append every value. A stop that ends a fiber appends the number of values so far."""
+def _write(p: Process, elements: array[Any] | Tiles, positions: array[int], room: int) -> Steps:
+    """Append every value. A stop that ends a fiber appends the number of values so far, once the fiber has as many as there is room for."""
     (source,) = p.inputs
+    begin = 0
     fire, take, append = p.fire, source.take, elements.append
     while True:
         while not source:
             yield source
         token, visible = source[0]
         if token.__class__ is Stop:
-            take(p.close(visible))
             if token.low == 0:
-                positions.append(len(elements))
+                for _ in range(begin + room - len(elements)):
+                    fire(visible)
+                begin = len(elements)
+                positions.append(begin)
+            take(p.close(visible))
         elif token is D:
             take(p.close(visible))
             return

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
+from fuseflow.selection import Rule
 
 Ints = npt.NDArray[np.int64]
 Coordinates: TypeAlias = npt.NDArray[np.integer[Any]]
@@ -216,7 +217,7 @@ class Level(ABC):
     """Whether its entries are those of the level above, one for one."""
 
     pads: ClassVar[bool] = False
-    """Whether it adds entries of its own, whose value is the implicit one. Then no other entry has that value."""
+    """Whether it adds entries of its own, whose value is the implicit one. Packing then gives that value to no other entry."""
 
     @property
     def kept(self) -> bool:
@@ -226,8 +227,23 @@ class Level(ABC):
 
     @property
     def appended(self) -> bool:
-        """Whether it is built from its own coordinates, fiber after fiber. Only such levels store results."""
+        """Whether it is built from its own coordinates, fiber after fiber."""
         return False
+
+    def room(self, size: int) -> int | None:
+        """The entries that every fiber of a dimension of this size has, however few coordinates are stored in it: a writer adds those that
+        are missing. None: a fiber has as many entries as coordinates. Levels that pad have room."""
+        return None
+
+    @property
+    def rule(self) -> Rule | None:
+        """What must have been kept of every fiber, along this level alone, for a result to have such a level. None: anything."""
+        return None
+
+    @property
+    def written(self) -> bool:
+        """Whether a writer stores it, fiber after fiber. Only such levels store results."""
+        return self.appended or self.pads
 
     @property
     def readable(self) -> bool:

@@ -33,6 +33,8 @@ def checked(level: Level) -> Level:
         if arrays and level.located != bool(points):
             facts = ("located", "no") if level.located else ("not located", "an")
             _refuse(level, "is {}, and {} array tells of a coordinate".format(*facts))
+        if level.pads != (level.room(size) is not None):
+            _refuse(level, "pads, and has no room that it fills" if level.pads else "has room, and does not pad")
         if level.kept and reads.entries is None:
             _refuse(level, "is kept, and has no array of entries")
     for fact, holds, method in (("appended", level.appended, "append"), ("readable", level.readable, "read")):

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
-from fuseflow.selection import MAX_GROUP
+from fuseflow.selection import MAX_GROUP, Largest, Rule
 from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Overfull, StoredArray, Unreadable, narrowed
 
 _TEXT = re.compile(r"nm\(\s*(\d{1,9})\s*:\s*(\d{1,9})\s*\)")
@@ -39,7 +39,7 @@ class NMFibers(Fibers):
     def __init__(self, size: int, level: NM, parents: int, offsets: npt.NDArray[np.uint8]) -> None:
         super().__init__(size)
         self.parents, self.offsets = parents, offsets
-        self.stride, self.length = level.n * level.groups(size), level.entries(size)
+        self.stride, self.length = level.room(size), level.entries(size)
         self.within = np.repeat(np.arange(level.groups(size), dtype=np.int64) * level.m, level.n)
         self._listed: Listed | None = None
 
@@ -114,6 +114,10 @@ class NM(Level):
     def readable(self) -> bool:
         return True
 
+    @property
+    def rule(self) -> Rule:
+        return Largest(self.n, every=self.m)
+
     def groups(self, size: int) -> int:
         """The number of groups of a fiber."""
         return -(-size // self.m)
@@ -122,6 +126,9 @@ class NM(Level):
         """The number of entries of a fiber whose coordinates are inside the dimension. The others are the last of the last group."""
         groups = self.groups(size)
         return groups and (groups - 1) * self.n + min(self.n, size - (groups - 1) * self.m)
+
+    def room(self, size: int) -> int:
+        return self.n * self.groups(size)
 
     def arrays(self, size: int) -> tuple[StoredArray, ...]:
         return (StoredArray("crd", "crd", entry=1, bits=max((self.m - 1).bit_length(), 1)),)

@@ -1,5 +1,5 @@
 """The primitive `write` brings streams to memory, one token a firing. Elements gather in buffers, which the engine empties when
-they are full."""
+they are full. At the end of a fiber of a level that pads, there is a firing for each entry that the fiber lacks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.tile_ops import TileShape
 
-FIELDS = "elements count words narrow ends ended limit total behind sums"
+FIELDS = "elements count words narrow ends ended limit total behind sums room held"
 WRITE = Record(FIELDS)
 """`narrow` says whether the buffer's elements have 32 bits; `behind` (`comal` only) whether the last token was a value, and
-`sums` whether the values are sums there."""
+`sums` whether the values are sums there.
+`room` is the number of entries of every fiber of a level that pads, else 0, and `held` how many entries the open fiber has."""
 state_at = WRITE.at
 
 
@@ -47,13 +48,15 @@ def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
     """Return the fields of `WRITE` that say where coordinates and the ends of fibers gather."""
     decl = layout.declared[node.tensor]
     narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
-    return _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
+    buffers = _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
+    return {**buffers, "room": decl.room(node.level) or 0}
 
 
 def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
     """Return the fields of `WRITE` that say where values gather."""
     decl = layout.declared[node.tensor]
-    return _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
+    buffers = _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
+    return {**buffers, "room": decl.room(-1) or 0}
 
 
 def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> dict[str, int]:
@@ -80,6 +83,7 @@ def run_write_level(address: int) -> int:
             if s.ended == s.limit:
                 node.waits = GROW
                 return 0
+            _fill_up(node, s, word, visible_at)
             take(crd, 1, close(node, visible_at, 0))
             if word == DONE:
                 node.waits = ENDED
@@ -109,6 +113,7 @@ def run_write_values(address: int) -> int:
             node.fault = REFUSED
             return 0
         if run.kind == CONTROL:
+            _fill_up(node, s, word, visible_at)
             take(val, 1, close(node, visible_at, 0))
             if word == DONE:
                 node.waits = ENDED
@@ -120,6 +125,18 @@ def run_write_values(address: int) -> int:
             return 0
         append_values(s, val, k)
         take(val, k, fire(node, visible_at, 0, k))
+
+
+@inline
+def _fill_up(node: Any, s: Any, word: int, visible_at: int) -> None:
+    """Fire for each entry that the fiber lacks that a stop ends."""
+    if word == DONE or low_of(word) != 0:
+        return
+    while s.held < s.room:
+        k = min(s.room - s.held, node.burst)
+        fire(node, visible_at, 0, k)
+        s.held += k
+    s.held = 0
 
 
 @inline
@@ -137,6 +154,7 @@ def append_coordinates(s: Any, crd: Any, k: int) -> None:
             set_int32(s.elements, end + i, word_in(run, first + i))
     s.count += k
     s.total += k
+    s.held += k
 
 
 @inline
@@ -153,6 +171,7 @@ def append_values(s: Any, val: Any, k: int) -> None:
             set_float(s.elements, end + i, get_float(start, stride * i))
     s.count += k
     s.total += k
+    s.held += k
 
 
 @inline

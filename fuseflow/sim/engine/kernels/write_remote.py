@@ -12,9 +12,9 @@ from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, 
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
 from fuseflow.sim.native.records import Record, get_int, inline
 
-REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next phase")
+REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next level phase")
 """To the state of a write this adds the requester of what is written with every element (0: nothing), an array of the requesters
-of what is written at the end of a fiber, their number (0: values are written), the next of them, and the phase."""
+of what is written at the end of a fiber, their number, the next of them, whether coordinates are written, and the phase."""
 state_at = REMOTE_WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
@@ -50,22 +50,40 @@ def _take_control(node: Any, s: Any) -> bool:
     """Fire on a stop or `D`, and return whether that was possible."""
     reader = source(node, 0)
     visible_at, word = visible(reader), head_run(reader).word
-    if s.closing == 0 or word == DONE or low_of(word) != 0:
+    if word == DONE or low_of(word) != 0:
         take(reader, 1, close(node, visible_at, 0))
         s.phase = FLUSHING if word == DONE else TAKING
+        return True
+    if not _fill_up(node, s, visible_at):
+        return False
+    if s.level == 0:
+        take(reader, 1, close(node, visible_at, 0))
+        s.held = 0
         return True
     if s.ended == s.limit:
         node.waits = GROW
         return False
-    t = WAIT
+    t = close(node, visible_at, 0) if s.closing == 0 else WAIT
     while s.next < s.closing:
         t = _write(node, requester_at(get_int(s.ports, s.next)), 1, visible_at)
         if t == WAIT:
             return False
         s.next += 1
-    s.next = 0
+    s.next = s.held = 0
     end_fiber(s, word)
     take(reader, 1, t)
+    return True
+
+
+@inline
+def _fill_up(node: Any, s: Any, visible_at: int) -> bool:
+    """Fire for each entry that the open fiber lacks, and return whether all are written."""
+    while s.held < s.room:
+        r = requester_at(s.array)
+        k = min(s.room - s.held, node.burst, max(elements_before_full(r), 1))
+        if _write(node, r, k, visible_at) == WAIT:
+            return False
+        s.held += k
     return True
 
 
@@ -87,7 +105,7 @@ def _take_elements(node: Any, s: Any, k: int) -> bool:
         t = _write(node, r, k, visible(reader))
         if t == WAIT:
             return False
-    if s.closing == 0:
+    if s.level == 0:
         append_values(s, reader, k)
     else:
         append_coordinates(s, reader, k)

@@ -1,0 +1,104 @@
+"""Where parts of results are kept, why there, and what that costs.
+
+`keep(2 of 4 over j)` holds a group of four inside its region. `keep(1000 over i, j)` must see all of its operand, so it is a region of its
+own between two boundaries: its operand is written and read, and so is its result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from fuseflow.estimate import TensorStatistics, expected_traffic
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream
+from fuseflow.fusion.tree import Selection, nodes
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.samml.nodes import Port
+from fuseflow.selection import Kind, Largest, Threshold, kind
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A result of which a region keeps a part, and what keeping it costs.
+
+    `rule` is its text, in the indices of the region. `places` is the number of places where the region keeps it. `held` is the most entries
+    that one of these holds before it decides. A rule that must see a whole result is a region of its own, and `read` and `written` are
+    the bytes that this region moves, as expected from tensor statistics. They are 0 where the rule stands among other statements.
+    """
+
+    name: str
+    region: str
+    rule: str
+    kind: Kind
+    places: int
+    held: int
+    read: float
+    written: float
+    why: str
+
+
+def kept_results(
+    regions: Sequence[CompiledRegion],
+    streams: Mapping[str, Mapping[Port, ExpectedStream]],
+    statistics: Mapping[str, TensorStatistics],
+    user_names: Mapping[str, str],
+) -> tuple[KeptResult, ...]:
+    """Return every result of which regions keep a part, region by region. `streams` are the expected streams of each region."""
+    rows: list[KeptResult] = []
+    for region in regions:
+        selections: dict[str, list[Selection]] = {}
+        for node in nodes(*region.fused.trees):
+            if isinstance(node, Selection):
+                selections.setdefault(node.label, []).append(node)
+        for label, places in selections.items():
+            rows.append(_kept_result(user_names.get(label, label), region, places, streams[region.name], statistics))
+    return tuple(rows)
+
+
+def _kept_result(
+    name: str,
+    region: CompiledRegion,
+    places: Sequence[Selection],
+    streams: Mapping[Port, ExpectedStream],
+    statistics: Mapping[str, TensorStatistics],
+) -> KeptResult:
+    first = places[0]
+    needs, extent = kind(first.rule, first.over), math.prod(region.fused.sizes[v] for v in first.over)
+    read = written = 0.0
+    if needs == "materializing":
+        graph = region.serial
+        for tensor, moved in expected_traffic(graph, streams, statistics).items():
+            read, written = (read, written + moved) if tensor in graph.outputs else (read + moved, written)
+    return KeptResult(name, region.name, _text(first), needs, len(places), _held(first, extent), read, written, _why(first))
+
+
+def _text(selection: Selection) -> str:
+    over = "" if isinstance(selection.rule, Threshold) else f" over {', '.join(selection.over)}"
+    return f"keep({selection.rule}{over})"
+
+
+def _held(selection: Selection, extent: int) -> int:
+    match selection.rule:
+        case Threshold():
+            return 0
+        case Largest(_, every):
+            return min(every, extent) if every else extent
+        case unknown:
+            assert_never(unknown)
+
+
+def _why(selection: Selection) -> str:
+    over = ", ".join(f"`{v}`" for v in selection.over)
+    match selection.rule:
+        case Threshold():
+            return "an entry is kept for its own value, and waits for no other"
+        case Largest(_, 0) if len(selection.over) == 1:
+            return f"the entries of a fiber along {over} wait for its last one"
+        case Largest(_, 0):
+            return f"the first entry that is kept waits for all along {over}: what is compared and what is kept are stored"
+        case Largest(_, every):
+            return f"the entries of a group wait for the last of {every} coordinates of {over}"
+        case unknown:
+            assert_never(unknown)
