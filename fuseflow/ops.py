@@ -204,6 +204,36 @@ def _threshold(a: float, least: float) -> float:
     return a if a != a or (a != 0 and abs(a) >= least) else 0.0
 
 
+SHIFT = 1.5 * 2.0**52
+"""A number that leaves no room for a fraction: what is added to it and taken away again is rounded to an integer, ties to even."""
+
+
+def _saturate(a: float, least: float, greatest: float) -> float:
+    if a != a:
+        return a
+    return (min(max(a, least), greatest) + SHIFT) - SHIFT
+
+
+def _nearest(a: float, digits: float, least_power: float) -> float:
+    if a == 0 or a != a or a - a != 0:
+        return a
+    power = max(math.frexp(a)[1] - int(digits), int(least_power))
+    rounded = math.ldexp((math.ldexp(a, -power) + SHIFT) - SHIFT, power)
+    if abs(rounded) >= math.ldexp(1.0, 3 - int(least_power) - int(digits)):
+        return math.copysign(INF, a)
+    return math.copysign(rounded, a)
+
+
+def _nearest_of_array(a: Array, digits: Array, least_power: Array) -> Any:
+    digits, least = digits.astype(np.int64), least_power.astype(np.int64)
+    finite = np.isfinite(a)
+    number = np.where(finite, a, 0.0)
+    power = np.maximum(np.frexp(number)[1] - digits, least)
+    rounded = np.ldexp(np.rint(np.ldexp(number, -power)), power)
+    rounded = np.where(np.abs(rounded) >= np.ldexp(1.0, 3 - least - digits), INF, np.abs(rounded))
+    return np.where(finite, np.copysign(rounded, a), a)
+
+
 def _where(c: float, a: float, b: float) -> float:
     return a if c != 0 else b
 
@@ -230,6 +260,10 @@ _ROWS = (
         ((0, 0.0, 0.0),),
         unit="logic",
     ),
+    Operator(
+        "saturate", 3, lambda a, least, greatest: np.rint(np.clip(a, least, greatest)) + 0.0, _saturate, flops=0, unit="logic"
+    ),
+    Operator("nearest", 3, _nearest_of_array, _nearest, flops=0, unit="logic"),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
     Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
     Operator("neg", 1, np.negative, lambda a: -a),

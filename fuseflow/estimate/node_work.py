@@ -14,7 +14,6 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import IdealMemory
-from fuseflow.tensors import DTYPES
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]
@@ -115,8 +114,7 @@ def _remote_firings(
     if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
         return [(outputs[0].elements, outputs[0].stops + 1)]
     if isinstance(node, n.WriteValues):
-        bits = 8 * DTYPES[decl.dtype].itemsize * prod(decl.tile)
-        return [(_write_firings(inputs[0].elements, bits, 0, line), inputs[0].stops + 1)]
+        return [(_write_firings(inputs[0].elements, decl.value_bits, 0, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteLevel):
         x, arrays = inputs[0], decl.stored_arrays(node.level)
         entries = [

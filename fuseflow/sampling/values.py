@@ -45,8 +45,9 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
         if result.name in patterns:
             results[result.name] = _at_pattern(computed[result.name], decl, block, patterns[result.name])
         elif result.drop_zeros:
-            dense = _dense(computed[result.name]).astype(DTYPES[decl.dtype])
-            results[result.name] = to_blocks(pack(dense, decl.format, decl.fill), block)
+            type = DTYPES[decl.dtype]
+            dense = type.hold(_dense(computed[result.name]))
+            results[result.name] = to_blocks(pack(dense, decl.format, decl.fill, type=type), block)
         else:
             raise SamplingError(
                 f"result `{result.name}` of region `{region.name}` is too large to be counted, so nobody knows where it is stored",
@@ -61,7 +62,8 @@ def interpret_rows(region: CompiledRegion, memory: Mapping[str, Tensor], rows: I
     restricted = restrict_region(region.fused, len(rows))
     program = as_program(restricted.fused)
     computed = _evaluated(program, restricted.read([t.name for t in program.inputs], memory, rows))
-    return {r.name: _dense(computed[r.name]).astype(DTYPES[region.graph.declared[r.name].dtype]) for r in region.fused.results}
+    types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
+    return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
 
 
 def _evaluated(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:
@@ -73,8 +75,9 @@ def _evaluated(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operan
 
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:
     """Return the tensor that stores these values where a pattern says."""
+    type = DTYPES[decl.dtype]
     if decl.format.all_dense and not block:  # every element is stored, and none has to be looked up
-        return pack(_dense(computed).astype(DTYPES[decl.dtype], copy=False), decl.format, decl.fill)
+        return pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type)
     levels, columns, fibers = list[Fibers](), list[npt.NDArray[np.int64]](), np.zeros(1, dtype=np.int64)
     for level, kind, below in zip(pattern.levels, decl.format.levels, pattern.below, strict=True):
         owner, at = level.expanded(fibers)
@@ -85,8 +88,8 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
     points = np.zeros((len(decl.shape), len(fibers)), dtype=np.int64)
     for d, column in zip(decl.format.order, columns, strict=True):
         points[d] = column
-    values = _values_at(computed, points, block, decl.fill).astype(DTYPES[decl.dtype])
-    return Tensor(decl.shape, decl.format, tuple(levels), values, decl.fill)
+    values = type.hold(_values_at(computed, points, block, decl.fill))
+    return Tensor(decl.shape, decl.format, tuple(levels), values, decl.fill, type)
 
 
 def _values_at(computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float) -> npt.NDArray[np.float64]:
