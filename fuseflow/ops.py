@@ -214,24 +214,31 @@ def _saturate(a: float, least: float, greatest: float) -> float:
     return (min(max(a, least), greatest) + SHIFT) - SHIFT
 
 
-def _nearest(a: float, digits: float, least_power: float) -> float:
-    if a == 0 or a != a or a - a != 0:
+SCALE, BELOW_ONE = 2.0**52 + 1.0, 1.0 - 2.0**-53
+"""The constants with which three operations find the power of 2 in a float: that of Rump, Ogita and Oishi, Accurate Floating-Point Summation,
+Part I, 2008."""
+
+
+def _nearest(a: float, step: float, least: float) -> float:
+    if a == 0 or a - a != 0 or not (step > 0 and least > 0):
         return a
-    power = max(math.frexp(a)[1] - int(digits), int(least_power))
-    rounded = math.ldexp((math.ldexp(a, -power) + SHIFT) - SHIFT, power)
-    if abs(rounded) >= math.ldexp(1.0, 3 - int(least_power) - int(digits)):
+    if abs(a) * least >= 4.0 * step:
         return math.copysign(INF, a)
-    return math.copysign(rounded, a)
+    scaled = a * SCALE
+    own = abs(scaled - scaled * BELOW_ONE) * step
+    quantum = own if own > least else least
+    rounded = abs((a / quantum + SHIFT) - SHIFT) * quantum
+    return math.copysign(INF if rounded * least >= 4.0 * step else rounded, a)
 
 
-def _nearest_of_array(a: Array, digits: Array, least_power: Array) -> Any:
-    digits, least = digits.astype(np.int64), least_power.astype(np.int64)
-    finite = np.isfinite(a)
-    number = np.where(finite, a, 0.0)
-    power = np.maximum(np.frexp(number)[1] - digits, least)
-    rounded = np.ldexp(np.rint(np.ldexp(number, -power)), power)
-    rounded = np.where(np.abs(rounded) >= np.ldexp(1.0, 3 - least - digits), INF, np.abs(rounded))
-    return np.where(finite, np.copysign(rounded, a), a)
+def _nearest_of_array(a: Array, step: Array, least: Array) -> Any:
+    scaled = a * SCALE
+    own = np.abs(scaled - scaled * BELOW_ONE) * step
+    quantum = np.where(own > least, own, least)
+    rounded = np.abs((a / quantum + SHIFT) - SHIFT) * quantum
+    beyond = (np.abs(a) * least >= 4.0 * step) | (rounded * least >= 4.0 * step)
+    rounds = (a != 0) & np.isfinite(a) & (step > 0) & (least > 0)
+    return np.where(rounds, np.copysign(np.where(beyond, INF, rounded), a), a)
 
 
 def _where(c: float, a: float, b: float) -> float:

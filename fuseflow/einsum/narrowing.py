@@ -7,8 +7,9 @@ of a program do not depend on what is fused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, TensorType
 from fuseflow.tensors.dtypes import DTYPES
@@ -16,41 +17,35 @@ from fuseflow.tensors.dtypes import DTYPES
 
 def round_results(program: Program, types: Mapping[str, TensorType]) -> Program:
     """Return the program with every rounding said. `types` are those of all tensors."""
+    if not any(is_narrow(einsum, types) for einsum in program.einsums):
+        return program
     return replace(program, einsums=tuple(rounded(einsum, types) for einsum in program.einsums))
 
 
+def is_narrow(einsum: Einsum, types: Mapping[str, TensorType]) -> bool:
+    """Return whether the result of a statement is declared in a narrow type."""
+    return einsum.name in types and DTYPES[types[einsum.name].dtype].narrow
+
+
 def rounded(einsum: Einsum, types: Mapping[str, TensorType]) -> Einsum:
-    """Return a statement that rounds its result itself. A `keep` compares what is rounded already."""
-    if einsum.name not in types or not DTYPES[types[einsum.name].dtype].narrow:
+    """Return a statement that rounds its result itself. A `keep` compares what is rounded already, and what only sees a tensor of the same
+    type is rounded already."""
+    if not is_narrow(einsum, types):
         return einsum
-    dtype = types[einsum.name].dtype
-    if isinstance(einsum.body, Keep):
-        return replace(einsum, body=replace(einsum.body, body=_rounded(einsum.body.body, dtype, types)))
-    return replace(einsum, body=_rounded(einsum.body, dtype, types))
+    dtype, body = types[einsum.name].dtype, einsum.body
+    if isinstance(body, Keep):
+        return replace(einsum, body=replace(body, body=round_to(body.body, dtype)))
+    is_same = isinstance(body, Access) and body.tensor in types and types[body.tensor].dtype == dtype
+    return einsum if is_same else replace(einsum, body=round_to(body, dtype))
 
 
-def _rounded(body: Expr, dtype: str, types: Mapping[str, TensorType]) -> Expr:
+def round_to(body: Expr, dtype: str) -> Expr:
+    """Return an expression rounded to a narrow type. One that is rounded to it already stays as it is, and so does one of a wide type."""
     row = DTYPES[dtype]
-    if isinstance(body, Access) and body.tensor in types and types[body.tensor].dtype == dtype:
-        return body
-    if isinstance(body, Apply) and body.op == row.rounding and body.args[1:] == tuple(map(Const, row.parameters)):
-        return body
-    return Apply(row.rounding, (body, *map(Const, row.parameters)))
+    return body if not row.narrow or rounds(body, dtype) else Apply(row.rounding, (body, *map(Const, row.parameters)))
 
 
-def leave_to_writers(program: Program, regions: Collection[Collection[str]]) -> Program:
-    """Return the program without the roundings that the writer of a result does: of results that nothing in their region reads."""
-    inside = {name for region in regions for name in region if _read_in(program, name, region)}
-    return replace(program, einsums=tuple(e if e.name in inside else _unrounded(e, program) for e in program.einsums))
-
-
-def _read_in(program: Program, name: str, region: Collection[str]) -> bool:
-    return any(name in program.defined[reader].operands for reader in region if reader in program.defined)
-
-
-def _unrounded(einsum: Einsum, program: Program) -> Einsum:
-    row = DTYPES[program.declared[einsum.name].dtype]
-    body = einsum.body
-    if not row.narrow or not isinstance(body, Apply) or body.op != row.rounding or isinstance(body.args[0], Access | Const):
-        return einsum
-    return replace(einsum, body=body.args[0]) if body.args[1:] == tuple(map(Const, row.parameters)) else einsum
+def rounds(body: Expr, dtype: str) -> TypeGuard[Apply]:
+    """Return whether an expression rounds to a narrow type."""
+    row = DTYPES[dtype]
+    return isinstance(body, Apply) and body.op == row.rounding and body.args[1:] == tuple(map(Const, row.parameters))

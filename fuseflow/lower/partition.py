@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fuseflow.einsum.format_inference import TypedProgram
-from fuseflow.einsum.narrowing import leave_to_writers, round_results
+from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
@@ -17,6 +17,7 @@ from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
+from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 

@@ -72,7 +72,7 @@ def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: 
 
 def _float(name: str, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
     """Return a float of 16 bits with so many binary digits, whose smallest number is this power of 2."""
-    return ElementType(name, 16, "float", np.dtype(holder), "f32", name, "nearest", (digits, least_power))
+    return ElementType(name, 16, "float", np.dtype(holder), "f32", name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
 
 
 DTYPES: dict[str, ElementType] = {

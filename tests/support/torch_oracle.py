@@ -56,6 +56,20 @@ def annihilated(fixed: torch.Tensor, to: float, otherwise: torch.Tensor) -> torc
     return torch.where(fixed, number(to), otherwise)
 
 
+FLOATS = {(2.0**-10, 2.0**-24): torch.float16, (2.0**-7, 2.0**-133): torch.bfloat16}
+"""The types of PyTorch that are rounded to, by the distance of two numbers from 1 on, and the smallest number."""
+
+
+def _cast(a: torch.Tensor, step: float, least: float) -> torch.Tensor:
+    """Cast by PyTorch, whose casts from 64 bits round twice: 32 bits come between. So what is no number of 32 bits is moved away from the
+    middle of two numbers first, in the direction in which it lies."""
+    single = a.float()
+    away = torch.nextafter(single, torch.where(a > single.double(), INF, -INF).float())
+    odd = (single.view(torch.int32) & 1) == 1
+    exact = (single.double() == a) | ~a.isfinite()
+    return torch.where(exact | odd, single, away).to(FLOATS[step, least]).double()
+
+
 TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "add": lambda a, b: annihilated((a == -INF) | (b == -INF), -INF, a + b),
     "sub": lambda a, b: annihilated(a == -INF, -INF, a - b),
@@ -71,6 +85,8 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "gt": lambda a, b: (a > b).double(),
     "ge": lambda a, b: (a >= b).double(),
     "threshold": lambda a, least: annihilated(a == 0, 0.0, torch.where(torch.isnan(a) | (a.abs() >= least), a, 0.0)),
+    "saturate": lambda a, least, greatest: torch.minimum(torch.maximum(a, least), greatest).round(),
+    "nearest": lambda a, step, least: _cast(a, float(step.flatten()[0]), float(least.flatten()[0])),
     "where": lambda c, a, b: torch.where(c != 0, a, b),
     "copy": lambda a: a,
     "neg": lambda a: -a,
