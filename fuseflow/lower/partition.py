@@ -85,7 +85,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
         original=typed.program,
         reshapes=reshapes,
         kept=kept,
-        program=leave_to_writers(blocked, [region.einsums for region in regions]),
+        program=leave_to_writers(blocked, [region.einsums for region in regions], schedule.drop_zeros),
         regions=regions,
         user_formats=declared | {reshapes.statements.get(name, name) for name in declared},
         views={e.name: e for e in blocked.einsums if e.name in reshapes.views},

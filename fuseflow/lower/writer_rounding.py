@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
-from fuseflow.einsum.format_inference import fill_of
 from fuseflow.einsum.narrowing import is_narrow, rounds
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program
-from fuseflow.einsum.verify import extents
+from fuseflow.tensors.dtypes import DTYPES
 
 
-def leave_to_writers(program: Program, regions: Collection[Collection[str]]) -> Program:
+def leave_to_writers(program: Program, regions: Collection[Collection[str]], drop_zeros: Collection[str]) -> Program:
     """Return a program, of which all types are declared, without the roundings that the writers of its results do.
 
-    A rounding stays where it decides the implicit value, and where nothing else is computed.
+    A rounding stays where nothing else is computed. It stays where zeros are dropped before the writer, since it decides what is 0.
     """
     types, defined = program.declared, program.defined
     if not any(is_narrow(einsum, types) for einsum in program.einsums):
         return program
-    read = {name for region in regions for reader in region for name in defined[reader].operands if name in region}
-    sizes = extents(program)
-    written = {e.name: _unrounded(e, program, sizes[e.name]) for e in program.einsums if e.name not in read}
-    return replace(program, einsums=tuple(written.get(e.name, e) for e in program.einsums))
+    needed = {name for region in regions for reader in region for name in defined[reader].operands if name in region}
+    needed |= set(drop_zeros)
+    return replace(program, einsums=tuple(e if e.name in needed else _unrounded(e, types[e.name].dtype) for e in program.einsums))
 
 
-def _unrounded(einsum: Einsum, program: Program, sizes: Mapping[str, int]) -> Einsum:
-    body, type = einsum.body, program.declared[einsum.name]
-    if not rounds(body, type.dtype) or isinstance(body.args[0], Access | Const):
+def _unrounded(einsum: Einsum, dtype: str) -> Einsum:
+    body = einsum.body
+    if not DTYPES[dtype].narrow or not rounds(body, dtype) or isinstance(body.args[0], Access | Const):
         return einsum
-    fills = {name: program.declared[name].fill for name in einsum.operands}
-    plain = body.args[0]
-    return replace(einsum, body=plain) if fill_of(plain, fills, sizes) == type.fill else einsum
+    return replace(einsum, body=body.args[0])

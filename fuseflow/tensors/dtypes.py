@@ -67,7 +67,7 @@ class ElementType:
 
 def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: bool = True) -> ElementType:
     least, greatest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return ElementType(name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (least, greatest))
+    return ElementType(name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (float(least), float(greatest)))
 
 
 def _float(name: str, holder: type[np.generic], digits: int, least_power: int) -> ElementType:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "sigmoid": lambda a: 1.0 / (1.0 + torch.exp(-a)),
 }
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-CHOOSING = frozenset(("max", "min", "threshold", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
+CHOOSING = frozenset(("max", "min", "threshold", "saturate", "nearest", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
 """Operators that never round."""
 
 IDENTITY = {"sum": 0.0, "max": -INF, "min": INF, "prod": 1.0}
@@ -163,11 +163,35 @@ def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str,
     """Every result of the program, by name."""
     known = {t.name: given(arrays[t.name]) for t in program.inputs}
     shapes = {t.name: t.shape for t in program.tensors}
+    dtypes = {t.name: t.dtype for t in program.tensors}
     found: dict[str, Evaluated] = {}
     for einsum in program.einsums:
-        found[einsum.name] = evaluate_einsum(einsum, known, shapes.get(einsum.name))
+        rounded = in_type(einsum, dtypes.get(einsum.name, ""))
+        found[einsum.name] = evaluate_einsum(rounded, known, shapes.get(einsum.name))
         known[einsum.name] = found[einsum.name].value
     return found
+
+
+NARROW: dict[str, tuple[str, float, float]] = {
+    "i4": ("saturate", -8, 7),
+    "u4": ("saturate", 0, 15),
+    "i8": ("saturate", -128, 127),
+    "u8": ("saturate", 0, 255),
+    "i16": ("saturate", -32768, 32767),
+    "f16": ("nearest", 2.0**-10, 2.0**-24),
+    "bf16": ("nearest", 2.0**-7, 2.0**-133),
+}
+"""How a result of each narrow type is rounded."""
+
+
+def in_type(einsum: Einsum, dtype: str) -> Einsum:
+    """An Einsum with its result rounded to its type. What a `keep` compares is rounded."""
+    if dtype not in NARROW:
+        return einsum
+    op, *parameters = NARROW[dtype]
+    keep = einsum.body if isinstance(einsum.body, Keep) else None
+    rounded = Apply(op, (keep.body if keep else einsum.body, *map(Const, parameters)))
+    return replace(einsum, body=replace(keep, body=rounded) if keep else rounded)
 
 
 def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None) -> Evaluated:

@@ -8,7 +8,6 @@ import pytest
 from fuseflow.errors import TensorError
 from fuseflow.tensors.dtypes import DTYPES, dtype_name, parse_dtype
 
-
 WIDTHS = {name: int(name.lstrip("biuf")) for name in DTYPES}
 
 
