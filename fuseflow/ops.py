@@ -74,8 +74,8 @@ class Operator:
 
     def __call__(self, *operands: npt.ArrayLike) -> Array:
         """Evaluate the operator on arrays. Where an operand is an annihilator, the result is the one that it fixes."""
-        values = [np.asarray(x, dtype=np.float64) for x in operands]
         with np.errstate(all="ignore"):
+            values = [np.asarray(x, dtype=np.float64) for x in operands]
             result = np.asarray(self.array(*values), dtype=np.float64)
         for position, operand, fixed in self.annihilators:
             result = np.where(values[position] == operand, fixed, result)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import FileError, FuseFlowError
+from fuseflow.errors import FileError, FuseFlowError, TensorError
 from fuseflow.filesystem import replace_file
 from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.pack import pack
+from fuseflow.tensors.pack import from_coordinates, pack
 from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
 
@@ -112,31 +112,29 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
         array = as_array_or_sparse(array)
     check_shape(array.shape, declaration.shape)
     type = parse_dtype(declaration.dtype)
-    if type.narrow and is_scipy(array):
-        array = _summed(array)
+    format = declaration.format or Format.dense(len(declaration.shape))
     if isinstance(array, np.ndarray):
         check_values(array, declaration.dtype)
-        array = type.hold(array)
-    else:
-        check_values(array.data, declaration.dtype, lambda: np.array(array.tocoo().coords))
-        array = _with_data(array, type) if type.narrow else array.astype(type.holder, copy=False)
-    return pack(array, declaration.format or Format.dense(len(declaration.shape)), declaration.fill, copy=copy, type=type)
+        return pack(type.hold(array), format, declaration.fill, copy=copy, type=type)
+    if type.narrow:
+        return _pack_narrow(array, declaration, format, type)
+    check_values(array.data, declaration.dtype, lambda: np.array(array.tocoo().coords))
+    return pack(array.astype(type.holder, copy=False), format, declaration.fill, copy=copy)
 
 
-def _summed(array: Any) -> sparse.coo_array:
-    """Return a sparse array whose entries at equal coordinates are added up, before their sum is rounded to a narrow type."""
+def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
+    """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
     from scipy import sparse  # see `scipy_arrays`
 
-    wide = np.int64 if array.dtype.kind in "bui" else np.float64
-    coo = sparse.coo_array(array).astype(wide)
+    if declaration.fill != 0:
+        raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
+    coo = sparse.coo_array(array).astype(np.int64 if array.dtype.kind in "bui" else np.float64)
     coo.sum_duplicates()
-    return coo
-
-
-def _with_data(array: sparse.coo_array, type: ElementType) -> sparse.coo_array:
-    from scipy import sparse  # see `scipy_arrays`
-
-    return sparse.coo_array((type.hold(array.data), array.coords), shape=array.shape)
+    coordinates = np.array(coo.coords, dtype=np.int64)
+    order = np.lexsort(coordinates[::-1])
+    coordinates, values = coordinates[:, order], coo.data[order]
+    check_values(values, declaration.dtype, lambda: coordinates)
+    return from_coordinates(coo.shape, coordinates, type.hold(values), format, 0.0, type)
 
 
 def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:

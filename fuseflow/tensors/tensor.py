@@ -121,8 +121,8 @@ class Tensor:
         return out
 
     def to_scipy(self) -> sparse.coo_array:
-        """Return a scipy COO array with the stored entries, explicit zeros included. Raise `ValueError` for tiles and for an implicit
-        value other than 0."""
+        """Return a scipy COO array with the stored entries, explicit zeros included. scipy has no floats of 16 bits, so those get 32. Raise
+        `ValueError` for tiles and for an implicit value other than 0."""
         if self.tile:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:
@@ -130,7 +130,8 @@ class Tensor:
         from scipy import sparse  # see `scipy_arrays`
 
         coordinates, values = self.entries()
-        return sparse.coo_array((values, tuple(coordinates)), shape=self.shape)
+        wide = values.astype(np.float32) if values.dtype == np.float16 else values
+        return sparse.coo_array((wide, tuple(coordinates)), shape=self.shape)
 
     def __repr__(self) -> str:
         fill = f", fill {self.fill:g}" if self.fill else ""

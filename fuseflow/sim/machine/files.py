@@ -57,7 +57,7 @@ MEMORY_KEYS = ("memory", "memory.model")
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
     impossible value."""
-    values = machine.model_dump(by_alias=True)
+    values = machine.model_dump()
     for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
         if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:

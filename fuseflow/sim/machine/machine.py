@@ -25,7 +25,7 @@ from fuseflow.sim.memory.settings import (
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 def _count(value: Any) -> Any:
@@ -144,7 +144,7 @@ class Machine(_Strict):
         """All settings but the name, as plain values that a file could state. Lanes are there if they are not the usual ones."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         usual = {"lanes"} if self.lanes == Lanes() else set[str]()
-        return {**self.model_dump(exclude={"name", *usual}, by_alias=True), **units}
+        return {**self.model_dump(exclude={"name", *usual}), **units}
 
     @field_validator("memory")
     @classmethod
