@@ -99,13 +99,13 @@ class Lanes(_Strict):
         return tuple(str(field.alias) for field in cls.model_fields.values())
 
     def of(self, bits: int) -> int:
-        """Return the elements of so many bits. Those of 64 bits count as those of 32.
+        """Return the elements of so many bits, or of the next wider width. Those of 64 bits count as those of 32.
 
-        >>> Lanes().of(8), Lanes().of(64)
-        (4, 1)
+        >>> Lanes().of(8), Lanes().of(12), Lanes().of(64)
+        (4, 2, 1)
         """
-        count: int = getattr(self, f"bits_{min(bits, 32)}")
-        return count
+        widths = (4, self.bits_4), (8, self.bits_8), (16, self.bits_16)
+        return next((count for width, count in widths if bits <= width), self.bits_32)
 
 
 class Machine(_Strict):
