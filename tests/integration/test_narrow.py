@@ -11,8 +11,14 @@ import torch
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import MachineError, SimulationError
+from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError
+from fuseflow.samml import protobuf
+from fuseflow.samml import text as samml_text
+from fuseflow.samml.mlir import from_mlir, to_mlir
+from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
+from fuseflow.sim import simulate
+from fuseflow.tensors import Format, pack
 
 F32_CYCLES = 65_776
 """Of the product below in f32: 512 products of 128 cycles each, and what is around them."""
@@ -116,3 +122,29 @@ def test_lanes_of_a_machine_decide():
         machine = ff.load_machine("ideal", {"lanes.8": lanes})
         cycles = replace(compiled, machine=machine).run(check=False).cycles
         assert abs(cycles - factor * usual) < 0.02 * factor * usual
+
+
+@pytest.mark.parametrize("name", ["i4", "u4", "i8", "u8", "i16", "f16", "bf16"])
+def test_every_form_of_a_graph_says_the_types(name: str):
+    text = f"tensor X[2, 3] csr {name}\ntensor Y[2] {name}\nY[i] = sum(j) X[i, j]\noutput Y"
+    (region,) = ff.compile(parse(text), tensors={"X": [[1, 0, 1], [0, 1, 0]]}, machine="ideal").regions
+    graph = region.graph
+    assert {decl.dtype for decl in graph.tensors} == {name}
+    assert samml_text.parse(samml_text.show(graph)) == graph
+    assert protobuf.from_proto(protobuf.to_proto(graph)) == graph
+    assert from_mlir(to_mlir(graph)) == graph
+
+
+def test_a_graph_with_an_implicit_value_that_its_type_lacks_is_refused():
+    text = "tensor X[3] csf i8\ntensor Y[3] csf i8\nY[i] = X[i] * 2\noutput Y"
+    (region,) = ff.compile(parse(text), tensors={"X": [1, 0, 2]}, machine="ideal").regions
+    wrong = replace(region.graph, tensors=tuple(replace(t, fill=200.0) for t in region.graph.tensors))
+    with pytest.raises(GraphError, match=r"the implicit value 200, which is no number of i8\n  hint: the nearest is 127"):
+        verify(wrong)
+
+
+def test_a_tensor_of_another_type_is_refused():
+    text = "tensor X[3] i4\nY[i] = X[i] * 2\noutput Y"
+    (region,) = ff.compile(parse(text), tensors={"X": [1, 0, 2]}, machine="ideal").regions
+    with pytest.raises(TensorError, match="tensor `X` has elements of i8, declared i4"):
+        simulate(region.graph, {"X": pack(np.array([1, 0, 100], dtype=np.int8), Format.dense(1))}, ff.load_machine("ideal"))
