@@ -74,8 +74,8 @@ class Operator:
 
     def __call__(self, *operands: npt.ArrayLike) -> Array:
         """Evaluate the operator on arrays. Where an operand is an annihilator, the result is the one that it fixes."""
-        values = [np.asarray(x, dtype=np.float64) for x in operands]
         with np.errstate(all="ignore"):
+            values = [np.asarray(x, dtype=np.float64) for x in operands]
             result = np.asarray(self.array(*values), dtype=np.float64)
         for position, operand, fixed in self.annihilators:
             result = np.where(values[position] == operand, fixed, result)
@@ -106,7 +106,7 @@ class Reducer:
 
 
 def canonical(value: float) -> float:
-    """Return a number of a program or a graph. All NaN become the one object `math.nan`, so that what holds one equals itself.
+    """Return a number of a program or a graph as a float. All NaN become the one object `math.nan`, so that what holds one equals itself.
 
     IEEE 754 has many NaN, with signs and payloads, and says that none equals itself. In a declaration they mean one thing: not a number.
     Tuples and data classes compare an object with itself before they ask for its value.
@@ -114,7 +114,7 @@ def canonical(value: float) -> float:
     >>> (canonical(float("-nan")),) == (canonical(float("nan")),)
     True
     """
-    return math.nan if value != value else value
+    return math.nan if value != value else float(value)
 
 
 def _guarded(function: Callable[..., float]) -> Callable[..., float]:
@@ -204,6 +204,53 @@ def _threshold(a: float, least: float) -> float:
     return a if a != a or (a != 0 and abs(a) >= least) else 0.0
 
 
+WHOLE = 2.0**52
+"""Floats of this magnitude and more have no fraction."""
+SHIFT = 1.5 * WHOLE
+"""A number that leaves no room for a fraction: what is added to it and taken away again is rounded to an integer, ties to even."""
+
+
+def _saturate(a: float, least: float, greatest: float) -> float:
+    if a != a:
+        return a
+    above = a if a > least else least
+    inside = above if above < greatest else greatest
+    return (inside + SHIFT) - SHIFT if abs(inside) < WHOLE else inside
+
+
+def _saturate_array(a: Array, least: Array, greatest: Array) -> Any:
+    above = np.where(a > least, a, least)
+    inside = np.where(above < greatest, above, greatest)
+    return np.where(np.isnan(a), a, np.where(np.abs(inside) < WHOLE, (inside + SHIFT) - SHIFT, inside))
+
+
+SCALE, BELOW_ONE = 2.0**52 + 1.0, 1.0 - 2.0**-53
+"""The constants with which three operations find the power of 2 in a float: Rump, Ogita and Oishi, Accurate Floating-Point Summation,
+Part I, 2008."""
+
+
+def _nearest(a: float, step: float, least: float) -> float:
+    if a == 0 or a - a != 0 or not (step > 0 and least > 0):
+        return a
+    if abs(a) * least >= 4.0 * step:
+        return math.copysign(INF, a)
+    scaled = a * SCALE
+    own = abs(scaled - scaled * BELOW_ONE) * step
+    quantum = own if own > least else least
+    rounded = abs((a / quantum + SHIFT) - SHIFT) * quantum
+    return math.copysign(INF if rounded * least >= 4.0 * step else rounded, a)
+
+
+def _nearest_of_array(a: Array, step: Array, least: Array) -> Any:
+    scaled = a * SCALE
+    own = np.abs(scaled - scaled * BELOW_ONE) * step
+    quantum = np.where(own > least, own, least)
+    rounded = np.abs((a / quantum + SHIFT) - SHIFT) * quantum
+    beyond = (np.abs(a) * least >= 4.0 * step) | (rounded * least >= 4.0 * step)
+    rounds = (a != 0) & np.isfinite(a) & (step > 0) & (least > 0)
+    return np.where(rounds, np.copysign(np.where(beyond, INF, rounded), a), a)
+
+
 def _where(c: float, a: float, b: float) -> float:
     return a if c != 0 else b
 
@@ -230,6 +277,8 @@ _ROWS = (
         ((0, 0.0, 0.0),),
         unit="logic",
     ),
+    Operator("saturate", 3, _saturate_array, _saturate, flops=0, unit="logic"),
+    Operator("nearest", 3, _nearest_of_array, _nearest, flops=0, unit="logic"),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
     Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
     Operator("neg", 1, np.negative, lambda a: -a),

@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide] [--keep] [--surfaces 5]
-    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide] [--keep] [--narrow] [--surfaces 5]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -22,7 +22,8 @@ With --keep the same programs are drawn, and then some statements keep a part of
 results of which every group is kept are stored n:m.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
-compressed levels of what they read are stored n:m. With --select other graphs are drawn, each of which has a `select`.
+compressed levels of what they read are stored n:m. With --narrow, some of what they read and
+write has elements of few bits. With --select other graphs are drawn, each of which has a `select`.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -64,6 +65,7 @@ LONG = 1000
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
 @click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
+@click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
@@ -76,6 +78,7 @@ def main(
     size: Any,
     bitmap: bool,
     nm: bool,
+    narrow: bool,
     select: bool,
     wide: bool,
     keep: bool,
@@ -88,8 +91,8 @@ def main(
     if programs is not None and select:
         raise click.UsageError("--select is of --graphs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, keep, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, keep, narrow, surfaces)))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow))
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,13 @@ class Options:
     nm: bool
     wide: bool
     keep: bool
+    narrow: bool
     surfaces: int
 
     @property
     def prefix(self) -> str:
         """Of the names of the files of programs that differ."""
-        return "bitmap_" * self.bitmap + "nm_" * self.nm + "wide_" * self.wide + "keep_" * self.keep
+        return "bitmap_" * self.bitmap + "nm_" * self.nm + "wide_" * self.wide + "keep_" * self.keep + "narrow_" * self.narrow
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
@@ -128,10 +132,13 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
             )
     for kind, count in total.refused.most_common():
         click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
-    wrong = program_fuzz.missed(total, options.wide, options.keep) if total.programs >= LONG else []
+    wrong = program_fuzz.missed(total, options.wide, options.keep, options.narrow) if total.programs >= LONG else []
     for line in wrong:
         click.echo(f"missed, {line}")
-    names = [*program_fuzz.quotas_of(options.wide, options.keep), *([program_fuzz.SURFACES] if options.surfaces else [])]
+    names = [
+        *program_fuzz.quotas_of(options.wide, options.keep, options.narrow),
+        *([program_fuzz.SURFACES] if options.surfaces else []),
+    ]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
         f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
@@ -152,23 +159,23 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    modes = {"bitmap": options.bitmap, "nm": options.nm, "wide": options.wide, "keep": options.keep}
+    modes = {"bitmap": options.bitmap, "nm": options.nm, "wide": options.wide, "keep": options.keep, "narrow": options.narrow}
     return program_fuzz.run(seed, examples, surfaces=options.surfaces, **modes)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool) -> bool:
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

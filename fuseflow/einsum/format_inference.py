@@ -31,7 +31,7 @@ from fuseflow.einsum.text import show_einsum, show_number
 from fuseflow.einsum.verify import shapes_and_extents, verify
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
-from fuseflow.tensors import Format
+from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Level
 
 
@@ -112,8 +112,11 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
         _check_keep(einsum, einsum.body, declared, scope)
     _check_padding(einsum, declared, scope)
     format = result_format(einsum, scope)
+    dtype = DTYPES[declared.dtype]
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
-    if declared.dtype.startswith("i") and not is_integral(einsum.body, scope):
+    if dtype.narrow:
+        fill = dtype.nearest(fill)
+    elif dtype.is_integer and not is_integral(einsum.body, scope):
         _refuse_integers(einsum, declared, scope)
     if declared.fill not in (0, canonical(fill)):
         _refuse_fill(einsum, declared, fill)
@@ -243,9 +246,9 @@ def is_integral(node: Expr, scope: Scope) -> bool:
         case Const():
             return float(node.value).is_integer()
         case Access():
-            return scope.types[node.tensor].dtype.startswith("i")
+            return DTYPES[scope.types[node.tensor].dtype].is_integer
         case Apply():
-            if node.op in _COMPARISONS:
+            if node.op in (*_COMPARISONS, "saturate"):
                 return True
             if node.op == "pow" and isinstance(node.args[1], Const):
                 return node.args[1].value >= 0 and all(is_integral(arg, scope) for arg in node.args)
@@ -266,10 +269,15 @@ _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit 
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
-    """Return the widest dtype of the operands. A fractional number or operator, or an infinity, makes it a float."""
+    """Return the widest dtype of the operands. A fractional number or operator, or an infinity, makes it a float.
+
+    What is computed from narrow operands is of the wide type to which they are promoted. What only sees a tensor again keeps its type.
+    """
     if not einsum.operands:
         return "f32"
-    dtypes = [scope.types[name].dtype for name in einsum.operands]
+    if isinstance(einsum.body, Access):
+        return scope.types[einsum.body.tensor].dtype
+    dtypes = [DTYPES[scope.types[name].dtype].promoted for name in einsum.operands]
     if any(_is_fractional(node, scope) for node in walk(einsum.body)):
         dtypes.append("f32")
     return max(dtypes, key=_PROMOTION.index)

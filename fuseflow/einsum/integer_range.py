@@ -19,7 +19,7 @@ from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
-from fuseflow.tensors.dtypes import EXACT_INTEGERS
+from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS, ElementType
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy", "where")
@@ -27,15 +27,19 @@ SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy", "where")
 
 
 def refuse_rounded_integers(program: Program, arrays: Mapping[str, Operand]) -> None:
-    """Raise `ProgramError` if a result that is declared integer may have been rounded on the way. All results must be declared."""
-    integers = {t.name for t in program.tensors if t.dtype.startswith("i")}
-    results = [e for e in program.einsums if e.name in integers]
+    """Raise `ProgramError` if a result that is declared integer may have been rounded on the way. All results must be declared.
+
+    A narrow integer type has no numbers that large: what is too large for it saturates.
+    """
+    integers = {t.name for t in program.tensors if DTYPES[t.dtype].is_integer}
+    results = [e for e in program.einsums if e.name in integers and not DTYPES[program.declared[e.name].dtype].narrow]
     if not results:
         return
     bounds = {name: _largest(array) for name, array in arrays.items()}
     sizes = extents(program)
     for einsum in program.einsums:
-        bounds[einsum.name] = fill_of(_magnitude(einsum.body, integers), bounds, sizes[einsum.name])
+        bound = fill_of(_magnitude(einsum.body, integers), bounds, sizes[einsum.name])
+        bounds[einsum.name] = _saturated(bound, DTYPES[program.declared[einsum.name].dtype])
     if all(bounds[e.name] < EXACT_INTEGERS for e in results):
         return
     magnitudes = replace(program, einsums=tuple(replace(e, body=_magnitude(e.body, integers)) for e in program.einsums))
@@ -49,6 +53,11 @@ def refuse_rounded_integers(program: Program, arrays: Mapping[str, Operand]) -> 
                 notes=[f"in `{show_einsum(einsum)}`"],
                 span=einsum.location.span,
             )
+
+
+def _saturated(bound: float, type: ElementType) -> float:
+    """Return the largest magnitude of a result of this type that is no larger than `bound` before it is stored."""
+    return min(bound, -type.range[0]) if type.narrow and type.is_integer else bound
 
 
 def _magnitude(node: Expr, integers: Collection[str]) -> Expr:

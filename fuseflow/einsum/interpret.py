@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -66,7 +67,8 @@ def evaluate_operands(program: Program, arrays: Mapping[str, InputArray], output
     operands: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
     results, sizes, last = dict[str, Operand](), extents(program), _last_uses(program)
     for einsum in program.einsums:
-        operands[einsum.name] = results[einsum.name] = _evaluate_einsum(einsum, operands, sizes[einsum.name])
+        said = rounded(einsum, program.declared)
+        operands[einsum.name] = results[einsum.name] = _evaluate_einsum(said, operands, sizes[einsum.name])
         for name in last[einsum.name] if outputs_only else ():
             operands.pop(name)
             results.pop(name, None)

@@ -22,6 +22,7 @@ from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.selection import Rule, parse_rule
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, check_block
+from fuseflow.tensors.dtypes import DTYPES, of_mlir
 
 PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT = (f"einsum.{name}" for name in ("program", "input", "declare", "define", "output"))
 ACCESS, CONSTANT, APPLY, REDUCE, KEEP = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce", "keep"))
@@ -108,7 +109,7 @@ def _write_expr(expr: Expr, tensors: dict[str, ir.Value]) -> ir.Value:
 
 def _tensor_type(tensor: TensorType) -> ir.Type:
     encoding = _format_attribute(tensor.format, tensor.block) if tensor.format is not None or tensor.block else None
-    return ir.RankedTensorType.get(tensor.shape, ir.Type.parse(tensor.dtype), encoding)
+    return ir.RankedTensorType.get(tensor.shape, ir.Type.parse(DTYPES[tensor.dtype].mlir), encoding)
 
 
 def _result_type(name: str, declared: TensorType | None, shape: tuple[int, ...]) -> ir.Type:
@@ -248,7 +249,7 @@ def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
         op.string("name"),
         tuple(tensor.shape),
         format,
-        str(tensor.element_type),
+        of_mlir(str(tensor.element_type)),
         op.real("fill"),
         _span_of(op),
         block,

@@ -104,8 +104,12 @@ def _check_declaration(tensor: TensorType) -> None:
     if tensor.dtype not in DTYPES:
         hint = did_you_mean(tensor.dtype, DTYPES)
         raise ProgramError(f"{where} has the unknown dtype `{tensor.dtype}`", hint=hint, span=tensor.span)
-    if tensor.dtype.startswith("i") and not float(tensor.fill).is_integer():
+    if DTYPES[tensor.dtype].is_integer and not float(tensor.fill).is_integer():
         raise ProgramError(f"{where} has integers, its implicit value is {show_number(tensor.fill)}", span=tensor.span)
+    nearest = DTYPES[tensor.dtype].nearest(tensor.fill)
+    if nearest != tensor.fill and tensor.fill == tensor.fill:
+        message = f"{where} has the implicit value {show_number(tensor.fill)}, which is no number of {tensor.dtype}"
+        raise ProgramError(message, hint=f"the nearest is {show_number(nearest)}", span=tensor.span)
     if tensor.format is not None and tensor.format.rank != len(tensor.shape):
         message = f"{where} has {len(tensor.shape)} dimensions, its format {tensor.format} has {tensor.format.rank} levels"
         raise ProgramError(message, span=tensor.span)

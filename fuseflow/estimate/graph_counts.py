@@ -22,7 +22,6 @@ from fuseflow.estimate.pieces import count_pieces
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
 from fuseflow.samml import nodes as n
-from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
 
@@ -182,7 +181,7 @@ def _bytes(decl: n.TensorDecl, kind: str, parts: Sequence[_Access]) -> Number:
     """Return the bytes of accesses to arrays of one kind. Those of an array whose elements are smaller than a byte are rounded up once."""
     elements: dict[tuple[int, int], Number] = {}
     for part in parts:
-        bits = 8 * DTYPES[decl.dtype].itemsize
+        bits = decl.element_bits
         if kind != "val":
             (bits,) = (array.bits for array in decl.stored_arrays(part.level) if array.kind == kind)
         rounded = bits, part.level if bits % 8 else -1

@@ -13,6 +13,7 @@ from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_grap
 from fuseflow.estimate.node_work import ProcessFirings, firings
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.comal import readers_of_sums
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
@@ -77,7 +78,7 @@ class TimingClasses:
         examples: dict[Hashable, tuple[n.Primitive, tuple[TileShape, ...]]] = {}
         keys = []
         for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
-            keys.append((type(node), node.unit(declared), numbers.tiles))
+            keys.append((type(node), node.unit(declared), numbers.tiles, operand_bits(node, counts.graph.element_bits)))
             examples.setdefault(keys[-1], (node, numbers.tiles))
         place = {key: at for at, key in enumerate(examples)}
         return cls(counts.graph, tuple(examples.values()), tuple(place[key] for key in keys))

@@ -16,7 +16,6 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
-from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels.base import bytes_of
 
 CHANNEL_BYTES = 32
@@ -109,8 +108,7 @@ def _bytes_spanned(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: 
             return bytes_of(1, array.bits), words / array.scanned * min(stride, max(line, piece))
         if array.kind == kind:
             return bytes_of(1, array.bits), bytes_of(words, array.bits)
-    width = DTYPES[decl.dtype].itemsize
-    return width, words * width
+    return bytes_of(1, decl.element_bits), bytes_of(words, decl.element_bits)
 
 
 def _lookup_node(node: n.Scan | n.Load, nodes_by_name: Mapping[str, n.Node]) -> n.Scan | n.Load | None:

@@ -14,7 +14,6 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import IdealMemory
-from fuseflow.tensors import DTYPES
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]
@@ -117,8 +116,7 @@ def _remote_firings(
     if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
         return [(outputs[0].elements, outputs[0].stops + 1)]
     if isinstance(node, n.WriteValues):
-        bits = 8 * DTYPES[decl.dtype].itemsize * prod(decl.tile)
-        return [(_write_firings(_entries_written(node, decl, inputs[0]), bits, 0, line), inputs[0].stops + 1)]
+        return [(_write_firings(_entries_written(node, decl, inputs[0]), decl.value_bits, 0, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteLevel):
         x, written, arrays = inputs[0], _entries_written(node, decl, inputs[0]), decl.stored_arrays(node.level)
         entries = [

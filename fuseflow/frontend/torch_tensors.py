@@ -18,6 +18,8 @@ from fuseflow.tensors.pack_compressed import pack_compressed
 
 TORCH_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
 """The name of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
+HELD_TYPES = {torch.bfloat16: "bf16"}
+"""The PyTorch dtypes that NumPy lacks, so that their numbers are kept in a wider holder. It has no integers of 4 bits."""
 MAX_DENSE_ELEMENTS = 1 << 28
 """The greatest number of elements of a sparse output that is turned into a dense array."""
 
@@ -124,16 +126,24 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
     `FrontendError` for a tensor that PyTorch cannot hold because its implicit value is not 0.
     """
     if tensor.format.all_dense:
-        return torch.from_numpy(np.ascontiguousarray(tensor.to_dense()))
+        return _with_dtype(torch.from_numpy(np.ascontiguousarray(tensor.to_dense())), tensor)
     if tensor.fill != 0:
         message = f"PyTorch's sparse tensors have the implicit value 0, this one has {tensor.fill:g}"
         raise FrontendError(message, hint="take its `to_dense()`")
-    entries = tensor.to_scipy()
+    if tensor.tile:
+        raise ValueError("PyTorch's sparse tensors have no tiles")
+    coordinates, values = tensor.entries()
     coo = torch.sparse_coo_tensor(
-        torch.from_numpy(np.array(entries.coords, dtype=np.int64)), torch.from_numpy(entries.data.copy()), tensor.shape
+        torch.from_numpy(np.ascontiguousarray(coordinates)), _with_dtype(torch.from_numpy(values.copy()), tensor), tensor.shape
     )
     coo = coo.coalesce()  # the form of every format that is no layout of PyTorch
     return coo.to_sparse(layout=_LAYOUTS_OF_MATRICES[tensor.format]) if tensor.format in _LAYOUTS_OF_MATRICES else coo
+
+
+def _with_dtype(values: torch.Tensor, tensor: Tensor) -> torch.Tensor:
+    """Return values of a tensor in the PyTorch dtype of its elements, if there is one beside that of their holder."""
+    named = (dtype for dtype, name in HELD_TYPES.items() if tensor.type is not None and tensor.type.name == name)
+    return values.to(next(named, values.dtype))
 
 
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:

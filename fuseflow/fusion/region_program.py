@@ -18,13 +18,16 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
+from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, children, free_indices, nodes
+from fuseflow.tensors import DTYPES
 
 
 def as_program(region: FusedRegion) -> Program:
-    """Return the region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator."""
+    """Return the region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator. A result of
+    a narrow type is a statement that rounds, as its writer does."""
     taken = {*region.stored, *(r.name for r in region.results)}
     names = _statement_names(region, taken)
     free = free_indices(*region.trees)
@@ -43,7 +46,7 @@ def as_program(region: FusedRegion) -> Program:
         expressions[node] = statements.state(names[node], free[node], body) if node in names else body
     for result in region.results:
         if names.get(result.tree) != result.name:
-            statements.state(result.name, result.indices, expressions[result.tree])
+            statements.state(result.name, result.indices, round_to(expressions[result.tree], result.tensor.dtype))
     tensors = (*(stored[n] for n in sorted(stored)), *statements.declared)
     return Program(tensors, tuple(statements.einsums), tuple(r.name for r in region.results), region.name)
 
@@ -66,7 +69,11 @@ class _Statements:
 
 def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
     """Return the nodes that become statements, with their names: reductions, and operators with several uses."""
-    results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Producer) and r.tree.free == r.indices}
+    results = {
+        r.tree: r.name
+        for r in reversed(region.results)
+        if isinstance(r.tree, Producer) and r.tree.free == r.indices and not DTYPES[r.tensor.dtype].narrow
+    }
     uses = Counter(c for n in nodes(*region.trees) for c in children(n))
     names: dict[Tree, str] = {}
     plain = ".".join(re.sub(r"\W", "_", word) or "_" for word in region.name.split("."))

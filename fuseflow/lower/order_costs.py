@@ -15,7 +15,8 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.tree import Tree
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.state import LoweringState
-from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl
+from fuseflow.samml.node import operand_bits
+from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader
 from fuseflow.table.builder import TableBuilder
 from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
@@ -34,13 +35,14 @@ class CostedNode:
 @dataclass(slots=True)
 class SharedTables:
     """The nodes of the tables of one region in several orders, with the shapes of their streams and their costs. The `types` of streams
-    are kept only if the region is `tiled`, since they serve to tell the tiles of an operator."""
+    and the bits of their elements are kept only if the region is `tiled`, since they serve to tell what an operator does with a tile."""
 
     memo: TableMemo
     statistics: Mapping[str, TensorStatistics]
     tiled: bool
     shapes: dict[Port, ExpectedStream] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
+    element_bits: dict[Port, int] = field(default_factory=dict)
     costed: dict[str, CostedNode] = field(default_factory=dict)
 
     def cost(self, region: FusedRegion) -> Estimate:
@@ -68,16 +70,19 @@ class SharedTables:
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream
-        tiles = self._tiles(name, node, tensors)
-        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, tiles, tensors, self.statistics))
+        tiles, bits = self._tiles(name, node, tensors), operand_bits(node, self.element_bits)
+        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, tiles, bits, tensors, self.statistics))
 
     def _tiles(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl]) -> list[TileShape]:
         """Return the tiles of the inputs of a node, and keep the types of its outputs if the region is tiled."""
         if not self.tiled:
             return [()] * len(node.inputs)
         types = [self.types[port] for port in node.inputs]
+        bits = tensors[node.tensor].element_bits if isinstance(node, TensorReader) else operand_bits(node, self.element_bits)
         for k, type in enumerate(node.typed(types, tensors)):
             self.types[Port(name, k)] = type
+            if type.kind == "val":
+                self.element_bits[Port(name, k)] = bits
         return [type.tile for type in types]
 
 

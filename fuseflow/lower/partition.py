@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fuseflow.einsum.format_inference import TypedProgram
+from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
@@ -16,6 +17,7 @@ from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
+from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
@@ -66,6 +68,7 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
 
 def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None) -> PartitionedProgram:
     typed = declare_formats(TypedProgram.of(program), schedule)
+    typed = typed.rewritten(round_results(typed.source, typed.program.declared))
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)
     kept = frozenset({*schedule.drop_zeros, *(e.name for e in source.einsums if e.name in declared and is_reshape(e))})
@@ -75,14 +78,15 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     reshapes = eliminate_reshapes(typed.source, kept)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
+    regions = _refined_regions(blocked, reshapes, regions)
     return PartitionedProgram(
         schedule=schedule,
         source=source,
         original=typed.program,
         reshapes=reshapes,
         kept=kept,
-        program=blocked,
-        regions=_refined_regions(blocked, reshapes, regions),
+        program=leave_to_writers(blocked, [region.einsums for region in regions], schedule.drop_zeros),
+        regions=regions,
         user_formats=declared | {reshapes.statements.get(name, name) for name in declared},
         views={e.name: e for e in blocked.einsums if e.name in reshapes.views},
         user_names={ours: name for name, ours in reshapes.statements.items()},

@@ -33,7 +33,9 @@ def interpret_repeat(region: FusedRegion, read: Mapping[str, Tensor], patterns: 
             if pattern.format.all_dense
             else results[name][tuple(pattern.coordinates())]
         )
-        tensors[name] = Tensor(pattern.shape, pattern.format, pattern.levels, values.astype(pattern.dtype), pattern.fill)
+        tensors[name] = Tensor(
+            pattern.shape, pattern.format, pattern.levels, pattern.element_type.hold(values), pattern.fill, pattern.type
+        )
     return tensors
 
 

@@ -147,7 +147,7 @@ class SampledRegions:
         check = self.rows_check
         self.rows_check = replace(
             check,
-            passed=check.passed and error <= TOLERANCE.get(computed.dtype.char, 0.0),
+            passed=check.passed and error <= TOLERANCE.get(computed.element_type.name, 0.0),
             max_rel_error=max(error, check.max_rel_error),
             worst=name if error > check.max_rel_error or not check.worst else check.worst,
         )

@@ -199,9 +199,10 @@ def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
 def _checked(tensor: Tensor, decl: TensorDecl) -> Tensor:
     """Return a tensor from a folder of fibertrees with values of the declared type. Raises `FileError` if it is not as declared."""
     check_shape(tensor.shape, decl.shape)
-    check_values(tensor.values, decl.dtype)
-    values = tensor.values.astype(parse_dtype(decl.dtype)).reshape(-1, *decl.tile)  # a vector may be in columns
-    return replace(tensor, format=decl.format, values=values)
+    type = parse_dtype(decl.dtype)
+    check_values(tensor.values, decl.dtype, tensor.coordinates)
+    values = type.hold(tensor.values).reshape(-1, *decl.tile)  # a vector may be in columns
+    return replace(tensor, format=decl.format, values=values, type=type)
 
 
 def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) -> Tensor:
@@ -229,7 +230,9 @@ def merge_tiles(tensor: Tensor) -> Tensor:
     where = np.repeat(coordinates, prod(tile), axis=1)
     inside = np.tile(np.indices(tile).reshape(2, -1), len(tiles))
     format = Format((*tensor.format.levels, Dense(), Dense()), (*tensor.format.order, rank, rank + 1))
-    return from_coordinates((*tensor.shape, *tile), np.concatenate([where, inside]), tiles.reshape(-1), format, tensor.fill)
+    return from_coordinates(
+        (*tensor.shape, *tile), np.concatenate([where, inside]), tiles.reshape(-1), format, tensor.fill, tensor.type
+    )
 
 
 def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:

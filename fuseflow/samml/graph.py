@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorUser, settings
+from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits, settings
 from fuseflow.samml.primitives import Primitive
 
 
@@ -100,6 +100,16 @@ class Graph:
             for k, kind in enumerate(node.typed([types[p] for p in node.inputs], tensors)):
                 types[Port(node.name, k)] = kind
         return types
+
+    @cached_property
+    def element_bits(self) -> Mapping[Port, int]:
+        """The bits of the elements of every stream of values: those of the tensor that it is read from, or of the widest operand."""
+        bits: dict[Port, int] = {}
+        for node in self.nodes:
+            made = self.declared[node.tensor].element_bits if isinstance(node, TensorReader) else operand_bits(node, bits)
+            ports = (Port(node.name, k) for k in range(len(node.port_names())))
+            bits |= {port: made for port in ports if self._types[port].kind == "val"}
+        return bits
 
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
         """Return the readers of each stream, in node order."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from math import prod
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.ops import canonical
-from fuseflow.tensors import Format
+from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
 
@@ -80,6 +81,16 @@ class TensorDecl:
     def level_tensor(self, level: int) -> str:
         """Return the name of the tensor of which a level is scanned: another one where it is one of its outermost levels."""
         return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
+
+    @property
+    def element_bits(self) -> int:
+        """The bits of one element in accelerator memory."""
+        return DTYPES[self.dtype].bits
+
+    @property
+    def value_bits(self) -> int:
+        """The bits of one value in accelerator memory: of an element, or of all elements of a tile."""
+        return self.element_bits * prod(self.tile)
 
     def size(self, level: int) -> int:
         """Return the number of coordinates that a storage level can have."""
@@ -284,6 +295,12 @@ class TensorWriter(TensorUser):
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return MEMORY_UNIT
+
+
+def operand_bits(node: Node, bits: Mapping[Port, int]) -> int:
+    """Return the bits of the elements of the widest stream of values that a node reads, or 32 if it reads none. `bits` are those of the
+    elements of streams of values."""
+    return max([bits[port] for port in node.inputs if port in bits], default=32)
 
 
 def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:

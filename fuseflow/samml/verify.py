@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
+from fuseflow.ops import canonical
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.node_rules import RULES
@@ -100,6 +101,13 @@ def _verify_tensors(graph: n.Graph) -> None:
             )
         if tensor.dtype not in DTYPES:
             _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
+        nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
+        if (nearest,) != (tensor.fill,):  # in a tuple an implicit NaN equals itself
+            _refuse(
+                graph,
+                f"tensor `{tensor.name}` has the implicit value {tensor.fill:g}, which is no number of {tensor.dtype}",
+                f"the nearest is {nearest:g}",
+            )
     for name in graph.outputs:
         if name not in graph.declared:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))

@@ -101,15 +101,16 @@ def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pat
     decl, block = region.graph.declared[result.name], result.tensor.block
     if pattern is not None:
         return _at_pattern(computed, decl, block, pattern)
-    dense = _dense(computed).astype(DTYPES[decl.dtype])
-    return to_blocks(pack(dense, decl.format, decl.fill), block)
+    type = DTYPES[decl.dtype]
+    return to_blocks(pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type), block)
 
 
 def interpret_rows(region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints) -> dict[str, npt.NDArray[np.generic]]:
     """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. What does not have that
     index is computed as a whole, but nothing that is as long as a result."""
     computed = _evaluated_rows(region, memory, rows, {})
-    return {r.name: _dense(computed[r.name]).astype(DTYPES[region.graph.declared[r.name].dtype]) for r in region.fused.results}
+    types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
+    return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
 
 
 def _evaluated_rows(
@@ -138,8 +139,9 @@ def _operands(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand
 
 def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Pattern) -> Tensor:
     """Return the tensor that stores these values where a pattern says."""
+    type = DTYPES[decl.dtype]
     if decl.format.all_dense and not block:  # every element is stored, and none has to be looked up
-        return pack(_dense(computed).astype(DTYPES[decl.dtype], copy=False), decl.format, decl.fill)
+        return pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type)
     levels, columns, fibers = list[Fibers](), list[npt.NDArray[np.int64]](), np.zeros(1, dtype=np.int64)
     for level, kind, below in zip(pattern.levels, decl.format.levels, pattern.below, strict=True):
         owner, at = level.expanded(fibers)
@@ -151,8 +153,8 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
     shape = list(decl.shape)  # of the pattern: it may be a part of what is declared
     for d, column, level in zip(decl.format.order, columns, pattern.levels, strict=True):
         points[d], shape[d] = column, level.size
-    values = _values_at(computed, points, block, decl.fill).astype(DTYPES[decl.dtype])
-    return Tensor(tuple(shape), decl.format, tuple(levels), values, decl.fill)
+    values = type.hold(_values_at(computed, points, block, decl.fill))
+    return Tensor(tuple(shape), decl.format, tuple(levels), values, decl.fill, type)
 
 
 def _values_at(computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float) -> npt.NDArray[np.float64]:

@@ -26,7 +26,7 @@ from fuseflow.sim.outcome.statistics import (
     traffic,
 )
 from fuseflow.sim.simulators import Engine, run_graph
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import DTYPES, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,13 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
 
 
 def _refuse_untimed(graph: Graph, machine: Machine) -> None:
+    for tensor in graph.tensors:
+        if DTYPES[tensor.dtype].narrow:
+            raise MachineError(
+                f"graph `{graph.name}`: tensor `{tensor.name}` has elements of {tensor.dtype}; machine `{machine.name}` has no times for "
+                "that, its units work on 32 bits",
+                hint="take a machine with `rules: dataflow`, or declare the tensor `f32`",
+            )
     for node in graph.nodes:
         beyond = node.beyond_comal
         if isinstance(node, WriteLevel) and graph.declared[node.tensor].room(node.level) is not None:
@@ -173,6 +180,16 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
     ):
         if (actual,) != (declared,):  # in a tuple an implicit NaN equals itself
             raise TensorError(f"tensor `{decl.name}` has {attribute} {actual}; graph `{graph.name}` declares {declared}")
+    _check_elements(decl, tensor)
+
+
+def _check_elements(decl: TensorDecl, tensor: Tensor) -> None:
+    """Raise `TensorError` if elements of a narrow type are declared, and the tensor has others."""
+    if DTYPES[decl.dtype].narrow and tensor.element_type.name != decl.dtype:
+        raise TensorError(
+            f"tensor `{decl.name}` has elements of {tensor.element_type.name}, declared {decl.dtype}",
+            hint="pack it with `type=DTYPES[...]`, and its values in the holder of that type",
+        )
 
 
 def _check_streams(graph: Graph, recorded: Mapping[Port, Recording]) -> None:

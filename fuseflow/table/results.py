@@ -59,7 +59,8 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
         raise FusionError(
             f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
         )
-    if DTYPES[result.tensor.dtype].kind == "i" and not float(fill).is_integer():
+    fill = DTYPES[result.tensor.dtype].nearest(fill)
+    if DTYPES[result.tensor.dtype].is_integer and not float(fill).is_integer():
         raise FusionError(
             f"`{result.name}` is declared {result.tensor.dtype}; where its operands are not stored it is {fill:g}",
             hint="declare it with a floating-point dtype",

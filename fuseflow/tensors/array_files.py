@@ -6,17 +6,18 @@ Reading never unpickles an object. Writing uses a temporary file that replaces t
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import FileError, FuseFlowError
+from fuseflow.errors import FileError, FuseFlowError, TensorError
 from fuseflow.filesystem import replace_file
-from fuseflow.tensors.dtypes import EXACT_INTEGERS, parse_dtype
+from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.pack import pack
+from fuseflow.tensors.pack import from_coordinates, pack
 from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
 
@@ -110,10 +111,30 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
     if not (is_scipy(array) and array.format in ("csr", "csc")):  # those two are packed as they are
         array = as_array_or_sparse(array)
     check_shape(array.shape, declaration.shape)
-    check_values(array if isinstance(array, np.ndarray) else array.data, declaration.dtype)
-    dtype = parse_dtype(declaration.dtype)
-    array = array.astype(dtype, copy=False)
-    return pack(array, declaration.format or Format.dense(len(declaration.shape)), declaration.fill, copy=copy)
+    type = parse_dtype(declaration.dtype)
+    format = declaration.format or Format.dense(len(declaration.shape))
+    if isinstance(array, np.ndarray):
+        check_values(array, declaration.dtype)
+        return pack(type.hold(array), format, declaration.fill, copy=copy, type=type)
+    if type.narrow:
+        return _pack_narrow(array, declaration, format, type)
+    check_values(array.data, declaration.dtype, lambda: np.array(array.tocoo().coords))
+    return pack(array.astype(type.holder, copy=False), format, declaration.fill, copy=copy)
+
+
+def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
+    """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
+    from scipy import sparse  # see `scipy_arrays`
+
+    if declaration.fill != 0:
+        raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
+    coo = sparse.coo_array(array).astype(np.int64 if array.dtype.kind in "bui" else np.float64)
+    coo.sum_duplicates()
+    coordinates = np.array(coo.coords, dtype=np.int64)
+    order = np.lexsort(coordinates[::-1])
+    coordinates, values = coordinates[:, order], coo.data[order]
+    check_values(values, declaration.dtype, lambda: coordinates)
+    return from_coordinates(coo.shape, coordinates, type.hold(values), format, 0.0, type)
 
 
 def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
@@ -124,20 +145,40 @@ def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
         raise FileError(f"shape {list(actual)}, declared {list(declared)}{difference}")
 
 
-def check_values(values: npt.NDArray[Any], declared: str) -> None:
-    """Raise `FileError` if integers are declared and some values are none, or are so large that computing would round them."""
-    dtype = parse_dtype(declared)
-    with np.errstate(invalid="ignore"):
-        inexact = dtype.kind == "i" and not np.array_equal(values.astype(dtype), values)
-    if inexact:
-        raise FileError(f"some values are not of the declared type {declared}", hint="declare `f32` or `f64`")
-    if dtype.itemsize == 8 and dtype.kind == "i" and len(values.reshape(-1)):
+def check_values(values: npt.NDArray[Any], declared: str, coordinates: Callable[[], npt.NDArray[Any]] | None = None) -> None:
+    """Raise `FileError` if integers are declared and some values are none, or are so large that computing would round them. `values` is an
+    array, or a list of entries that stand at `coordinates`, an array [rank, n]."""
+    type = parse_dtype(declared)
+    if not type.is_integer:
+        return
+    refused = ~_fits(values, type)
+    if refused.any():
+        first = int(np.flatnonzero(refused)[0])
+        place = (
+            np.unravel_index(first, values.shape) if coordinates is None else coordinates()[:, first // prod(values.shape[1:])]
+        )
+        least, greatest = type.range
+        raise FileError(
+            f"some values are not of the declared type {declared}, whose numbers are whole, from {least} to {greatest}: the first is "
+            f"{values.reshape(-1)[first]} at ({', '.join(map(str, place))})",
+            hint="declare `f32` or `f64`, or scale and round the values first",
+        )
+    if type.bits == 64 and values.size:
         largest = max(int(values.max()), -int(values.min()))
         if largest >= EXACT_INTEGERS:
             raise FileError(
                 f"the magnitude {largest} of a value is 2^53 or more: values are computed in 64-bit floats, which round such integers",
                 hint="scale the integers down, or declare `f64` and accept the rounding",
             )
+
+
+def _fits(values: npt.NDArray[Any], type: ElementType) -> npt.NDArray[np.bool_]:
+    """Return which values an integer type can hold."""
+    least, greatest = type.range
+    with np.errstate(invalid="ignore"):
+        held = values.astype(type.holder) == values
+    fitting: npt.NDArray[np.bool_] = held & (values >= least) & (values <= greatest) if type.narrow else held
+    return fitting
 
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:

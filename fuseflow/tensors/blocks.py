@@ -103,7 +103,7 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
         tiles = split_into_tiles(tensor.to_dense(), block, tensor.fill)
         stored = tiles.transpose((*tensor.format.order, tiles.ndim - 2, tiles.ndim - 1)).reshape(-1, *tiles.shape[-2:])
         levels = pack(np.broadcast_to(np.zeros((), np.int8), tiles.shape[:-2]), tensor.format).levels
-        return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill)
+        return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill, tensor.type)
     shape, tile = block_counts(tensor.shape, block), tile_shape(block)
     coordinates, elements = tensor.entries()
     sizes = np.array(block, dtype=np.int64)[:, None]
@@ -118,7 +118,7 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
     values[block_positions, rows, columns] = elements
     block_coordinates = np.empty((len(shape), len(stored_blocks)), dtype=np.int64)
     block_coordinates[order] = np.unravel_index(stored_blocks, tuple(shape[d] for d in order)) if len(stored_blocks) else 0
-    return from_coordinates(shape, block_coordinates, values, tensor.format, tensor.fill)
+    return from_coordinates(shape, block_coordinates, values, tensor.format, tensor.fill, tensor.type)
 
 
 def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
@@ -128,7 +128,8 @@ def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
         return tensor
     sides = tile_dimensions(block)
     if tensor.format.all_dense:
-        return pack(join_tiles(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
+        dense = join_tiles(tensor.to_dense(), shape, block)
+        return pack(dense, tensor.format, tensor.fill, copy=False, type=tensor.type)
     rows, columns = tensor.tile
     counted, tiles = tensor.entries()
     coordinates = np.repeat(counted * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
@@ -136,7 +137,7 @@ def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
         if side is not None:
             coordinates[side] += np.tile(steps, len(tiles))
     inside = (coordinates < np.array(shape, dtype=np.int64)[:, None]).all(axis=0)
-    return from_coordinates(shape, coordinates[:, inside], tiles.reshape(-1)[inside], tensor.format, tensor.fill)
+    return from_coordinates(shape, coordinates[:, inside], tiles.reshape(-1)[inside], tensor.format, tensor.fill, tensor.type)
 
 
 def split_into_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:

@@ -31,7 +31,7 @@ def concatenate(parts: Sequence[Tensor]) -> Tensor:
         pos, crd = (none, none) if level.full else _joined([part.levels[p] for part in parts], is_outermost=p == 0)
         levels.append(level.append(shape[d], parents, pos, crd))
         parents = levels[-1].entries
-    return Tensor(shape, first.format, tuple(levels), np.concatenate([part.values for part in parts]), first.fill)
+    return Tensor(shape, first.format, tuple(levels), np.concatenate([part.values for part in parts]), first.fill, first.type)
 
 
 def _joined(parts: Sequence[Fibers], is_outermost: bool) -> tuple[Ints, Coordinates]:

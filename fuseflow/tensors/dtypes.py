@@ -1,26 +1,107 @@
-"""Element types of tensors: the names that programs and schedules use, and the NumPy types that hold them."""
+"""Element types of tensors. Everything that is known of a type stands in its row of the table, and nothing else asks for its name."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fuseflow.errors import TensorError, did_you_mean
+from fuseflow.ops import operator
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """The type of the elements of a tensor. In accelerator memory an element has `bits` bits; on this machine it is kept in a `holder`.
+
+    Values are computed in 64-bit floats. A `narrow` type has less than 32 bits: a value is rounded to it by the operator `rounding`, whose
+    other operands are `parameters`. What is computed from narrow operands alone is `promoted`, unless it is declared otherwise. `mlir` is
+    the name of the type in MLIR.
+    """
+
+    name: str
+    bits: int
+    kind: Literal["integer", "float"]
+    holder: np.dtype[Any]
+    promoted: str
+    mlir: str
+    rounding: str = ""
+    parameters: tuple[float, ...] = ()
+
+    @property
+    def narrow(self) -> bool:
+        """Whether values are rounded to the type with saturation, or to fewer digits than a float of 32 bits has."""
+        return bool(self.rounding)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind == "integer"
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number of an integer type."""
+        if self.narrow:
+            least, greatest = self.parameters
+            return int(least), int(greatest)
+        limits = np.iinfo(self.holder)
+        return int(limits.min), int(limits.max)
+
+    def round(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the numbers of a narrow type that are nearest to these values, ties to even. NaN stays NaN."""
+        return operator(self.rounding)(values, *self.parameters)
+
+    def nearest(self, value: float) -> float:
+        """Return what a narrow type makes of a value; any other type leaves it as it is."""
+        return operator(self.rounding).scalar(value, *self.parameters) if self.narrow else value
+
+    def hold(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return computed values in the holder of the type. Values are rounded to a narrow type. Those of a wide integer type are
+        whole and in its range. Values beyond a float become infinite."""
+        with np.errstate(over="ignore"):
+            if self.narrow:
+                values = self.round(values)
+            return values.astype(self.holder, copy=False)
+
+
+def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: bool = True) -> ElementType:
+    least, greatest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return ElementType(name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (float(least), float(greatest)))
+
+
+def _float(name: str, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
+    """Return a float of 16 bits with so many binary digits, whose smallest number is this power of 2."""
+    return ElementType(name, 16, "float", np.dtype(holder), "f32", name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
+
+
+DTYPES: dict[str, ElementType] = {
+    row.name: row
+    for row in (
+        ElementType("f32", 32, "float", np.dtype(np.float32), "f32", "f32"),
+        ElementType("f64", 64, "float", np.dtype(np.float64), "f64", "f64"),
+        ElementType("i32", 32, "integer", np.dtype(np.int32), "i32", "i32"),
+        ElementType("i64", 64, "integer", np.dtype(np.int64), "i64", "i64"),
+        _integer("i4", 4, np.int8, "i4"),
+        _integer("u4", 4, np.uint8, "ui4", signed=False),
+        _integer("i8", 8, np.int8, "i8"),
+        _integer("u8", 8, np.uint8, "ui8", signed=False),
+        _integer("i16", 16, np.int16, "i16"),
+        _float("f16", np.float16, digits=11, least_power=-24),
+        _float("bf16", np.float32, digits=8, least_power=-133),
+    )
 }
 
 EXACT_INTEGERS = 2**53
 """Integers below this magnitude are exact in the 64-bit floats in which values are computed. Others may be rounded to their neighbours."""
 
 
-def parse_dtype(name: str) -> np.dtype[Any]:
-    """Return the NumPy type of the element type `name`. Raise `TensorError` with the nearest right name if there is none."""
+def parse_dtype(name: str) -> ElementType:
+    """Return the element type `name`. Raise `TensorError` with the nearest right name if there is none.
+
+    >>> parse_dtype("i4").range
+    (-8, 7)
+    """
     if name not in DTYPES:
         raise TensorError(f"unknown dtype `{name}`", hint=did_you_mean(name, DTYPES))
     return DTYPES[name]
@@ -32,7 +113,16 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     >>> dtype_name(np.dtype("float32"))
     'f32'
     """
-    for name, candidate in DTYPES.items():
-        if candidate == dtype:
-            return name
-    raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(str(d) for d in DTYPES.values())}")
+    for row in DTYPES.values():
+        if row.holder == dtype and row.bits == 8 * dtype.itemsize:
+            return row.name
+    raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(_numpy_types())}")
+
+
+def _numpy_types() -> tuple[str, ...]:
+    return tuple(str(row.holder) for row in DTYPES.values() if row.bits == 8 * row.holder.itemsize)
+
+
+def of_mlir(name: str) -> str:
+    """Return the name of the element type that MLIR calls so, or the name itself if there is none."""
+    return next((row.name for row in DTYPES.values() if row.mlir == name), name)

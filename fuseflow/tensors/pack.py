@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import OverfullError, TensorError
+from fuseflow.tensors.dtypes import ElementType
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints, Overfull
 from fuseflow.tensors.pack_compressed import is_compressed, pack_compressed
@@ -20,12 +22,18 @@ if TYPE_CHECKING:
 
 
 def pack(
-    array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0, *, copy: bool = True
+    array: npt.ArrayLike | sparse.sparray | sparse.spmatrix,
+    format: Format,
+    fill: float = 0.0,
+    *,
+    copy: bool = True,
+    type: ElementType | None = None,
 ) -> Tensor:
     """Pack an array. The tensor stores the entries of a scipy array, explicit zeros included, or the elements of a dense array that
     differ from `fill`.
 
-    Without `copy`, the tensor may share the memory of a dense, CSR or CSC array. Raise `TensorError` if array, format and `fill`
+    Without `copy`, the tensor may share the memory of a dense, CSR or CSC array. `type` is the element type where that of NumPy does not
+    say it. Raise `TensorError` if array, format and `fill`
     do not fit together.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
@@ -34,18 +42,18 @@ def pack(
     if is_scipy(array):
         if fill != 0:
             raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
-        return _pack_scipy(array, format, copy)
+        return _pack_scipy(array, format, copy, type)
     dense = np.asarray(array)
     _check(format, dense.shape, fill, dense.dtype)
     if format.all_dense:
         ordered = dense.transpose(format.order)
         values = ordered.flatten() if copy else np.ascontiguousarray(ordered).reshape(-1)
-        return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
+        return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill, type)
     stored = np.nonzero(dense != fill)
-    return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill)
+    return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill, type)
 
 
-def _pack_scipy(array: Any, format: Format, copy: bool) -> Tensor:
+def _pack_scipy(array: Any, format: Format, copy: bool, type: ElementType | None) -> Tensor:
     from scipy import sparse  # see `scipy_arrays`
 
     if array.format in ("csr", "csc") and array.ndim == format.rank == 2:
@@ -54,18 +62,23 @@ def _pack_scipy(array: Any, format: Format, copy: bool) -> Tensor:
         rows, columns = (array.shape[dimension] for dimension in format.order)
         complete = len(ordered.data) == ordered.indptr[-1]
         if format.all_dense and complete and is_compressed(rows, columns, ordered.indptr, ordered.indices):
-            return pack(ordered.toarray(), format, copy=False)
+            return pack(ordered.toarray(), format, copy=False, type=type)
         copied = copy and ordered is array
         crd, values = (ordered.indices.copy(), ordered.data.copy()) if copied else (ordered.indices, ordered.data)
         packed = pack_compressed(array.shape, ordered.indptr, crd, values, format)
         if packed is not None:
-            return packed
+            return replace(packed, type=type)
     coo = sparse.coo_array(array)
-    return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format)
+    return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format, type=type)
 
 
 def from_coordinates(
-    shape: tuple[int, ...], coordinates: Ints, values: npt.NDArray[np.generic], format: Format, fill: float = 0.0
+    shape: tuple[int, ...],
+    coordinates: Ints,
+    values: npt.NDArray[np.generic],
+    format: Format,
+    fill: float = 0.0,
+    type: ElementType | None = None,
 ) -> Tensor:
     """Pack a list of n entries. `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles.
 
@@ -101,12 +114,12 @@ def from_coordinates(
         levels.append(fibers)
     stored = np.full((parents, *values.shape[1:]), fill, dtype=values.dtype)
     stored[refs] = values
-    return Tensor(tuple(shape), format, tuple(levels), stored, fill)
+    return Tensor(tuple(shape), format, tuple(levels), stored, fill, type)
 
 
 def repack(tensor: Tensor, format: Format) -> Tensor:
     """Return a tensor with the same stored entries in another format."""
-    return from_coordinates(tensor.shape, *tensor.entries(), format, tensor.fill)
+    return from_coordinates(tensor.shape, *tensor.entries(), format, tensor.fill, tensor.type)
 
 
 def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:

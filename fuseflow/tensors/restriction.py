@@ -42,7 +42,9 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
     tail = [shape[d] for d in tensor.format.order[reached:]]
     entries, each = tensor.levels[reached - 1].entries, math.prod(tail)
     values = tensor.values.reshape(entries, each, *tensor.tile)[refs].reshape(len(refs) * each, *tensor.tile)
-    return Tensor(shape, tensor.format, (*levels, *_dense_levels(tensor, reached, len(refs), tail)), values, tensor.fill)
+    return Tensor(
+        shape, tensor.format, (*levels, *_dense_levels(tensor, reached, len(refs), tail)), values, tensor.fill, tensor.type
+    )
 
 
 def _levels_above_dense_tail(tensor: Tensor, mode: int) -> int:
@@ -65,4 +67,4 @@ def _from_entries(tensor: Tensor, mode: int, shape: tuple[int, ...], number: Int
     kept = number[entries[mode]] >= 0
     entries = entries[:, kept]
     entries[mode] = number[entries[mode]]
-    return from_coordinates(shape, entries, values[kept], tensor.format, tensor.fill)
+    return from_coordinates(shape, entries, values[kept], tensor.format, tensor.fill, tensor.type)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.ops import canonical
+from fuseflow.tensors.dtypes import DTYPES, ElementType, dtype_name
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints, Kind, bytes_of
 
@@ -22,7 +23,8 @@ class Tensor:
     `values`.
 
     Values may be tiles that all have one shape. Then `values` is [stored, rows, columns], and `shape` counts tiles. Entries that are not
-    stored have the implicit value `fill`.
+    stored have the implicit value `fill`. `type` is the element type where the NumPy type of `values` does not say it, as that of their
+    holder `int8` does not say `i4`.
     """
 
     shape: tuple[int, ...]
@@ -30,13 +32,26 @@ class Tensor:
     levels: tuple[Fibers, ...]
     values: npt.NDArray[np.generic]
     fill: float = 0.0
+    type: ElementType | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
+        if self.type is not None and self.type.bits == 8 * self.values.itemsize:
+            object.__setattr__(self, "type", None)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self.values.dtype
+
+    @property
+    def element_type(self) -> ElementType:
+        """The element type. Raises `TensorError` for a tensor with elements of another type, which no program declares."""
+        return DTYPES[dtype_name(self.dtype)] if self.type is None else self.type
+
+    @property
+    def element_bits(self) -> int:
+        """The bits of one element in accelerator memory."""
+        return 8 * self.values.itemsize if self.type is None else self.type.bits
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -71,7 +86,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """The size of the positions, coordinates and values in accelerator memory, in bytes."""
-        return self.pos_bytes + self.crd_bytes + self.values.nbytes
+        return self.pos_bytes + self.crd_bytes + bytes_of(self.values.size, self.element_bits)
 
     def coordinates(self) -> Ints:
         """Return the coordinates of all entries in storage order, as an array [rank, n] whose rows are the dimensions."""
@@ -106,8 +121,8 @@ class Tensor:
         return out
 
     def to_scipy(self) -> sparse.coo_array:
-        """Return a scipy COO array with the stored entries, explicit zeros included. Raise `ValueError` for tiles and for an implicit
-        value other than 0."""
+        """Return a scipy COO array with the stored entries, explicit zeros included. scipy has no floats of 16 bits, so those get 32. Raise
+        `ValueError` for tiles and for an implicit value other than 0."""
         if self.tile:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:
@@ -115,9 +130,11 @@ class Tensor:
         from scipy import sparse  # see `scipy_arrays`
 
         coordinates, values = self.entries()
-        return sparse.coo_array((values, tuple(coordinates)), shape=self.shape)
+        wide = values.astype(np.float32) if values.dtype == np.float16 else values
+        return sparse.coo_array((wide, tuple(coordinates)), shape=self.shape)
 
     def __repr__(self) -> str:
         fill = f", fill {self.fill:g}" if self.fill else ""
         tile = f", tiles {self.tile}" if self.tile else ""
-        return f"Tensor({self.shape}, {self.format.short()}, {self.dtype}, {self.stored} stored{fill}{tile})"
+        type = self.dtype if self.type is None else self.type.name
+        return f"Tensor({self.shape}, {self.format.short()}, {type}, {self.stored} stored{fill}{tile})"

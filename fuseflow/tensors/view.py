@@ -46,4 +46,4 @@ def regroup_tensor(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Te
         levels.append(level.pack(shape[d], parents, no_entries, no_entries, no_entries)[0] if level.full else next(sparse))
         parents = levels[-1].entries
     assert math.prod(shape) == math.prod(tensor.shape) and parents == tensor.stored
-    return Tensor(shape, format, tuple(levels), tensor.values, tensor.fill)
+    return Tensor(shape, format, tuple(levels), tensor.values, tensor.fill, tensor.type)

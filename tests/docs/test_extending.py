@@ -37,6 +37,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
             Addition("tests/support/torch_oracle.py", "oracle.py", after='"tanh": torch.tanh'),
         ),
     ),
+    "dtype": ("An element type", (Addition("fuseflow/tensors/dtypes.py", "row.py", after='_integer("i16"'),)),
     "machine": (
         "A machine key",
         (

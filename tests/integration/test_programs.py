@@ -81,6 +81,13 @@ def test_random_programs_with_nm_levels() -> None:
     assert any(mode.startswith("scan nm(") for mode in tally.modes)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_random_programs_with_narrow_types(wide: bool) -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, wide=wide, narrow=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert all(tally.quotas[name] for name in program_fuzz.NARROW_QUOTAS)
+
+
 @pytest.mark.parametrize("seed", SEEDS[:2])
 def test_random_programs_that_keep_parts_of_results(seed: int) -> None:
     tally = program_fuzz.run(seed, EXAMPLES, keep=True)

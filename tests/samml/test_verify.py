@@ -19,7 +19,7 @@ BROKEN = [
     ("spmm", ("tensor X[5, 3]", "tensor A[5, 3]"), "two tensors are named `A`"),
     ("spmm", ("output Y", "output Y, Y"), "two outputs are named `Y`"),
     ("spmm", ("output Y", "output Yy"), "output `Yy` is not declared.*\n.*did you mean `Y`"),
-    ("spmm", ("X[5, 3]  dcsr", "X[5, 3]  dcsr f16"), "tensor `X` has the unknown dtype `f16`"),
+    ("spmm", ("X[5, 3]  dcsr", "X[5, 3]  dcsr f12"), "tensor `X` has the unknown dtype `f12`"),
     ("spmm", ("write_val =", "A_i ="), "two nodes are named `A_i`"),
     ("spmm", ("rep_i =", "A_i.ref ="), ("scan(rep_i)", "scan(A_i.ref)"), "`A_i.ref` is named like a stream of node `A_i`"),
     # Inputs

@@ -57,6 +57,15 @@ def test_random_graphs_with_nm_levels_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
+@pytest.mark.parametrize("first", range(8000, 8100, CHUNK))
+def test_random_graphs_with_narrow_types_agree(first: int) -> None:
+    """The same graphs with some tensors in elements of few bits, half of them at a memory that takes time."""
+    for seed in range(first, first + CHUNK):
+        case, limits = drawn(seed, None, narrow=True), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
 @pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])
 def test_deeper_on_the_way_is_as_good_as_deeper_from_the_start(execute: Any) -> None:
     """The same processes wait for the same, deadlock after deadlock, up to the end."""

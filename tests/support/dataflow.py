@@ -263,7 +263,7 @@ def inputs(graph: Graph, rng: np.random.Generator, density: float = 0.5) -> dict
             stored = rng.random(decl.shape) < density
             if len(decl.shape) > 1:
                 stored[rng.random(decl.shape[0]) < 0.3] = False
-            values = rng.integers(-2, 5, decl.shape + decl.tile).astype(DTYPES[decl.dtype])
+            values = rng.integers(-2, 5, decl.shape + decl.tile).astype(DTYPES[decl.dtype].holder)
             where = np.array(np.nonzero(stored))
             found[decl.name] = from_coordinates(decl.shape, where, values[stored], decl.format, decl.fill)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import narrows
 import nm_levels
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
@@ -32,12 +33,15 @@ class Seen:
     lines: tuple[str, ...]
 
 
-def drawn(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> Case:
+def drawn(
+    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+) -> Case:
     """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
-    (`nm_levels`). `select`: with a `select`."""
+    (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`)."""
     case = random_case(seed, size, select)
     case = in_graph(case, seed) if bitmap else case
     case = nm_levels.in_graph(case, seed) if nm else case
+    case = narrows.in_graph(case, seed) if narrow else case
     return at_memory(case, seed) if seed % 2 else case
 
 
@@ -52,9 +56,11 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     return expected, tuple(lines)
 
 
-def check(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> Seen:
+def check(
+    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -62,10 +68,10 @@ def check(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, 
 
 
 def outcomes(
-    seeds: range, size: Size | None, jobs: int, bitmap: bool = False, nm: bool = False, select: bool = False
+    seeds: range, size: Size | None, jobs: int, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -73,9 +79,11 @@ def outcomes(
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False) -> str:
+def smaller(
+    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, nm, select), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

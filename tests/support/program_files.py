@@ -91,6 +91,6 @@ def _nested(tensor: Tensor) -> Any:
 def _packed(declared: TensorType, nested: Any) -> Tensor:
     array = np.array(nested, dtype=object).reshape(declared.shape)
     stored = np.not_equal(array, None)  # type: ignore[call-overload]
-    values = array[stored].astype(DTYPES[declared.dtype]).reshape(-1)
+    values = array[stored].astype(DTYPES[declared.dtype].holder).reshape(-1)
     format = declared.format or Format.dense(len(declared.shape))
-    return from_coordinates(declared.shape, np.argwhere(stored).T, values, format, declared.fill)
+    return from_coordinates(declared.shape, np.argwhere(stored).T, values, format, declared.fill, DTYPES[declared.dtype])

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import bitmaps
 import hypothesis
 import keeps
+import narrows
 import nm_levels
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -28,7 +29,7 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
 from fuseflow.selection import Threshold
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import DTYPES, Tensor
 
 CHUNK = 100
 """Programs that are drawn from one seed."""
@@ -73,6 +74,12 @@ KEEP_QUOTAS = {
     "a result stored n:m": 0.05,
 }
 """The same of programs that keep parts of results."""
+NARROW_QUOTAS = {
+    **{f"elements of {dtype}": 0.10 for dtype in ("i4", "u4", "i8", "u8", "i16", "f16", "bf16")},
+    "a narrow result": 0.30,
+    "a narrow result that is fused": 0.10,
+}
+"""The same of programs with narrow element types."""
 SURFACES = "everything else that a user asks"
 """The quota of programs that were saved and read again, estimated, explained, and so on (`program_surfaces`)."""
 
@@ -119,15 +126,17 @@ def run(
     surfaces: int = 0,
     keep: bool = False,
     nm: bool = False,
+    narrow: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
-    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`)."""
+    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (wide_programs if wide else planned)()
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
     drawn = drawn.map(nm_levels.in_program) if nm else drawn
     drawn = drawn.map(keeps.in_program) if keep else drawn
+    drawn = drawn.map(narrows.in_program) if narrow else drawn
 
     def one(case: Case) -> None:
         try:
@@ -210,6 +219,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
         "locate never": checked.schedule.locate == "never",
         **keeps_held(program, checked),
+        **narrows_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
@@ -236,6 +246,20 @@ def _kind_of_keep(keep: Keep) -> str:
     if keep.kind == "materializing":
         return "keep of a whole result"
     return "keep of a group" if keep.rule.every else "keep of a fiber"
+
+
+def narrows_held(program: Program, checked: Checked) -> dict[str, bool]:
+    """Which narrow types a program has, and whether a result of one is read in its own region."""
+    types = {t.name: t.dtype for t in program.tensors}
+    regions = [run.region.einsums for run in checked.runs]
+    read_inside = {n for e in program.einsums for names in regions if e.name in names for n in e.operands if n in names}
+    narrow = {name for name in types if DTYPES[types[name]].narrow}
+    results = narrow & {e.name for e in program.einsums}
+    return {
+        **{f"elements of {dtype}": dtype in types.values() for dtype in DTYPES if DTYPES[dtype].narrow},
+        "a narrow result": bool(results),
+        "a narrow result that is fused": bool(results & read_inside),
+    }
 
 
 def show_counts(tally: Tally) -> str:
@@ -321,13 +345,13 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(wide: bool, keep: bool = False) -> dict[str, float]:
-    return KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
+def quotas_of(wide: bool, keep: bool = False, narrow: bool = False) -> dict[str, float]:
+    return NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
 
 
-def missed(tally: Tally, wide: bool = False, keep: bool = False) -> list[str]:
+def missed(tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
     most = WIDE_REFUSALS if wide or keep else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,20 @@ def annihilated(fixed: torch.Tensor, to: float, otherwise: torch.Tensor) -> torc
     return torch.where(fixed, number(to), otherwise)
 
 
+FLOATS = {(2.0**-10, 2.0**-24): torch.float16, (2.0**-7, 2.0**-133): torch.bfloat16}
+"""The types of PyTorch that are rounded to, by the distance of two numbers from 1 on, and the smallest number."""
+
+
+def _cast(a: torch.Tensor, step: float, least: float) -> torch.Tensor:
+    """Cast by PyTorch, whose casts from 64 bits round twice: 32 bits come between. So what is no number of 32 bits is moved away from the
+    middle of two numbers first, in the direction in which it lies."""
+    single = a.float()
+    away = torch.nextafter(single, torch.where(a > single.double(), INF, -INF).float())
+    odd = (single.view(torch.int32) & 1) == 1
+    exact = (single.double() == a) | ~a.isfinite()
+    return torch.where(exact | odd, single, away).to(FLOATS[step, least]).double()
+
+
 TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "add": lambda a, b: annihilated((a == -INF) | (b == -INF), -INF, a + b),
     "sub": lambda a, b: annihilated(a == -INF, -INF, a - b),
@@ -71,6 +85,8 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "gt": lambda a, b: (a > b).double(),
     "ge": lambda a, b: (a >= b).double(),
     "threshold": lambda a, least: annihilated(a == 0, 0.0, torch.where(torch.isnan(a) | (a.abs() >= least), a, 0.0)),
+    "saturate": lambda a, least, greatest: torch.minimum(torch.maximum(a, least), greatest).round(),
+    "nearest": lambda a, step, least: _cast(a, float(step.flatten()[0]), float(least.flatten()[0])),
     "where": lambda c, a, b: torch.where(c != 0, a, b),
     "copy": lambda a: a,
     "neg": lambda a: -a,
@@ -87,7 +103,7 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "sigmoid": lambda a: 1.0 / (1.0 + torch.exp(-a)),
 }
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-CHOOSING = frozenset(("max", "min", "threshold", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
+CHOOSING = frozenset(("max", "min", "threshold", "saturate", "nearest", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
 """Operators that never round."""
 
 IDENTITY = {"sum": 0.0, "max": -INF, "min": INF, "prod": 1.0}
@@ -147,11 +163,35 @@ def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str,
     """Every result of the program, by name."""
     known = {t.name: given(arrays[t.name]) for t in program.inputs}
     shapes = {t.name: t.shape for t in program.tensors}
+    dtypes = {t.name: t.dtype for t in program.tensors}
     found: dict[str, Evaluated] = {}
     for einsum in program.einsums:
-        found[einsum.name] = evaluate_einsum(einsum, known, shapes.get(einsum.name))
+        rounded = in_type(einsum, dtypes.get(einsum.name, ""))
+        found[einsum.name] = evaluate_einsum(rounded, known, shapes.get(einsum.name))
         known[einsum.name] = found[einsum.name].value
     return found
+
+
+NARROW: dict[str, tuple[str, float, float]] = {
+    "i4": ("saturate", -8, 7),
+    "u4": ("saturate", 0, 15),
+    "i8": ("saturate", -128, 127),
+    "u8": ("saturate", 0, 255),
+    "i16": ("saturate", -32768, 32767),
+    "f16": ("nearest", 2.0**-10, 2.0**-24),
+    "bf16": ("nearest", 2.0**-7, 2.0**-133),
+}
+"""How a result of each narrow type is rounded."""
+
+
+def in_type(einsum: Einsum, dtype: str) -> Einsum:
+    """An Einsum with its result rounded to its type. What a `keep` compares is rounded."""
+    if dtype not in NARROW:
+        return einsum
+    op, *parameters = NARROW[dtype]
+    keep = einsum.body if isinstance(einsum.body, Keep) else None
+    rounded = Apply(op, (keep.body if keep else einsum.body, *map(Const, parameters)))
+    return replace(einsum, body=replace(keep, body=rounded) if keep else rounded)
 
 
 def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None) -> Evaluated:

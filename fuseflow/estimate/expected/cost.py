@@ -10,12 +10,11 @@ from typing import NamedTuple, assert_never
 from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, expected_read, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.samml.node import operand_bits
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
+from fuseflow.sim.machine.machine import Lanes
 from fuseflow.tensors.levels.base import StoredArray, bytes_of
 from fuseflow.tile_ops import TileShape
-
-VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
-"""The bytes of a value, by type."""
 
 OVERLAPPED_SHARE = 0.9
 """The share of the work outside the busiest node that is assumed to happen at the same time."""
@@ -24,6 +23,8 @@ BANDWIDTH = 256
 
 TILE_MACS = 256
 """The multiply-accumulates on tiles in a cycle."""
+TILE_LANES = Lanes()
+"""The lanes of the units for tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
         inputs, outputs = _streams(node, shapes)
         if isinstance(node, WriteLevel):
             written[node.tensor][node.level] = inputs[0]
-        costs.append(node_cost(node, inputs, outputs, [types[p].tile for p in node.inputs], graph.declared, statistics))
+        tiles, bits = [types[p].tile for p in node.inputs], operand_bits(node, graph.element_bits)
+        costs.append(node_cost(node, inputs, outputs, tiles, bits, graph.declared, statistics))
     results = {
         name: result_statistics(graph.declared[name].format, [levels[p] for p in range(len(levels))])
         for name, levels in written.items()
@@ -81,14 +83,16 @@ def node_cost(
     inputs: list[ExpectedStream],
     outputs: list[ExpectedStream],
     tiles: list[TileShape],
+    bits: int,
     declared: Mapping[str, TensorDecl],
     statistics: Mapping[str, TensorStatistics],
 ) -> NodeCost:
-    """Return the expected cost of a node on its streams, whose `inputs` have these tiles. `statistics` are those of what is read."""
+    """Return the expected cost of a node on its streams, whose `inputs` have these tiles, and elements of `bits` bits at most.
+    `statistics` are those of what is read."""
     inputs = _filled_up(node, inputs, declared)
     kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
     firings = _firings(node, inputs, outputs) + kept
-    cycles, flops = firings * _interval(node, tiles), _flops(node, inputs, tiles)
+    cycles, flops = firings * _interval(node, tiles, bits), _flops(node, inputs, tiles)
     if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
         return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor], statistics))
     return NodeCost(cycles, firings, flops, "", 0.0)
@@ -130,7 +134,7 @@ def _traffic(
         read = expected_read(node, outputs[0], statistics)
         return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))
     arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
-    return _bytes(node, inputs, outputs, arrays, VALUE_BYTES[tensor.dtype] * prod(tensor.tile))
+    return _bytes(node, inputs, outputs, arrays, tensor.value_bits)
 
 
 def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
@@ -154,12 +158,12 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
     return max([s.tokens for s in (*inputs, *outputs)])
 
 
-def _interval(node: Node, tiles: list[TileShape]) -> float:
+def _interval(node: Node, tiles: list[TileShape], bits: int) -> float:
     """Return the cycles from one firing to the next, which are those that the work on a tile takes."""
     if not node.operator:
         return 1.0
     work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
-    return max(1.0, work / TILE_MACS)
+    return max(1.0, work / (TILE_MACS * TILE_LANES.of(bits)))
 
 
 def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[TileShape]) -> float:
@@ -175,12 +179,12 @@ def _bytes(
     inputs: list[ExpectedStream],
     outputs: list[ExpectedStream],
     arrays: Sequence[StoredArray],
-    value_bytes: int,
+    value_bits: int,
 ) -> float:
     """Return the bytes that a node reads or writes."""
     match node:
         case Load() | WriteValues():
-            return inputs[0].stored * value_bytes
+            return bytes_of(inputs[0].stored, value_bits)
         case Scan():
             return sum(
                 bytes_of(inputs[0].stored * array.scanned + outputs[0].elements * array.entry, array.bits) for array in arrays

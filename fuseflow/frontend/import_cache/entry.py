@@ -21,6 +21,7 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import Span
 from fuseflow.frontend.source import Source
 from fuseflow.tensors import Format, Tensor, from_coordinates
+from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.levels import Fibers
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -117,21 +118,29 @@ def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray
         arrays[f"{key}.values"] = tensor.values
     else:
         arrays[f"{key}.coordinates"], arrays[f"{key}.values"] = tensor.entries()
-    return {"key": key, "name": name, "shape": tensor.shape, "format": str(tensor.format), "fill": tensor.fill}
+    return {
+        "key": key,
+        "name": name,
+        "shape": tensor.shape,
+        "format": str(tensor.format),
+        "fill": tensor.fill,
+        "type": tensor.type and tensor.type.name,
+    }
 
 
 def _tensor(described: Mapping[str, Any], arrays: Arrays) -> Tensor:
     key, shape, fill = described["key"], tuple(described["shape"]), described["fill"]
+    type = None if described["type"] is None else parse_dtype(described["type"])
     format, values = Format.parse_levels(described["format"]), arrays[f"{key}.values"]
     if not _readable(format):
-        return from_coordinates(shape, arrays[f"{key}.coordinates"], values, format, fill)
+        return from_coordinates(shape, arrays[f"{key}.coordinates"], values, format, fill, type)
     levels, parents = list[Fibers](), 1
     for number, (level, dimension) in enumerate(zip(format.levels, format.order, strict=True)):
         size = shape[dimension]
         stored = {array.name: arrays[f"{key}.{number}.{array.name}"] for array in level.arrays(size)}
         levels.append(level.read(size, parents, stored))
         parents = levels[-1].entries
-    return Tensor(shape, format, tuple(levels), values, fill)
+    return Tensor(shape, format, tuple(levels), values, fill, type)
 
 
 def _readable(format: Format) -> bool:

@@ -15,7 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.sim.machine.machine import Machine, UnitCycles
+from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles
 from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 Setting = int | float | str | bool | None
@@ -92,11 +92,16 @@ def _place(data: CommentedMap, keys: list[str], file: str) -> Span:
     *above, last = keys
     inside: Any = data
     for part in above:
-        inside = inside[part]
-    if not (isinstance(inside, CommentedMap) and last in inside):
+        inside = inside[_key(inside, part)]
+    if not (isinstance(inside, CommentedMap) and _key(inside, last) in inside):
         return Span(file, 1)
-    line, column = inside.lc.key(last)
+    line, column = inside.lc.key(_key(inside, last))
     return Span(file, line + 1, column + 1)
+
+
+def _key(inside: CommentedMap, part: str) -> str | int:
+    """Return a key as it stands in the file, where a width is a number."""
+    return int(part) if part not in inside and part.isdecimal() else part
 
 
 def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
@@ -118,7 +123,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
     value = "null" if first["input"] is None else first["input"]
-    setting = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {value}"
+    setting = path if isinstance(first["input"], Mapping | UnitCycles | Lanes) else f"{path}: {value}"
     message = first["msg"][:1].lower() + first["msg"][1:]
     return MachineError(f"`{setting}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
@@ -127,6 +132,8 @@ def _nearest(keys: list[str], error: Any) -> str:
     """Return a hint to what an unknown key might have been: a key of another memory model, or one that is spelled like it."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], Machine.model_fields)
+    if keys[0] == "lanes":
+        return f"the widths are {', '.join(Lanes.widths())} bits"
     if keys[0] != "memory":
         return did_you_mean(keys[-1], UnitCycles.model_fields)
     model = error["loc"][1]
@@ -139,4 +146,5 @@ def _nearest(keys: list[str], error: Any) -> str:
 def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
     memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
-    return [*Machine.model_fields, *units, *memory]
+    lanes = [f"lanes.{width}" for width in Lanes.widths()]
+    return [*Machine.model_fields, *units, *lanes, *memory]

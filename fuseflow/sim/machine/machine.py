@@ -25,7 +25,7 @@ from fuseflow.sim.memory.settings import (
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 def _count(value: Any) -> Any:
@@ -73,6 +73,41 @@ class UnitCycles(_Strict):
         return self.default if cycles is None else cycles
 
 
+def _lanes(value: Any) -> Any:
+    if isinstance(value, Lanes):
+        return value
+    if isinstance(value, Mapping):
+        return {str(width): count for width, count in value.items()}
+    raise PydanticCustomError(
+        "lanes",
+        "must be a mapping from the bits of an element to elements",
+        {"hint": "write `{4: 8, 8: 4, 16: 2, 32: 1}`; what is left out is as it is here"},
+    )
+
+
+class Lanes(_Strict):
+    """The elements on which a unit for tiles works in the place of one element of 32 bits, by the bits of an element."""
+
+    bits_4: Count = Field(default=8, alias="4")
+    bits_8: Count = Field(default=4, alias="8")
+    bits_16: Count = Field(default=2, alias="16")
+    bits_32: Count = Field(default=1, alias="32")
+
+    @classmethod
+    def widths(cls) -> tuple[str, ...]:
+        """The names of the widths in files."""
+        return tuple(str(field.alias) for field in cls.model_fields.values())
+
+    def of(self, bits: int) -> int:
+        """Return the elements of so many bits, or of the next wider width. Those of 64 bits count as those of 32.
+
+        >>> Lanes().of(8), Lanes().of(12), Lanes().of(64)
+        (4, 2, 1)
+        """
+        widths = (4, self.bits_4), (8, self.bits_8), (16, self.bits_16)
+        return next((count for width, count in widths if bits <= width), self.bits_32)
+
+
 class Machine(_Strict):
     """A machine is what a graph runs on.
 
@@ -80,7 +115,8 @@ class Machine(_Strict):
     is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on
     values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins
     with `fifo_depth_start` and takes more where the graph would deadlock. `tile_macs` is the number of multiply-accumulates on tiles in
-    a cycle. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
+    a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32. The settings of `memory` are described in
+    `fuseflow.sim.memory.settings`.
     """
 
     name: str
@@ -91,6 +127,7 @@ class Machine(_Strict):
     fifo_depth: Depth = None
     fifo_depth_start: Count = 64
     tile_macs: Count = 256
+    lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
     memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
 
     @property
@@ -104,9 +141,10 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values that a file could state."""
+        """All settings but the name, as plain values that a file could state. Lanes are there if they are not the usual ones."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
-        return {**self.model_dump(exclude={"name"}), **units}
+        usual = {"lanes"} if self.lanes == Lanes() else set[str]()
+        return {**self.model_dump(exclude={"name", *usual}), **units}
 
     @field_validator("memory")
     @classmethod
@@ -121,13 +159,14 @@ class Machine(_Strict):
                 raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
         return value
 
-    @field_validator("latency", "interval", "fifo_depth", "tile_macs", "memory")
+    @field_validator("latency", "interval", "fifo_depth", "tile_macs", "lanes", "memory")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
             reasons = {
                 "fifo_depth": "FIFOs are unbounded",
                 "tile_macs": "tiles have times of their own",
+                "lanes": "tiles have times of their own",
                 "memory": "memory is off",
             }
             reason = reasons.get(str(info.field_name), "every unit takes 1 cycle")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Graph, TensorDecl, TensorUser
-from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 
 ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
@@ -70,7 +69,7 @@ def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
     widths: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
         widths += [((tensor.name, p, array.kind), array.bits) for array in level.arrays(tensor.shape[dimension])]
-    return [*widths, ((tensor.name, -1, "val"), 8 * DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
+    return [*widths, ((tensor.name, -1, "val"), tensor.value_bits)]
 
 
 def array_elements(tensor: Tensor, array: ArrayName) -> int:

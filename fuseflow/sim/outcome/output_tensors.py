@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,28 +27,32 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile))
+    values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile), lambda: _coordinates(decl, written))
     if all(level.written for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
         _fits(decl, "the values", len(values), entries if refs is None else len(refs))
-        return Tensor(decl.shape, decl.format, levels, _placed(decl, values, refs, entries), decl.fill)
+        return Tensor(decl.shape, decl.format, levels, _placed(decl, values, refs, entries), decl.fill, DTYPES[decl.dtype])
     coordinates = _coordinates(decl, written)
     _fits(decl, "the values", len(values), coordinates.shape[1])
-    return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill)
+    return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill, DTYPES[decl.dtype])
 
 
-def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None = None) -> npt.NDArray[Any]:
     """Return values as the declared dtype holds them. Floats are rounded to the nearest (beyond the largest to infinity), and integers
-    to the nearest. Raises `SimulationError` if a value is outside the range of an integer dtype, or so large that it may
-    have been rounded on the way."""
+    to the nearest. A narrow integer type saturates.
+
+    Raises `SimulationError` if a value is outside the range of a wide integer dtype, or so large that it may have been rounded on the
+    way, and for NaN in an integer dtype. `coordinates` gives those of the values, where they have some."""
     dtype = DTYPES[decl.dtype]
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return values.astype(dtype, copy=False)
+    if not dtype.is_integer:
+        return dtype.hold(values)
+    if dtype.narrow:
+        _refuse_nan(decl, values, coordinates)
+        return dtype.hold(values)
     whole: npt.NDArray[Any] = np.rint(values)
-    limits = np.iinfo(dtype)
-    outside = ~((whole >= limits.min) & (whole < limits.max + 1))  # max + 1 is exact as a float, the largest i64 is not
+    least, greatest = dtype.range
+    outside = ~((whole >= least) & (whole < greatest + 1))  # greatest + 1 is exact as a float, the largest i64 is not
     if outside.any():
         raise SimulationError(f"tensor `{decl.name}`: the value {values[outside][0]:g} does not fit its dtype {decl.dtype}")
     rounded = np.abs(whole) >= EXACT_INTEGERS
@@ -56,7 +62,20 @@ def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[An
             "values are computed in 64-bit floats",
             hint="declare it `f64` and accept the rounding, or scale the inputs down",
         )
-    return whole.astype(dtype)
+    return whole.astype(dtype.holder)
+
+
+def _refuse_nan(decl: TensorDecl, values: npt.NDArray[Any], coordinates: Callable[[], Ints] | None) -> None:
+    wrong = np.isnan(values)
+    if not wrong.any():
+        return
+    first = int(np.flatnonzero(wrong)[0])
+    place = "" if coordinates is None else f" at ({', '.join(map(str, coordinates()[:, first // prod(decl.tile)]))})"
+    kind = "tile" if place and decl.tile else "value"
+    raise SimulationError(
+        f"tensor `{decl.name}`: the {kind}{place} is not a number, which its dtype {decl.dtype} cannot hold",
+        hint="declare it with a floating-point dtype",
+    )
 
 
 def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...], Ints | None]:

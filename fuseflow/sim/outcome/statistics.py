@@ -11,7 +11,7 @@ from fuseflow.samml.tokens import Stream
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Kind, bytes_of
 from fuseflow.tile_ops import flops, work_count
 
@@ -163,7 +163,7 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
             words[name, kind, "write"], bytes_[name, kind, "write"] = tensor.words(kind), tensor.bytes(kind)
         padded = declared[name].room(-1) is not None  # beside what was received, its writers wrote pads
         values = tensor.values.size if padded else len(outcome.written[name].values)
-        words[name, "val", "write"], bytes_[name, "val", "write"] = values, values * DTYPES[declared[name].dtype].itemsize
+        words[name, "val", "write"], bytes_[name, "val", "write"] = values, bytes_of(values, declared[name].element_bits)
     directions: tuple[Direction, ...] = "read", "write"
     return tuple(
         Traffic(decl.name, kind, direction, count, bytes_[decl.name, kind, direction])
@@ -177,6 +177,6 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
 def _bits(decl: n.TensorDecl, level: int, kind: ArrayKind) -> int:
     """Return the bits of an element of an array."""
     if kind == "val":
-        return 8 * DTYPES[decl.dtype].itemsize
+        return decl.element_bits
     (bits,) = (array.bits for array in decl.stored_arrays(level) if array.kind == kind)
     return bits

@@ -121,4 +121,4 @@ def _values(source: Source, count: int, rng: np.random.Generator) -> npt.NDArray
         case _:
             values = rng.choice(np.array(ODD), count)
     with np.errstate(over="ignore"):
-        return values.astype(DTYPES[source.decl.dtype])
+        return values.astype(DTYPES[source.decl.dtype].holder)

@@ -48,7 +48,7 @@ class WideBuilder(Builder):
         dtype = self.one(self.types)
         fill = self.one((0.0,) * 6 + (1.0, 1.0 if dtype.startswith("i") else -math.inf))
         tensor = self.draw(tensors(self.shape(sorts), fill, self.stored_as(sorts)))
-        return self.give(sorts, replace(tensor, values=tensor.values.astype(DTYPES[dtype])))
+        return self.give(sorts, replace(tensor, values=tensor.values.astype(DTYPES[dtype].holder)))
 
     def stored_as(self, sorts: tuple[str, ...]) -> st.SearchStrategy[Format] | None:
         """A tensor of rank 3 is often a list of coordinates; a dimension that may be split is often in a tensor that is dense."""
