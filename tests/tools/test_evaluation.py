@@ -16,8 +16,8 @@ import evaluation
 import pytest
 from click.testing import CliRunner, Result
 from evaluation_point import run_point
-from evaluation_table import disagreements, table
-from frame import ROOT, published
+from evaluation_table import disagreements, error, table
+from frame import ROOT, ROWS, published
 from process_pool import CommandEnd, Limits, Task, run_tasks
 from store import load
 
@@ -51,6 +51,18 @@ def test_there_are_the_48_points_of_the_figure() -> None:
     assert {f"{p.model}/{p.workload}" for p in points} == set(published("figure12"))
     assert {p.data for p in points if p.model == "gpt"} == {"bigbird:block=16", "bigbird:block=32", "bigbird:block=64"}
     assert {p.data for p in points if p.workload == "mag"} == {"synthetic:mag"}
+
+
+def test_the_page_shows_the_committed_rows() -> None:
+    """All 48 points: every sampled one within the error that was asked, every check passed."""
+    rows = list(load(ROWS / "evaluation.jsonl", evaluation.Row).values())
+    points = [evaluation.Point(**{**r.point, "options": tuple(r.point["options"])}) for r in rows]
+    assert len({(p.model, p.workload, p.granularity) for p in points}) == len(rows) == 48
+    assert all(r.state == "done" and error(r) <= r.asked["error"] for r in rows)
+    assert all(check["passed"] for r in rows for check in r.checks.values())
+    text = (ROOT / "docs" / "evaluation.md").read_text()
+    for line in table(rows, published("figure12"), 2).splitlines()[:-2]:
+        assert line in text, line
 
 
 def test_files_take_the_place_of_standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ SEEN_MB = {
     "cora_ml": 900,
     "dblp": 2_100,
     "collab": 3_500,
-    "mag": 5_500,
+    "mag": 6_800,
     "imagenet": 600,
     "luna16": 1_300,
     "nih": 3_200,
