@@ -39,7 +39,7 @@ _NAMED_BY = {OUTPUT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node
 
 def write_tensor(tensor: n.TensorDecl) -> None:
     values = {
-        "name": a.string(tensor.written().name),
+        "name": a.string(tensor.standalone().name),
         "shape": a.integers(tensor.shape),
         "levels": a.strings(level.text for level in tensor.format.levels),
         "order": a.integers(tensor.format.order),

@@ -58,7 +58,7 @@ class TensorDecl:
     """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
 
     `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
-    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`written`).
+    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
     """
 
     name: str
@@ -72,8 +72,8 @@ class TensorDecl:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
 
-    def written(self) -> TensorDecl:
-        """Return the declaration for a writer. Raises `GraphError` if it has levels of another tensor."""
+    def standalone(self) -> TensorDecl:
+        """Return the declaration for a written form of a graph. Raises `GraphError` if it has levels of another tensor."""
         if self.outer is not None:
             raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
         return self

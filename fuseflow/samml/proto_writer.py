@@ -54,7 +54,13 @@ class ProtoWriter:
         for t in self.graph.tensors:
             levels = [level.text for level in t.format.levels]
             message.tensors.add(
-                name=t.written().name, shape=t.shape, levels=levels, order=t.format.order, dtype=t.dtype, fill=t.fill, tile=t.tile
+                name=t.standalone().name,
+                shape=t.shape,
+                levels=levels,
+                order=t.format.order,
+                dtype=t.dtype,
+                fill=t.fill,
+                tile=t.tile,
             )
         message.outputs.extend(self.graph.outputs)
         for edge in self.graph.fiber_fifos:

@@ -82,7 +82,7 @@ def show_attributes(node: n.Node) -> str:
 
 
 def _show_tensor(tensor: n.TensorDecl) -> str:
-    words = [f"tensor {tensor.written().name}[{', '.join(map(str, tensor.shape))}] ", tensor.format.short()]
+    words = [f"tensor {tensor.standalone().name}[{', '.join(map(str, tensor.shape))}] ", tensor.format.short()]
     words += [tensor.dtype] if tensor.dtype != "f32" else []
     words += [f"tile {n.show_tile(tensor.tile)}"] if tensor.tile else []
     fill = show_number(tensor.fill)

@@ -50,7 +50,7 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
         if result.name not in patterns and not result.drop_zeros:
             raise _unknown_places(region, result.name)
     bounds = _piece_bounds(region, memory, patterns)
-    if len(bounds) == 2:
+    if not bounds:
         program = as_program(region.fused)
         computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs}, {})
         return {r.name: _stored(region, r, computed[r.name], patterns.get(r.name)) for r in region.fused.results}
@@ -77,18 +77,20 @@ def _unknown_places(region: CompiledRegion, name: str) -> SamplingError:
 
 def _piece_bounds(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> list[int]:
     """Return the coordinates of the sampled index between which the interpreter works at a time. What it holds of a piece is then a small
-    part of a large region. A region with blocks is one piece, and one of which a result is not stored row by row."""
+    part of a large region. There are none for a region that is one piece: a small one, one without such an index, one with blocks, and one
+    of which a result is not stored row by row."""
     fused = region.fused
-    index = sampled_index(fused)
-    count = coordinate_count(fused)
+    if fused.blocks or refusal(region) is not None:
+        return []
+    index, count = sampled_index(fused), coordinate_count(fused)
     outermost = all(r.tensor.format is not None and r.indices[r.tensor.format.order[0]] == index for r in fused.results)
-    if fused.blocks or not outermost or refusal(region) is not None:
-        return [0, count]
+    if not outermost:
+        return []
     results = (_stored_elements(r.tensor.shape, patterns.get(r.name)) for r in fused.results)
     read = {view.tensor for view in fused.views if index in view.indices}
     elements = sum(results) + sum(memory[name].stored for name in read if name in memory)
     pieces = min(count, -(-elements // PIECE_ELEMENTS))
-    return [count * k // pieces for k in range(pieces + 1)] if pieces > 1 else [0, count]
+    return [count * k // pieces for k in range(pieces + 1)] if pieces > 1 else []
 
 
 def _stored_elements(shape: Sequence[int], pattern: Pattern | None) -> int:

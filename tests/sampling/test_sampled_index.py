@@ -64,9 +64,9 @@ def test_replicates_are_longer_where_the_index_begins_often() -> None:
 KEEPS = "tensor A[{rows}, 80] csr\nH[i, j] = keep({rule}) A[i, j]\noutput H"
 
 
-@pytest.mark.parametrize(("rule", "index"), [("2 of 4 over j", "i"), ("threshold 0.5", "i"), ("3 over j", "i")])
-def test_an_index_in_which_no_entries_are_compared_is_sampled(rule: str, index: str) -> None:
-    assert sampled_index(region(keeps(rule)).fused) == index
+@pytest.mark.parametrize("rule", ["2 of 4 over j", "threshold 0.5", "3 over j"])
+def test_an_index_in_which_no_entries_are_compared_is_sampled(rule: str) -> None:
+    assert sampled_index(region(keeps(rule)).fused) == "i"
 
 
 @pytest.mark.parametrize("rule", ["100 over i, j", "3 over i", "2 of 4 over i"])

@@ -9,6 +9,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import SamplingError
 from fuseflow.run.sampled_result import SampledResult
+from fuseflow.tensors.concatenation import concatenate
 
 LAYERS = """
 tensor A[90, 90] {format}
@@ -65,7 +66,10 @@ def test_what_a_keep_stores_is_not_known_before() -> None:
     assert rows.cycles.estimate == exact.cycles and rows.rows_check.passed
 
 
-def concatenate(parts: list[ff.Tensor]) -> ff.Tensor:
-    from fuseflow.tensors.concatenation import concatenate
-
-    return concatenate(parts)
+def test_a_repeated_region_without_a_loop_is_interpreted() -> None:
+    """It has no index to sample, so it is one piece."""
+    program = parse("tensor a[]\ntensor b[]\ns = a * b\nt = a * b\nu = s + t\noutput u")
+    tensors = {"a": np.array(2.0), "b": np.array(3.0)}
+    compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule.fuse("none"), machine="rda")
+    result = compiled.run(sample=ff.Sample(fraction=0.5))
+    assert result.tensors["u"].to_dense() == 12 and any(region.repeats for region in result.regions)
