@@ -45,9 +45,8 @@ def in_program(case: Case) -> Case:
     program = _stored_in_groups(program, {name for name, _ in case.schedule.formats}, rng)
     kept = any(isinstance(e.body, Keep) for e in program.einsums)
     dropped = tuple(e.name for e in program.einsums if rng.random() < DROPPED)
-    schedule = replace(
-        case.schedule, drop_zeros=tuple(dict.fromkeys((*case.schedule.drop_zeros, *_with_zeros(program, case.schedule, dropped))))
-    )
+    wanted = tuple(dict.fromkeys((*case.schedule.drop_zeros, *dropped)))  # what was drawn before may be stored dense now
+    schedule = replace(case.schedule, drop_zeros=tuple(_with_zeros(program, case.schedule, wanted)))
     if kept or schedule.drop_zeros != case.schedule.drop_zeros:
         schedule = replace(schedule, vector=1, blocks=())  # what is kept is compared element by element
     return replace(case, program=program, schedule=schedule)

@@ -82,7 +82,7 @@ def softmax(b: Builder, x: Access, room: int) -> None:
     if room >= 4 and b.chance(2):
         total = read(b, b.state(rest, exp), rest)
     else:
-        u = b.new(b.sort(v), x.names)
+        u = b.new(b.sort(v), (*x.names, *exp.names))
         total = Reduce("sum", (u,), Access(exp.tensor, tuple(u if w == v else w for w in exp.names))) if v in exp.names else exp
     b.state(b.shuffled(x.names), Apply("div", (exp, total)))
 
