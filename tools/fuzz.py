@@ -132,11 +132,11 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
             )
     for kind, count in total.refused.most_common():
         click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
-    wrong = program_fuzz.missed(total, options.wide, options.keep, options.narrow) if total.programs >= LONG else []
+    wrong = program_fuzz.missed(total, options.wide, options.keep, options.narrow, options.nm) if total.programs >= LONG else []
     for line in wrong:
         click.echo(f"missed, {line}")
     names = [
-        *program_fuzz.quotas_of(options.wide, options.keep, options.narrow),
+        *program_fuzz.quotas_of(options.wide, options.keep, options.narrow, options.nm),
         *([program_fuzz.SURFACES] if options.surfaces else []),
     ]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)

@@ -30,6 +30,7 @@ from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
 from fuseflow.selection import Threshold
 from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tensors.levels import NM
 
 CHUNK = 100
 """Programs that are drawn from one seed."""
@@ -74,6 +75,8 @@ KEEP_QUOTAS = {
     "a result stored n:m": 0.05,
 }
 """The same of programs that keep parts of results."""
+NM_QUOTAS = {"an input stored n:m": 0.50}
+"""The same of programs with n:m levels."""
 NARROW_QUOTAS = {
     **{f"elements of {dtype}": 0.10 for dtype in ("i4", "u4", "i8", "u8", "i16", "f16", "bf16")},
     "a narrow result": 0.30,
@@ -218,6 +221,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "f64": any(tensor.dtype == np.float64 for tensor in case.tensors.values()),
         "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
         "locate never": checked.schedule.locate == "never",
+        "an input stored n:m": any(is_grouped(tensor) for name, tensor in case.tensors.items() if is_read(name, checked)),
         **keeps_held(program, checked),
         **narrows_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
@@ -329,6 +333,10 @@ def is_read(name: str, checked: Checked) -> bool:
     return any(name in run.inputs for run in checked.runs)
 
 
+def is_grouped(tensor: Tensor) -> bool:
+    return any(isinstance(level, NM) for level in tensor.format.levels)
+
+
 def scalar_beside(run: Run) -> bool:
     """Whether a region works with a scalar, which is stored or not, and reads a sparse tensor."""
     sparse = any(not tensor.format.all_dense for tensor in run.inputs.values())
@@ -345,13 +353,14 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(wide: bool, keep: bool = False, narrow: bool = False) -> dict[str, float]:
-    return NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
+def quotas_of(wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False) -> dict[str, float]:
+    of_mode = NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
+    return of_mode | (NM_QUOTAS if nm else {})
 
 
-def missed(tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False) -> list[str]:
+def missed(tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False, nm: bool = False) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
     most = WIDE_REFUSALS if wide or keep else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
