@@ -7,11 +7,10 @@ The second one looks at the decomposed graph, where only the operators of a list
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument
 from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
@@ -27,21 +26,25 @@ from fuseflow.frontend.aten_operators import (
     TRAINING_FLAGS,
     UNSUPPORTED_FAMILIES,
 )
+from fuseflow.frontend.dependence import Dependence
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
+from fuseflow.frontend.trace import Argument, Trace
 
 
-def screen_program(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
+def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> None:
+    """Raise `FrontendError` if the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
+    answered."""
+    for read in traced.reads:
+        if depends_on.get(read.node) == "data":
+            hint = "compute the condition outside the model, or use `torch.where`"
+            raise FrontendError("control flow depends on data", hint=hint, span=read.span)
+
+
+def screen_program(traced: Trace) -> None:
     """Raise `FrontendError` with module path and line if the user's own operators include one that is known to have no Einsum form."""
-    for name, tensor in tensors.items():
-        _screen_tensor(name, tensor)
-    for position, output in enumerate(program.graph_signature.output_specs, 1):
-        if isinstance(output.arg, ConstantArgument) and output.arg.value is not None:
-            raise FrontendError(
-                f"output {position} of the model is not a tensor but {output.arg.value!r}", hint="return tensors only"
-            )
-    edge_index = any("edge_index" in name for name in tensors)
-    arguments = dict(zip((n for n in program.graph.nodes if n.op == "placeholder"), tensors.items(), strict=True))
-    for node in _live_calls(program.graph):
+    edge_index = any("edge_index" in argument.name for argument in traced.arguments.values())
+    arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
+    for node in _live_calls(traced.graph_module.graph):
         _screen_training(node)
         _screen_stored_zeros(node, arguments)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -102,7 +105,9 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
         raise _refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
 
 
-def _screen_tensor(name: str, tensor: Tensor) -> None:
+def screen_tensor(argument: Argument) -> None:
+    """Raise `FrontendError` for a tensor without numbers, in an unknown layout, or whose indices are not valid."""
+    name, tensor = argument.name, argument.tensor
     if tensor.is_meta:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
     if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
