@@ -7,7 +7,6 @@ user's own operators are fused, unless it works on what was evaluated of the str
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, STORED_PATTERN
-from fuseflow.frontend.dependence import Dependence, described_tensor, written_by
+from fuseflow.frontend.dependence import Dependence, described_tensor, remove_unused, written_by
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.trace import Trace
 
@@ -26,7 +25,7 @@ _NAMES_IN_NOTICE = 4
 
 
 def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> list[str]:
-    """Replace what is evaluated of a traced model by new arguments. Return notices for the user."""
+    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user."""
     graph = traced.graph_module.graph
     evaluated = _evaluated(graph, dependences)
     last = [
@@ -37,15 +36,16 @@ def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> list[s
     names = NameAllocator()
     for argument in traced.arguments.values():
         names.unique(argument.name)
-    results = _results(traced, last)
+    results = node_values(traced, last)
     names_by_operator: dict[str, list[str]] = {}
     # All names are chosen before any node is replaced, because one of them may be an operand of another.
     chosen = [names.unique(_name(node, traced)) for node in last]
     for node, name in zip(last, chosen, strict=True):
-        node.replace_all_uses_with(traced.add(name, results[node].detach(), node.meta["val"]))
+        placeholder = traced.add(name, results[node].detach(), node.meta["val"])
+        dependences[placeholder] = dependences[node]
+        node.replace_all_uses_with(placeholder)
         names_by_operator.setdefault(fx_origin.short_name(_source(node).target), []).append(name)
-    _remove_unused(graph)
-    traced.graph_module.recompile()
+    remove_unused(traced)
     return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()]
 
 
@@ -73,7 +73,7 @@ def _has_no_form(node: Node) -> bool:
     return fx_origin.short_name(node.target) in _OPERATORS and not fx_origin.is_whole_slice(node)
 
 
-def _results(traced: Trace, wanted: list[Node]) -> dict[Node, Any]:
+def node_values(traced: Trace, wanted: list[Node]) -> dict[Node, Any]:
     """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place."""
     graph = traced.graph_module.graph
     needed = _needed(graph, wanted)
@@ -101,16 +101,6 @@ def _needed(graph: Graph, wanted: list[Node]) -> set[Node]:
             waiting += node.all_input_nodes
             waiting += [user for user in node.users if node in written_by(user)]
     return needed
-
-
-def _remove_unused(graph: Graph) -> None:
-    """Remove calls whose results nobody reads, but for those that write to what is read."""
-    graph.eliminate_dead_code(is_impure_node=lambda node: node.op in ("placeholder", "output") or any(_writes_to_read(node)))
-
-
-def _writes_to_read(node: Node) -> Iterator[bool]:
-    for target in written_by(node):
-        yield target.op == "placeholder" or len(target.users) > 1
 
 
 def _source(node: Node) -> Node:

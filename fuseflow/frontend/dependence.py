@@ -54,6 +54,30 @@ def written_by(node: Node) -> Iterator[Node]:
                 yield value
 
 
+def remove_unused(traced: Trace) -> None:
+    """Remove calls that no result needs. What writes to a weight, a buffer or an input stays, so that it can be refused."""
+    graph = traced.graph_module.graph
+    memories = _Memories(graph)
+    writers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for target in written_by(node):
+            writers.setdefault(memories.root(target), []).append(node)
+    given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}
+    needed = set[Node]()
+    waiting = [node for node in graph.nodes if node.op == "output"] + [
+        writer for root in given for writer in writers.get(root, [])
+    ]
+    while waiting:
+        node = waiting.pop()
+        if node not in needed:
+            needed.add(node)
+            waiting += [*node.all_input_nodes, *writers.get(memories.root(node), [])]
+    for node in reversed(list(graph.nodes)):
+        if node.op == "call_function" and node not in needed:
+            graph.erase_node(node)
+    traced.graph_module.recompile()
+
+
 def _dependence(node: Node, arguments: dict[Node, Argument], values: dict[Node, Dependence]) -> Dependence:
     if node in arguments:
         return _of_argument(arguments[node])

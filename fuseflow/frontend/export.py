@@ -25,6 +25,7 @@ from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.constant_folding import fold_constants
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences
+from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
 from fuseflow.frontend.trace import Trace, trace
@@ -53,6 +54,7 @@ def export_graph(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
         depends_on = dependences(traced)
         operator_screen.screen_reads(traced, depends_on)
         notices = fold_constants(traced, depends_on)
+        Selections.of(traced, depends_on).rewrite()
         tensors = traced.tensors
         operator_screen.screen_program(traced)
         stored = storage_of(tensors, formats)

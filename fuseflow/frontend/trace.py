@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.nn.utils.stateless import _reparametrize_module
@@ -32,6 +32,18 @@ ArgumentKind = Literal["state", "input", "constant"]
 
 _SWITCHES = (torch._C._set_grad_enabled, torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast)
 """Functions that tracing records and that compute nothing."""
+_SHAPED_LIKE = {
+    torch.ops.aten.expand_as.default: (torch.ops.aten.expand.default, 1),
+    torch.ops.aten.view_as.default: (torch.ops.aten.reshape.default, 1),
+    torch.ops.aten.reshape_as.default: (torch.ops.aten.reshape.default, 1),
+}
+"""Operators that take the shape of a tensor from another one, with those that take a shape, and how many operands these keep."""
+_MADE_LIKE = {
+    torch.ops.aten.new_zeros.default: 0,
+    torch.ops.aten.new_ones.default: 1,
+    torch.ops.aten.new_full.default: None,
+}
+"""Operators that take the type of a new tensor from another one, with the number that fills it if they always fill the same."""
 _READS = frozenset(
     getattr(Tensor, name)
     for name in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "__contains__")
@@ -96,6 +108,7 @@ def trace(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], c
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(argument.tensor for argument in arguments))
     _remove_switches(graph_module)
+    _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads))
     _lift_constants(traced, module, names)
@@ -198,6 +211,22 @@ def _remove_switches(graph_module: GraphModule) -> None:
     for node in reversed(graph_module.graph.nodes):
         if node.target in _SWITCHES:
             graph_module.graph.erase_node(node)
+
+
+def _forget_models_of_shape(graph: Graph) -> None:
+    """Replace operators that read a tensor for its shape alone, as `index.expand_as(x)` does, by those that name the shape: their result
+    does not depend on the numbers."""
+    for node in list(graph.nodes):
+        if node.target in _SHAPED_LIKE:
+            target, operands = _SHAPED_LIKE[node.target]
+            node.args = (*node.args[:operands], list(node.meta["val"].shape))
+        elif node.target in _MADE_LIKE:
+            target, value = torch.ops.aten.full.default, _MADE_LIKE[node.target]
+            node.args = (list(node.meta["val"].shape), node.args[2] if value is None else value)
+            node.kwargs = {"dtype": node.meta["val"].dtype}
+        else:
+            continue
+        node.target = target
 
 
 def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> None:
