@@ -211,8 +211,9 @@ class _Dealer:
         return self.carried(above, port), self.forks[above]
 
     def of_shape(self, wanted: StreamShape) -> Iterator[Port]:
-        """Return the coordinate streams of a shape."""
-        return (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
+        """Return the coordinate streams of a shape, of nodes that were rewritten already."""
+        streams = (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
+        return (p for p in streams if p in self.wholes or p in self.lanes)
 
     def carried(self, shape: StreamShape, like: Port) -> Port:
         """Return the whole coordinate stream of a shape. If lanes of another index got only the values below it, it is dealt and merged as
