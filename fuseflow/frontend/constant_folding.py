@@ -64,9 +64,19 @@ def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, 
         if node.op != "call_function" or dependences[node] == "data":
             continue
         follows = any(operand in evaluated for operand in node.all_input_nodes)
-        if _has_no_form(node) or (follows and (node.target is operator.getitem or dependences[node] != "weights")):
+        if _has_no_form(node) or (follows and (node.target is operator.getitem or _continues(node, dependences))):
             evaluated[node] = None
     return evaluated
+
+
+def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
+    """Return whether an operator with an Einsum form is evaluated because its operand is. A comparison of numbers is not: what it gives is
+    a mask, which is stored as its operand is."""
+    if dependences[node] == "weights":
+        return False
+    numbers = [described.is_floating_point() for n in node.all_input_nodes if (described := described_tensor(n)) is not None]
+    result = described_tensor(node)
+    return result is not None and (result.is_floating_point() or not any(numbers))
 
 
 def _has_no_form(node: Node) -> bool:

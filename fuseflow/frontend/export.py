@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.constant_folding import fold_constants
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences
+from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
@@ -45,15 +45,16 @@ class ExportedGraph:
     notices: list[str]
 
 
-def export_graph(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> ExportedGraph:
-    """Trace `module` on `inputs`. `formats` overrides the layouts of tensors by name. Raise `FrontendError` for an operator that has
+def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
+    """Trace a call of a model. `formats` overrides the layouts of tensors by name. Raise `FrontendError` for an operator that has
     no Einsum form."""
     with _quiet(), torch.no_grad():
-        traced = _trace(module, inputs)
+        traced = _trace(call)
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
         operator_screen.screen_reads(traced, depends_on)
         notices = fold_constants(traced, depends_on)
+        notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         Selections.of(traced, depends_on).rewrite()
         tensors = traced.tensors
         operator_screen.screen_program(traced)
@@ -64,24 +65,26 @@ def export_graph(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
     return ExportedGraph(graph, tensors, stored, notices)
 
 
-def run_eagerly(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
+def run_eagerly(call: ModelCall) -> list[Tensor]:
     """Return the tensors that the model returns, in order. Raise `FrontendError` if PyTorch cannot run the model."""
     try:
         with _quiet(), torch.no_grad():
-            leaves = pytree.tree_leaves(module(*inputs))
+            leaves = pytree.tree_leaves(call())
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
-        raise FrontendError(message, span=fx_origin.exception_span(error)) from error
+        sparse = any(isinstance(x, Tensor) and x.layout != torch.strided for x in pytree.tree_leaves((call.args, call.kwargs)))
+        hint = "`.to_dense()` in the model changes nothing in how a tensor is stored here" if sparse else ""
+        raise FrontendError(message, hint=hint, span=fx_origin.exception_span(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _trace(module: nn.Module, inputs: tuple[Any, ...]) -> Trace:
+def _trace(call: ModelCall) -> Trace:
     try:
-        return trace(module, inputs, {}, operator_screen.screen_tensor)
+        return trace(call, operator_screen.screen_tensor)
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
-        run_eagerly(module, inputs)  # says so if the model itself fails
+        run_eagerly(call)  # says so if the model itself fails
         message = f"the model cannot be traced: {type(error).__name__}: {_first_line(error)}"
         raise FrontendError(message, span=fx_origin.exception_span(error)) from error
 

@@ -36,8 +36,11 @@ def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> None:
     answered."""
     for read in traced.reads:
         if depends_on.get(read.node) == "data":
+            problem = (
+                "control flow" if read.method == "__bool__" else f"a Python number, taken out of a tensor by `{read.method}`,"
+            )
             hint = "compute the condition outside the model, or use `torch.where`"
-            raise FrontendError("control flow depends on data", hint=hint, span=read.span)
+            raise FrontendError(f"{problem} depends on data", hint=hint, span=read.span)
 
 
 def screen_program(traced: Trace) -> None:

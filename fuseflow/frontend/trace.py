@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from unittest.mock import patch
@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import Span
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.fx_origin import innermost_user_line
+from fuseflow.frontend.model_call import ModelCall
 
 ArgumentKind = Literal["state", "input", "constant"]
 """What an argument of a graph is: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
@@ -62,19 +63,22 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberRead:
-    """A place where the model took the numbers of a tensor into Python. `node` is the operator that computed the tensor."""
+    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor."""
 
     node: Node
+    method: str
     span: Span | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A traced model. The placeholders of `graph_module` stand for `arguments`, in order."""
+    """A traced model. The placeholders of `graph_module` stand for `arguments`, in order. `other_outputs` describes what the model returned
+    beside tensors."""
 
     graph_module: GraphModule
     arguments: dict[Node, Argument]
     reads: tuple[NumberRead, ...]
+    other_outputs: tuple[str, ...]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -91,37 +95,38 @@ class Trace:
         return node
 
 
-def trace(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], check: Callable[[Argument], None]) -> Trace:
+def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
     """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises.
 
     `check` is called with every weight, buffer and input before the model runs, since PyTorch crashes on some tensors that are invalid.
     """
-    leaves = named_leaves(module, args, kwargs)
+    module = call.module
+    leaves = named_leaves(call)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = NameAllocator()
     arguments = [Argument(names.unique(name), value.detach(), "state") for name, value in state.items()]
     arguments += [Argument(names.unique(name), leaf.detach(), "input") for name, leaf in leaves if isinstance(leaf, Tensor)]
     for argument in arguments:
         check(argument)
-    body = _Body(module, tuple(state), pytree.tree_structure((args, dict(kwargs))), [leaf for _, leaf in leaves])
+    body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
     with patch.object(proxy_tensor, "extract_val", _element_description):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
-        graph_module = tracing(*(argument.tensor for argument in arguments))
+        graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
     _remove_switches(graph_module)
     _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-    traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads))
+    traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads), tuple(body.other_outputs))
     _lift_constants(traced, module, names)
     return traced
 
 
-def named_leaves(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
     """Return what the inputs hold, container by container, each with the name of its argument of `forward` and its place in it.
 
     For example, the second tensor of a list `xs` is `xs_1`.
     """
-    names = _names_of_positional(module, args)
-    paths = pytree.tree_leaves_with_path((args, dict(kwargs)))
+    names = _names_of_positional(call.module, call.args)
+    paths = pytree.tree_leaves_with_path((call.args, call.kwargs))
     return [("_".join([_argument_name(names, path), *map(_key, path[2:])]), leaf) for path, leaf in paths]
 
 
@@ -157,6 +162,7 @@ class _Body(nn.Module):
     def __init__(self, module: nn.Module, state: tuple[str, ...], structure: pytree.TreeSpec, leaves: list[Any]) -> None:
         super().__init__()
         self.reads: list[NumberRead] = []
+        self.other_outputs: list[str] = []
         self._state, self._structure, self._leaves = state, structure, leaves
         object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
 
@@ -169,7 +175,9 @@ class _Body(nn.Module):
             _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
             _NumberReads(self.reads),
         ):
-            return [leaf for leaf in pytree.tree_leaves(module(*args, **kwargs)) if isinstance(leaf, Tensor)]
+            outputs = pytree.tree_leaves(module(*args, **kwargs))
+        self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
+        return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
 
 
 @dataclass
@@ -191,7 +199,7 @@ class _NumberReads(TorchFunctionMode):
             proxy = proxy_tensor.get_proxy_slot(args[0], mode.tracer, None)
             if proxy is not None:
                 frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
-                self.reads.append(NumberRead(proxy.proxy.node, innermost_user_line(frames)))
+                self.reads.append(NumberRead(proxy.proxy.node, func.__name__, innermost_user_line(frames)))
         with disable_proxy_modes_tracing():
             return func(*args, **(kwargs or {}))
 
@@ -205,6 +213,14 @@ def _element_description(value: Any, include_real: bool = False) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([_element_description(part) for part in value]) if type(value) in (list, tuple) else None
     return value if isinstance(value, int | float | bool) else None
+
+
+def _unshared(tensor: Tensor) -> Tensor:
+    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens."""
+    try:
+        return torch._lazy_clone(tensor)
+    except RuntimeError:  # It is sparse, or its memory is not PyTorch's own.
+        return tensor.clone()
 
 
 def _remove_switches(graph_module: GraphModule) -> None:
@@ -235,6 +251,8 @@ def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> N
     for node in list(traced.graph_module.graph.nodes):
         if node.op == "get_attr":
             value = getattr(traced.graph_module, str(node.target))
+            if not isinstance(value, Tensor):
+                continue  # a nested graph
             name = names.unique(held.get(id(value), "constant"))
             node.replace_all_uses_with(traced.add(name, value.detach(), _element_description(value)))
             traced.graph_module.graph.erase_node(node)
