@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, STORED_PATTERN
-from fuseflow.frontend.dependence import Dependence, described_tensor, remove_unused, written_by
+from fuseflow.frontend.dependence import Dependence, Memories, described_tensor, remove_unused, written_by
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.trace import Trace
 
@@ -102,14 +102,14 @@ def node_values(traced: Trace, wanted: list[Node]) -> dict[Node, Any]:
 
 
 def _needed(graph: Graph, wanted: list[Node]) -> set[Node]:
-    """Return the nodes that some values are computed from, those among them that write to others included."""
+    """Return the nodes that some values are computed from, and those that write to the memory of one of them."""
+    memories = Memories(graph)
     needed, waiting = set[Node](), list(wanted)
     while waiting:
         node = waiting.pop()
         if node not in needed:
             needed.add(node)
-            waiting += node.all_input_nodes
-            waiting += [user for user in node.users if node in written_by(user)]
+            waiting += [*node.all_input_nodes, *memories.writers(memories.root(node))]
     return needed
 
 

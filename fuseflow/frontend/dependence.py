@@ -7,7 +7,7 @@ weights and features is never evaluated before import, even if all inputs are kn
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias
 
 import torch
@@ -32,18 +32,20 @@ MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, S
 
 
 def dependences(traced: Trace) -> dict[Node, Dependence]:
-    """Return what every value of a traced model depends on."""
+    """Return what every value of a traced model depends on. Memory that data is written to holds data."""
     graph = traced.graph_module.graph
-    memories = _Memories(graph)
-    data: set[Node] = memories.stale()
+    memories = Memories(graph)
+    data = set[Node]()
     while True:
         values: dict[Node, Dependence] = {}
         for node in graph.nodes:
             values[node] = "data" if memories.root(node) in data else _dependence(node, traced.arguments, values)
-        written = {memories.root(target) for node in graph.nodes if values[node] == "data" for target in written_by(node)}
-        if written <= data:
+        computed = {node for node, dependence in values.items() if dependence == "data"}
+        written = {memories.root(target) for node in computed for target in written_by(node)}
+        changed = written | memories.written_after(computed)
+        if changed <= data:
             return values
-        data |= written
+        data |= changed
 
 
 def written_by(node: Node) -> Iterator[Node]:
@@ -57,21 +59,16 @@ def written_by(node: Node) -> Iterator[Node]:
 def remove_unused(traced: Trace) -> None:
     """Remove calls that no result needs. What writes to a weight, a buffer or an input stays, so that it can be refused."""
     graph = traced.graph_module.graph
-    memories = _Memories(graph)
-    writers: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for target in written_by(node):
-            writers.setdefault(memories.root(target), []).append(node)
+    memories = Memories(graph)
     given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}
     needed = set[Node]()
-    waiting = [node for node in graph.nodes if node.op == "output"] + [
-        writer for root in given for writer in writers.get(root, [])
-    ]
+    waiting = [node for node in graph.nodes if node.op == "output"]
+    waiting += [writer for root in given for writer in memories.writers(root)]
     while waiting:
         node = waiting.pop()
         if node not in needed:
             needed.add(node)
-            waiting += [*node.all_input_nodes, *writers.get(memories.root(node), [])]
+            waiting += [*node.all_input_nodes, *memories.writers(memories.root(node))]
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node not in needed:
             graph.erase_node(node)
@@ -117,7 +114,7 @@ def _schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
         yield argument, value
 
 
-class _Memories:
+class Memories:
     """Which values may share memory, as the schemas of their operators say. Each set of values that do has one of them as its root."""
 
     def __init__(self, graph: Graph) -> None:
@@ -126,25 +123,25 @@ class _Memories:
         for node in graph.nodes:
             for operand in self._shared_operands(node):
                 self._parents[self.root(node)] = self.root(operand)
+        self._writers: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for target in written_by(node):
+                self._writers.setdefault(self.root(target), []).append(node)
 
     def root(self, node: Node) -> Node:
         while node in self._parents and self._parents[node] is not node:
             node = self._parents[node]
         return node
 
-    def stale(self) -> set[Node]:
-        """Return the roots of memories in which a value is read under its old name after it was written to, as a view of it may be."""
+    def writers(self, root: Node) -> list[Node]:
+        """Return the operators that write to a memory, in order."""
+        return self._writers.get(root, [])
+
+    def written_after(self, readers: Collection[Node]) -> set[Node]:
+        """Return the memories that something writes to after one of these operators has read them."""
         positions = {node: position for position, node in enumerate(self._graph.nodes)}
-        writes: dict[Node, list[int]] = {}
-        for node in self._graph.nodes:
-            for target in written_by(node):
-                writes.setdefault(self.root(target), []).append(positions[node])
-        last_reads = {node: max((positions[user] for user in node.users), default=0) for node in self._graph.nodes}
-        return {
-            root
-            for node in self._graph.nodes
-            if (root := self.root(node)) in writes and any(positions[node] < write < last_reads[node] for write in writes[root])
-        }
+        read = {(self.root(operand), positions[node]) for node in readers for operand in node.all_input_nodes}
+        return {root for root, position in read if any(position < positions[writer] for writer in self.writers(root))}
 
     @staticmethod
     def _shared_operands(node: Node) -> list[Node]:
