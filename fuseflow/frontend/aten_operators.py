@@ -7,7 +7,6 @@ from dataclasses import dataclass
 HINT_OUTSIDE = "do it outside the model"
 HINT_EVAL = "call .eval() on the model"
 HINT_DROPOUT = f"{HINT_EVAL}; a dropout function needs `training=self.training` to notice"
-HINT_EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,17 @@ def source_span(node: Node) -> Span | None:
     return innermost_user_line(frames)
 
 
+def library_line(node: Node) -> str:
+    """Return the line of a library that called the operator, such as `torch_geometric/nn/conv/edge_conv.py:58`, or '' if it was the user's
+    own code."""
+    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    for file, line in frames[-1:]:
+        for library in _LIBRARIES:
+            if file.startswith(library):
+                return f"{os.path.relpath(file, library)}:{line}"
+    return ""
+
+
 def exception_span(error: BaseException) -> Span | None:
     """Return the innermost line of the user's own files on the way to an exception."""
     while error.__cause__ is not None and not innermost_user_line(_frames(error)):
