@@ -17,7 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
-from fuseflow.frontend.selections import extreme_along, product_along
+from fuseflow.frontend.selections import extreme_along, overwrite_along, product_along
 
 aten = torch.ops.aten
 
@@ -293,6 +293,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
 COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     product_along: ("propagate", product_along),
     extreme_along: ("scatter", extreme_along),
+    overwrite_along: ("scatter", overwrite_along),
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),

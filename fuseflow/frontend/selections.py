@@ -9,7 +9,7 @@ here, once: the messages of single edges then exist nowhere.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -53,6 +53,13 @@ def extreme_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: 
     extreme = candidates.amax(1) if largest else candidates.amin(1)
     base = start.movedim(dim, 0) if isinstance(start, Tensor) else start
     return torch.where(empty.reshape(-1, *[1] * (x.dim() - 1)) == 0, extreme, base).movedim(0, dim)
+
+
+def overwrite_along(hit: Tensor, written: Tensor, base: Tensor, dim: int) -> Tensor:
+    """Return `written` in those rows along `dim` that are hit, and `base` in all others."""
+    shape = [1] * base.dim()
+    shape[dim] = -1
+    return torch.where(hit.reshape(shape) == 0, base, written)
 
 
 # Rewriting ------------------------------------------------------------------------------------------------------------------
@@ -211,18 +218,69 @@ def _index_select(selections: Selections, node: Node) -> Node | None:
 
 
 def _index(selections: Selections, node: Node) -> Node | None:
-    """`x[:, index]`, with one tensor of integers or truth values."""
+    """`x[:, index]`, or `x[i, j]`, with integers or truth values."""
     x, indices = _arguments(node, "self", "indices")
-    places = [(dim, index) for dim, index in enumerate(indices) if index is not None]
-    if len(places) != 1:
+    places = _places(selections, x, indices)
+    if places is None:
         return None
-    ((dim, index),) = places
-    positions = selections.known(index)
-    if positions is None or (positions.dtype == torch.bool and positions.dim() != 1):
+    merged = _reshaped(selections, node, x, places.merged)
+    return _reshaped(selections, node, _gathered(selections, node, merged, places.dim, places.positions), _described(node).shape)
+
+
+def _index_put(selections: Selections, node: Node) -> Node | None:
+    """`x[i, j] = values`, and `+=` with `accumulate`."""
+    x, indices, values = _arguments(node, "self", "indices", "values")
+    places = _places(selections, x, indices)
+    if places is None:
         return None
-    positions = positions.nonzero().reshape(-1) if positions.dtype == torch.bool else positions
-    taken = _gathered(selections, node, x, dim, positions.reshape(-1))
-    return taken if positions.dim() == 1 else _reshaped(selections, taken, node)
+    accumulate = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
+    outer, rest = places.merged[: places.dim], places.merged[places.dim + 1 :]
+    whole = selections.call(
+        node, torch.ops.aten.expand.default, (values, [*outer, *places.shape, *rest]), (*outer, *places.shape, *rest)
+    )
+    source = _reshaped(selections, node, whole, (*outer, len(places.positions), *rest))
+    merged = _reshaped(selections, node, x, places.merged)
+    reduce = "sum" if accumulate else "overwrite"
+    result = _combined(selections, node, merged, places.dim, places.positions, source, reduce, True)
+    return None if result is None else _reshaped(selections, node, result, _described(node).shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Known positions in adjacent dimensions, as positions along dimension `dim` of a tensor that has the shape `merged`, in which these
+    dimensions are one. The positions were given as an array of this `shape`."""
+
+    dim: int
+    positions: Tensor
+    shape: tuple[int, ...]
+    merged: tuple[int, ...]
+
+
+def _places(selections: Selections, x: Node, indices: Sequence[object]) -> _Places | None:
+    """Return the positions that a list of indices names, or None if they are data or in dimensions that are not adjacent."""
+    columns: list[tuple[int, Tensor]] = []
+    dim = 0
+    for index in indices:
+        positions = None if index is None else selections.known(index)
+        if index is not None and positions is None:
+            return None
+        if positions is None:
+            dim += 1
+        elif positions.dtype == torch.bool:
+            columns += [(dim + n, column) for n, column in enumerate(positions.nonzero().t())]
+            dim += positions.dim()
+        else:
+            columns.append((dim, positions.to(torch.int64)))
+            dim += 1
+    dims, shape = [d for d, _ in columns], tuple(_described(x).shape)
+    if not dims or dims != list(range(dims[0], dims[0] + len(dims))):
+        return None
+    first, behind = dims[0], dims[-1] + 1
+    linear = torch.zeros((), dtype=torch.int64)
+    for d, column in columns:
+        linear = linear * shape[d] + torch.where(column < 0, column + shape[d], column)
+    merged = (*shape[:first], prod(shape[first:behind]), *shape[behind:])
+    return _Places(first, linear.reshape(-1), tuple(linear.shape), merged)
 
 
 def _embedding(selections: Selections, node: Node) -> Node | None:
@@ -230,8 +288,7 @@ def _embedding(selections: Selections, node: Node) -> Node | None:
     positions = selections.known(index)
     if positions is None:
         return None
-    taken = _gathered(selections, node, weight, 0, positions.reshape(-1))
-    return taken if positions.dim() == 1 else _reshaped(selections, taken, node)
+    return _reshaped(selections, node, _gathered(selections, node, weight, 0, positions.reshape(-1)), _described(node).shape)
 
 
 def _gather(selections: Selections, node: Node) -> Node | None:
@@ -255,6 +312,18 @@ def _index_add(selections: Selections, node: Node) -> Node | None:
     return _scatter(selections, node, base, dim, index, source, "sum", True)
 
 
+def _index_copy(selections: Selections, node: Node) -> Node | None:
+    base, dim, index, source = _arguments(node, "self", "dim", "index", "source")
+    return _scatter(selections, node, base, dim, index, source, "overwrite", True)
+
+
+def _scatter_source(selections: Selections, node: Node) -> Node | None:
+    if node.target not in (torch.ops.aten.scatter.src, torch.ops.aten.scatter_.src):
+        return None
+    base, dim, index, source = _arguments(node, "self", "dim", "index", "src")
+    return _scatter(selections, node, base, dim, index, source, "overwrite", True)
+
+
 def _scatter_reduce(selections: Selections, node: Node) -> Node | None:
     base, dim, index, source, reduce = _arguments(node, "self", "dim", "index", "src", "reduce")
     include_self = node.args[5] if len(node.args) > 5 else node.kwargs.get("include_self", True)
@@ -274,13 +343,35 @@ def _scatter(
         a != b for d, (a, b) in enumerate(zip(_described(source).shape, described.shape, strict=True)) if d != dim
     ):
         return None
-    rows, zero = described.shape[dim], _is_zero(base)
+    return _combined(selections, node, base, dim, along, source, reduce, include_self)
+
+
+def _combined(
+    selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool
+) -> Node | None:
+    """Return what becomes of `base` where the entries of `source` along `dim` are combined with it at known positions. None if there is no
+    form of it."""
+    described, zero = _described(base), _is_zero(base)
+    if reduce == "overwrite":
+        return _overwritten(selections, node, base, dim, positions, source)
     if reduce in _EXTREMES and not (include_self and not zero):
-        return _extreme(selections, node, base, dim, along, source, _EXTREMES[reduce] == "max", zero, include_self)
+        return _extreme(selections, node, base, dim, positions, source, _EXTREMES[reduce] == "max", zero, include_self)
     if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
         return None
-    result = _scattered(selections, node, source, dim, along, rows, _SUMS[reduce] == "mean")
+    result = _scattered(selections, node, source, dim, positions, described.shape[dim], _SUMS[reduce] == "mean")
     return result if zero else selections.call(node, torch.ops.aten.add.Tensor, (base, result), described.shape)
+
+
+def _overwritten(selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
+    rows = _described(base).shape[dim]
+    counts = torch.bincount(positions, minlength=rows)
+    if bool((counts > 1).any()):  # which of several is written is not determined
+        return None
+    written = _scattered(selections, node, source, dim, positions, rows, False)
+    if _is_zero(base):
+        return written
+    hit = selections.vector((counts > 0).to(torch.int32), _named(node, "written"))
+    return selections.call(node, overwrite_along, (hit, written, base, dim), _described(base).shape)
 
 
 def _extreme(
@@ -312,6 +403,9 @@ _HANDLERS: dict[str, Callable[[Selections, Node], Node | None]] = {
     "scatter_add": _scatter_add,
     "scatter_reduce": _scatter_reduce,
     "index_add": _index_add,
+    "index_put": _index_put,
+    "index_copy": _index_copy,
+    "scatter": _scatter_source,
 }
 """For each operator, by name, what replaces it. None where it is left as it is, to be refused with its reason."""
 
@@ -358,6 +452,7 @@ def _named(node: Node, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _reshaped(selections: Selections, taken: Node, node: Node) -> Node:
-    shape = _described(node).shape
-    return selections.call(node, torch.ops.aten.reshape.default, (taken, list(shape)), shape)
+def _reshaped(selections: Selections, origin: Node, value: Node, shape: Sequence[int]) -> Node:
+    if tuple(_described(value).shape) == tuple(shape):
+        return value
+    return selections.call(origin, torch.ops.aten.reshape.default, (value, list(shape)), shape)

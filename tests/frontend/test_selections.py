@@ -53,6 +53,13 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "mean": lambda x, s, t: x.new_zeros(NODES, 4).scatter_reduce(0, over_edges(x[s], t), x[s], "mean", include_self=False),
     "amax": lambda x, s, t: x.new_zeros(NODES, 4).scatter_reduce(0, over_edges(x[s], t), x[s], "amax", include_self=False),
     "amin": lambda x, s, t: x.new_zeros(NODES, 4).scatter_reduce(0, over_edges(x[s], t), x[s], "amin", include_self=False),
+    "two indices": lambda x, s, t: x[s % NODES, t % 4] * 2,
+    "truth values of a matrix": lambda x, s, t: x[torch.ones(NODES, 4).tril() > 0] * 2,
+    "rows written": lambda x, s, t: (x * 2).index_put((torch.tensor([1, 3]),), x.sum(0)),
+    "a diagonal written": lambda x, s, t: (x * 2).index_put((torch.arange(4), torch.arange(4)), x.sum(0)),
+    "added at places": lambda x, s, t: (x * 2).index_put((s,), x[t], accumulate=True),
+    "index_copy": lambda x, s, t: (x * 2).index_copy(0, torch.tensor([4, 0]), x[torch.tensor([1, 1])]),
+    "scatter": lambda x, s, t: (x * 2).scatter(0, torch.tensor([[4], [0]]).expand(2, 4), x[torch.tensor([1, 1])]),
     "heads": lambda x, s, t: torch.zeros(NODES, 2, 2).index_add(0, t, x.view(NODES, 2, 2)[s] * 0.5),
 }
 
