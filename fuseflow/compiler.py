@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 def compile(
     model: Model,
-    inputs: Sequence[Any] | None = None,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
+    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
     data: str | None = None,
     data_dir: str | Path | None = None,
@@ -45,11 +46,12 @@ def compile(
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
-    `model` is a `torch.nn.Module` with its `inputs`; the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
-    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`); or an Einsum program. The last three take
-    their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes
-    random weights and data. A model file that was compiled before is read from a cache, unless something that it depends on changed
-    since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
+    `model` is a `torch.nn.Module`, a function of tensors or an exported program, with its `inputs` (a tuple of positional arguments, or
+    a mapping of keyword arguments) and further keyword arguments in `kwargs`; the path of a model file (`.py`, with `data`, `data_dir`
+    and `options`, the keyword arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`); or an Einsum
+    program. The last three take their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch
+    holds dense. `seed` fixes random weights and data. A model file that was compiled before is read from a cache, unless something
+    that it depends on changed since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change.
 
@@ -61,7 +63,7 @@ def compile(
     schedule = schedule or Schedule()
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs))
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

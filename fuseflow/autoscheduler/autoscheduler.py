@@ -140,8 +140,9 @@ class ScheduleChoice:
 
 def autoschedule(
     model: Model,
-    inputs: Sequence[Any] | None = None,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
+    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
     data: str | None = None,
     data_dir: str | Path | None = None,
@@ -164,7 +165,7 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs))
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 
 

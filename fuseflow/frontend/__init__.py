@@ -6,7 +6,7 @@ only when one of its functions is called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.einsum.nodes import Program
@@ -20,23 +20,32 @@ if TYPE_CHECKING:
     import torch
 
     from fuseflow.frontend.data import Data
+    from fuseflow.frontend.model_spec import TorchModel
 
 __all__ = ["LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
 
 def import_model(
-    module: torch.nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str] | None = None, name: str = "model"
+    model: TorchModel,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    name: str = "",
+    kwargs: Mapping[str, Any] | None = None,
 ) -> ModelImport:
-    """Import a PyTorch module as an Einsum program called `name`.
+    """Import a PyTorch model as an Einsum program called `name`, or like the model itself.
 
-    The module is traced on `inputs`, which are tensors in a dense, CSR, CSC, COO, BSR or BSC layout.
+    The model is a module, a function of tensors, or an exported program. It is called once, on `inputs`, which are its positional
+    arguments (or its keyword arguments, if they are a mapping), and on `kwargs`. Tensors are in a dense, CSR, CSC, COO, BSR or BSC
+    layout, and stand alone or in lists, tuples and dictionaries. An exported program may keep its own example inputs.
 
     `formats` gives a storage format to tensors that PyTorch holds dense, by their name in the model (`{"attn.mask": "csr"}`).
     Raise `FrontendError` with the operator, the module path and the line of an operation that has no Einsum form.
     """
     from fuseflow.frontend import importer
+    from fuseflow.frontend.model_call import model_call, model_name
 
-    return importer.import_model(module, inputs, formats or {}, name)
+    call = model_call(model, inputs, kwargs)
+    return importer.import_model(call, formats or {}, name or model_name(model))
 
 
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 HINT_OUTSIDE = "do it outside the model"
 HINT_EVAL = "call .eval() on the model"
 HINT_DROPOUT = f"{HINT_EVAL}; a dropout function needs `training=self.training` to notice"
-HINT_EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +99,12 @@ UNSUPPORTED_FAMILIES = (
         _names("item _local_scalar_dense"),
     ),
 )
+
+VIEWS = _names("""
+    alias clone contiguous copy detach expand expand_as flatten lift_fresh lift_fresh_copy movedim permute reshape squeeze swapaxes
+    t to _to_copy type_as transpose unflatten unsqueeze view view_as _unsafe_view
+""")
+"""Operators that give the same numbers in another shape."""
 
 TRAINING_FLAGS = {
     "dropout": ("random numbers", 2, HINT_DROPOUT),

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 aten = torch.ops.aten
 _POSITIONS: dict[Any, tuple[int, int, int | None]] = {
@@ -25,9 +24,9 @@ _KEEP_COLUMNS = (aten.view.default, aten.reshape.default, aten._unsafe_view.defa
 _CUTS = (aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default, aten.chunk.default)
 
 
-def split_linear_columns(program: ExportedProgram) -> None:
-    """Replace, in place, every linear layer of a traced program whose result is cut into columns."""
-    graph = program.graph_module.graph
+def split_linear_columns(graph_module: GraphModule) -> None:
+    """Replace, in place, every linear layer of a traced model whose result is cut into columns."""
+    graph = graph_module.graph
     cuts = [
         (part, start, layer) for node in graph.nodes for part, start in _parts(node) if (layer := _linear_layer(node.args[0]))
     ]
@@ -35,7 +34,7 @@ def split_linear_columns(program: ExportedProgram) -> None:
         part.replace_all_uses_with(_partial_layer(graph, layer, part, start))
     if cuts:
         graph.eliminate_dead_code()
-        program.graph_module.recompile()
+        graph_module.recompile()
 
 
 def _parts(node: Node) -> Iterator[tuple[Node, int]]:

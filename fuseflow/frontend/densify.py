@@ -17,6 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.selections import extreme_along, overwrite_along, product_along
 
 aten = torch.ops.aten
 
@@ -261,6 +262,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
     aten.slice.Tensor: _slice,
+    aten.view.default: torch.reshape,  # The strides of the trace are those of other decompositions.
     **dict.fromkeys(
         (
             aten.to_dense.default,
@@ -289,6 +291,9 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
 """Replacements of operators on sparse tensors, and decompositions that stay a single operator for the user."""
 
 COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
+    product_along: ("propagate", product_along),
+    extreme_along: ("scatter", extreme_along),
+    overwrite_along: ("scatter", overwrite_along),
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),

@@ -73,21 +73,32 @@ def is_whole_slice(node: Node) -> bool:
 def source_span(node: Node) -> Span | None:
     """Return the innermost line of the user's own files that led to the node. Lines of libraries do not count."""
     frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
-    return _innermost_user_line(frames)
+    return innermost_user_line(frames)
+
+
+def library_line(node: Node) -> str:
+    """Return the line of a library that called the operator, such as `torch_geometric/nn/conv/edge_conv.py:58`, or '' if it was the user's
+    own code."""
+    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    for file, line in frames[-1:]:
+        for library in _LIBRARIES:
+            if file.startswith(library):
+                return f"{os.path.relpath(file, library)}:{line}"
+    return ""
 
 
 def exception_span(error: BaseException) -> Span | None:
     """Return the innermost line of the user's own files on the way to an exception."""
-    while error.__cause__ is not None and not _innermost_user_line(_frames(error)):
+    while error.__cause__ is not None and not innermost_user_line(_frames(error)):
         error = error.__cause__
-    return _innermost_user_line(_frames(error))
+    return innermost_user_line(_frames(error))
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:
     return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
 
 
-def _innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
+def innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
     for file, line in reversed(frames):
         if not file.startswith("<") and not file.startswith((*_LIBRARIES, _PACKAGE)):
             return Span(_display_path(file), line)

@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuseflow.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
     from fuseflow.einsum.nodes import Program
 
-    Model: TypeAlias = torch.nn.Module | Program | Path | str
+    TorchModel: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
+    Model: TypeAlias = TorchModel | Program | Path | str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelSpec:
     """All that determines the program and the tensors of a model.
 
-    `model` is a `torch.nn.Module`, the path of a model file (`.py`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an
-    Einsum program. A module has its arguments in `inputs`. A model file takes `data`, `data_dir` and `options`, which are the keyword
-    arguments of its `build`. The other three take their inputs from `tensors`, which is a YAML file or a mapping from names to arrays.
-    `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported
-    again if `fresh`, and else only if something that it depends on changed since it was imported last.
+    `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), of a text program
+    (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program. The first three have their positional arguments in `inputs`, or their
+    keyword arguments if it is a mapping, and further keyword arguments in `kwargs`. A model file takes `data`, `data_dir` and `options`,
+    which are the keyword arguments of its `build`. The last three take their inputs from `tensors`, which is a YAML file or a mapping
+    from names to arrays. `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A
+    model file is imported again if `fresh`, and else only if something that it depends on changed since it was imported last.
     """
 
     model: Model
-    inputs: Sequence[Any] | None = None
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None
     data: str | None = None
     data_dir: str | Path | None = None
     tensors: str | Path | Mapping[str, Any] | None = None
@@ -37,6 +41,7 @@ class ModelSpec:
     options: Mapping[str, Any] | None = None
     seed: int = 0
     fresh: bool = False
+    kwargs: Mapping[str, Any] | None = None
 
     def refuse(self, kind: str, source: str, *names: str) -> None:
         """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which

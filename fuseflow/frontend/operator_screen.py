@@ -7,52 +7,75 @@ The second one looks at the decomposed graph, where only the operators of a list
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument
 from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import (
-    HINT_EDGE_INDEX,
     HINT_EVAL,
     HINT_OUTSIDE,
-    INDEXING,
     LOWERABLE,
     PATTERN_DEPENDENT,
-    SLICING,
     TRAINING_FLAGS,
     UNSUPPORTED_FAMILIES,
 )
+from fuseflow.frontend.dependence import Dependence
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
+from fuseflow.frontend.trace import Argument, Trace
+
+_PLACES_IN_NOTE = 4
 
 
-def screen_program(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
-    """Raise `FrontendError` with module path and line if the user's own operators include one that is known to have no Einsum form."""
-    for name, tensor in tensors.items():
-        _screen_tensor(name, tensor)
-    for position, output in enumerate(program.graph_signature.output_specs, 1):
-        if isinstance(output.arg, ConstantArgument) and output.arg.value is not None:
-            raise FrontendError(
-                f"output {position} of the model is not a tensor but {output.arg.value!r}", hint="return tensors only"
+def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> None:
+    """Raise `FrontendError` if the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
+    answered."""
+    for read in traced.reads:
+        if depends_on.get(read.node) == "data":
+            problem = (
+                "control flow" if read.method == "__bool__" else f"a Python number, taken out of a tensor by `{read.method}`,"
             )
-    edge_index = any("edge_index" in name for name in tensors)
-    arguments = dict(zip((n for n in program.graph.nodes if n.op == "placeholder"), tensors.items(), strict=True))
-    for node in _live_calls(program.graph):
-        _screen_training(node)
-        _screen_stored_zeros(node, arguments)
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
-            block = str(node.target).startswith("wrap_with_")  # enable_grad, autocast
-            hint = "leave the `with` block out of forward" if block else "write it without `torch.cond` and the like"
-            raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
-        name = fx_origin.short_name(node.target)
-        for family in UNSUPPORTED_FAMILIES:
-            if name in family.names and not fx_origin.is_whole_slice(node):
-                hint = HINT_EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
-                raise _refusal(node, f"{family.description} (`{node.target}`)", hint)
+            hint = "compute the condition outside the model, or use `torch.where`"
+            raise FrontendError(f"{problem} depends on data", hint=hint, span=read.span)
+
+
+def screen_program(traced: Trace) -> None:
+    """Raise `FrontendError` with module path and line if the user's own operators include one that is known to have no Einsum form. The
+    notes name all other such operators, so that one attempt tells everything that is in the way."""
+    arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
+    refusals = [error for node in _live_calls(traced.graph_module.graph) for error in _refusals(node, arguments)]
+    if refusals:
+        first, *others = refusals
+        first.notes += tuple(_summary(others))
+        raise first
+
+
+def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
+    """Yield what stands against an operator of the user."""
+    yield from _screen_training(node)
+    yield from _screen_stored_zeros(node, arguments)
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        hint = "write it without `torch.cond` and the like"
+        yield _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
+    name = fx_origin.short_name(node.target)
+    for family in UNSUPPORTED_FAMILIES:
+        if name in family.names and not fx_origin.is_whole_slice(node):
+            yield _refusal(node, f"{family.description} (`{node.target}`)", family.hint)
+
+
+def _summary(refusals: list[FrontendError]) -> Iterator[str]:
+    """Yield one note for each kind of refusal: `also a sliding window (...) at module `stem`, and 3 more`."""
+    by_problem: dict[str, list[str]] = {}
+    for error in refusals:
+        problem, _, place = error.message.partition(" at module ")
+        by_problem.setdefault(problem, []).append(place)
+    for problem, places in by_problem.items():
+        where = ", ".join(list(dict.fromkeys(place for place in places if place))[:_PLACES_IN_NOTE])
+        count = f", {len(places)} times" if len(places) > 1 else ""
+        yield f"also {problem}{count}" + (f", at module {where}" if where else "")
 
 
 def screen_mutation(graph: Graph, names: list[str]) -> None:
@@ -80,15 +103,15 @@ def screen_lowered(graph: Graph) -> None:
                 raise _refusal(node, f"values of type {value.dtype} (`{node.target}`)", "use float32 or float64")
 
 
-def _screen_training(node: Node) -> None:
+def _screen_training(node: Node) -> Iterator[FrontendError]:
     name = fx_origin.short_name(node.target)
     if name in TRAINING_FLAGS:
         problem, position, hint = TRAINING_FLAGS[name]
         if len(node.args) > position and node.args[position]:
-            raise _refusal(node, f"{problem}: `{name}` in training mode", hint)
+            yield _refusal(node, f"{problem}: `{name}` in training mode", hint)
 
 
-def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> None:
+def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
     """Refuse stored zeros where they count. The dense form of an operator on a pattern (`densify`) takes the nonzero elements as the
     pattern."""
     position = PATTERN_DEPENDENT.get(str(node.target))
@@ -99,10 +122,12 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
     stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
     if (stored == 0).any():
         message = f"`{node.target}` counts the zeros that `{name}` stores"
-        raise _refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
+        yield _refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
 
 
-def _screen_tensor(name: str, tensor: Tensor) -> None:
+def screen_tensor(argument: Argument) -> None:
+    """Raise `FrontendError` for a tensor without numbers, in an unknown layout, or whose indices are not valid."""
+    name, tensor = argument.name, argument.tensor
     if tensor.is_meta:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
     if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
@@ -131,7 +156,11 @@ def _index_problem(tensor: Tensor) -> str:
 
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
-    return FrontendError(f"{message}{fx_origin.module_suffix(node)}", hint=hint, span=fx_origin.source_span(node))
+    """Return an error that names the module and the user's line, and in a note the line of a library and the shape of the result."""
+    span, line, value = fx_origin.source_span(node), fx_origin.library_line(node), node.meta.get("val")
+    shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+    notes = [f"it computes values{shape} in {line}"] if line else []
+    return FrontendError(f"{message}{fx_origin.module_suffix(node)}", hint=hint, notes=notes, span=span)
 
 
 def _live_calls(graph: Graph) -> list[Node]:

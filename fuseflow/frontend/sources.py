@@ -24,7 +24,7 @@ from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
-    import torch
+    from fuseflow.frontend.model_spec import TorchModel
 
 __all__ = ["Source", "input_tensors", "load"]
 
@@ -37,21 +37,21 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
+        spec.refuse("an Einsum program", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh")
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
         spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh")
-        source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
+        source = _import(model, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
 
 
 def _load_file(path: Path, spec: ModelSpec) -> Source:
     match path.suffix:
         case ".py":
-            spec.refuse(f"the model file `{path}`", "data", "inputs", "tensors")
+            spec.refuse(f"the model file `{path}`", "data", "inputs", "kwargs", "tensors")
             return import_or_recall(spec, _import_file)
         case ".ein" | ".mlir":
-            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
+            spec.refuse(f"the program `{path}`", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh")
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
@@ -111,16 +111,17 @@ def _program(path: Path, text: str, linalg: bool) -> Program:
         raise
 
 
-def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str) -> Source:
-    if inputs is None:
-        raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
-    if not isinstance(inputs, list | tuple):
-        type_name = type(inputs).__name__
-        raise UsageError(
-            f"the inputs of `{name}` are a {type_name}", hint="pass a tuple with one element for each argument of forward"
-        )
-    imported = frontend.import_model(module, tuple(inputs), formats, name)
-    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
+def _import(
+    model: TorchModel,
+    inputs: Sequence[Any] | Mapping[str, Any] | None,
+    formats: Mapping[str, str],
+    name: str = "",
+    kwargs: Mapping[str, Any] | None = None,
+) -> Source:
+    imported = frontend.import_model(model, inputs, formats, name, kwargs)
+    return Source(
+        imported.program.name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices
+    )
 
 
 def input_tensors(

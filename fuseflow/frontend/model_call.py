@@ -1,0 +1,77 @@
+"""A PyTorch model with the arguments that it is called with. Whatever the user hands over becomes a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from torch.export import ExportedProgram
+
+from fuseflow.errors import FrontendError, UsageError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelCall:
+    """A module and the arguments of one call of it."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __call__(self) -> Any:
+        return self.module(*self.args, **self.kwargs)
+
+
+def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:
+    """Return a call of a module, of a function or of an exported program.
+
+    `inputs` are the positional arguments, or the keyword arguments if they are a mapping. An exported program that keeps its example
+    inputs needs none. Raise `FrontendError` for what is no model, and `UsageError` for missing arguments.
+    """
+    name = model_name(model)
+    module = _module(model)
+    if inputs is None and kwargs is None:
+        if isinstance(model, ExportedProgram) and model.example_inputs is not None:
+            args, keywords = model.example_inputs
+            return ModelCall(module, tuple(args), dict(keywords))
+        raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
+    if isinstance(inputs, Mapping):
+        if kwargs is not None:
+            raise UsageError(f"the inputs of `{name}` are given by name twice", hint="give a mapping as `inputs` or as `kwargs`")
+        return ModelCall(module, (), dict(inputs))
+    if inputs is not None and not isinstance(inputs, list | tuple):
+        raise UsageError(
+            f"the inputs of `{name}` are a {type(inputs).__name__}",
+            hint="pass a tuple with one element for each argument of forward, or a mapping with the names of the arguments",
+        )
+    return ModelCall(module, tuple(inputs or ()), dict(kwargs or {}))
+
+
+def model_name(model: object) -> str:
+    """Return what a model is called: the name of a function, or of the class of a module."""
+    if isinstance(model, nn.Module | ExportedProgram):
+        return type(model).__name__
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _module(model: object) -> nn.Module:
+    match model:
+        case nn.Module():
+            return model
+        case ExportedProgram():
+            return model.module()
+        case Callable():
+            return _FunctionModule(model)
+    raise FrontendError(
+        f"the model is a {type(model).__name__}", hint="pass a torch.nn.Module, an exported program, or a function of tensors"
+    )
+
+
+class _FunctionModule(nn.Module):
+    """A function as a module without weights."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
