@@ -17,7 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
-from fuseflow.frontend.selections import extreme_along, overwrite_along, product_along
+from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
 
 aten = torch.ops.aten
 
