@@ -5,13 +5,14 @@ from __future__ import annotations
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
+from fuseflow.frontend.causal_attention import CAUSAL
 from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
 from fuseflow.frontend.known_positions import GATHERS
 from fuseflow.frontend.movements import MOVEMENTS
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
-_HANDLERS = GATHERS | MOVEMENTS
+_HANDLERS = GATHERS | MOVEMENTS | CAUSAL
 
 
 def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:

@@ -44,9 +44,9 @@ class Selections:
             names.unique(argument.name)
         return cls(traced, dependences, names, {})
 
-    def call(self, origin: Node, target: Any, args: tuple[Any, ...], shape: Any) -> Node:
+    def call(self, origin: Node, target: Any, args: tuple[Any, ...], shape: Any, **kwargs: Any) -> Node:
         """Add a call that has the module path and the line of the node `origin`."""
-        result = origin.graph.call_function(target, args)
+        result = origin.graph.call_function(target, args, kwargs)
         result.meta = {**origin.meta, "val": torch.empty(tuple(shape), dtype=described(origin).dtype, device="meta")}
         self.dependences[result] = "data"
         return result
@@ -79,6 +79,10 @@ class Selections:
     def vector(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a known dense vector."""
         return self.traced.add(self.names.unique(name), values, torch.empty_like(values, device="meta"))
+
+    def mask(self, values: Tensor, name: str) -> Node:
+        """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
+        return self.traced.add(self.names.unique(name), values.to_sparse_csr(), torch.empty_like(values, device="meta"))
 
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor

@@ -93,3 +93,15 @@ def test_views_that_are_written_to_are_refused() -> None:
 
     with pytest.raises(FrontendError):
         import_model(write, (X,))
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+def test_causal_attention_with_shared_heads(fuse: str) -> None:
+    def attention(x: Tensor) -> Tensor:
+        q = (x @ torch.ones(4, 8)).view(6, 4, 2).transpose(0, 1)
+        k = (x * 0.5).view(6, 2, 2).transpose(0, 1)
+        return F.scaled_dot_product_attention(q[None], k[None], k[None], is_causal=True, enable_gqa=True)[0]
+
+    ran(attention, fuse=fuse)
+    mask = import_model(attention, (X,)).tensors["causal"]
+    assert mask.format.short() == "csr" and mask.stored == 21  # of 36

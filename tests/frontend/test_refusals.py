@@ -50,11 +50,6 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
         "control flow or a nested graph",
         "torch.cond",
     ),
-    "causal": (
-        lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
-        "scaled_dot_product_attention with is_causal has no Einsum form",
-        "pass the mask as a tensor",
-    ),
     "fft": (lambda x: torch.fft.fft(x).real, "`fft_fft`, through `aten._fft_r2c.default`, has no Einsum form", "outside"),
     "inverse": (
         lambda x: torch.linalg.inv(x @ x.t() + torch.eye(6)),
