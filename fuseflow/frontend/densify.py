@@ -17,7 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
-from fuseflow.frontend.selections import extreme_along, overwrite_along, product_along
+from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
 
 aten = torch.ops.aten
 
@@ -185,13 +185,22 @@ def _attention(
 ) -> Tensor:
     """Compute scaled dot product attention. PyTorch's decomposition uses `_safe_softmax`, whose and-reduction over booleans has no
     Einsum form."""
-    if causal or dropout or enable_gqa:
-        option = "is_causal" if causal else "dropout" if dropout else "enable_gqa"
-        raise FrontendError(f"scaled_dot_product_attention with {option} has no Einsum form", hint="pass the mask as a tensor")
+    if causal or dropout:
+        option = "is_causal beside a mask" if causal else "dropout"
+        raise FrontendError(f"scaled_dot_product_attention with {option} has no Einsum form", hint="pass one mask as a tensor")
+    if enable_gqa:
+        k, v = _repeated_heads(k, q.shape[-3]), _repeated_heads(v, q.shape[-3])
     scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
         scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
     return _softmax(scores, -1) @ v
+
+
+def _repeated_heads(x: Tensor, heads: int) -> Tensor:
+    """Repeat each head for the heads of queries that share it."""
+    times = heads // x.shape[-3]
+    repeated = x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
+    return repeated.reshape(*x.shape[:-3], heads, *x.shape[-2:])
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:

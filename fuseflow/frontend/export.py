@@ -22,10 +22,10 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin, operator_screen
 from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.constant_folding import fold_constants
+from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences
 from fuseflow.frontend.model_call import ModelCall
-from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
 from fuseflow.frontend.trace import Trace, trace
@@ -55,7 +55,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         operator_screen.screen_reads(traced, depends_on)
         notices = fold_constants(traced, depends_on)
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
-        Selections.of(traced, depends_on).rewrite()
+        select_data(traced, depends_on)
         tensors = traced.tensors
         operator_screen.screen_program(traced)
         stored = storage_of(tensors, formats)

@@ -36,10 +36,6 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
     "cumsum": (lambda x: x.cumsum(1), "sorting or scanning", "outside"),
     "conv": (lambda x: F.conv1d(x, torch.ones(2, 6, 3)), "a sliding window (`aten.conv1d.default`)", "matrix product"),
     "pool": (lambda x: F.max_pool1d(x, 2), "a sliding window", "matrix product"),
-    "cat": (lambda x: torch.cat([x, x]), "concatenating or slicing (`aten.cat.default`)", "split the weights"),
-    "stack": (lambda x: torch.stack([x, x]), "concatenating or slicing", "split the weights"),
-    "slice": (lambda x: x[:, :2], "concatenating or slicing (`aten.slice.Tensor`)", "split the weights"),
-    "select": (lambda x: x[0], "concatenating or slicing (`aten.select.int`)", "split the weights"),
     "argmax": (lambda x: x.argmax(1), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
     "indices of max": (lambda x: x.max(1).indices * 1.0, "a loop index is used as a value", "buffer"),
     "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
@@ -53,11 +49,6 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
         lambda x: torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y + 1, (x,)),
         "control flow or a nested graph",
         "torch.cond",
-    ),
-    "causal": (
-        lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
-        "scaled_dot_product_attention with is_causal has no Einsum form",
-        "pass the mask as a tensor",
     ),
     "fft": (lambda x: torch.fft.fft(x).real, "`fft_fft`, through `aten._fft_r2c.default`, has no Einsum form", "outside"),
     "inverse": (

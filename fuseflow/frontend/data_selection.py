@@ -1,0 +1,41 @@
+"""The pass over a traced model that replaces gathers, scatters and movements of data by products with selections."""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from fuseflow.frontend import fx_origin
+from fuseflow.frontend.causal_attention import CAUSAL
+from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
+from fuseflow.frontend.known_positions import GATHERS
+from fuseflow.frontend.movements import MOVEMENTS
+from fuseflow.frontend.selections import Selections
+from fuseflow.frontend.trace import Trace
+
+_HANDLERS = GATHERS | MOVEMENTS | CAUSAL
+
+
+def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
+    """Replace, in place, every operator on data that takes, adds up or moves elements at known positions."""
+    graph = traced.graph_module.graph
+    selections, memories = Selections.of(traced, dependences), Memories(graph)
+    positions = {node: position for position, node in enumerate(graph.nodes)}
+    for node in list(graph.nodes):
+        handler = _HANDLERS.get(fx_origin.short_name(node.target).rstrip("_")) if node.op == "call_function" else None
+        if handler is None or dependences.get(node) != "data" or _is_read_as_it_was(node):
+            continue
+        root = memories.root(node)
+        if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
+            continue  # a view that is written to
+        with graph.inserting_before(node):
+            result = handler(selections, node)
+        if result is not None:
+            result.meta = {**node.meta, "val": node.meta["val"]}
+            node.replace_all_uses_with(result)
+            graph.erase_node(node)
+    remove_unused(traced)
+
+
+def _is_read_as_it_was(node: Node) -> bool:
+    """Return whether an operator writes to a value that something else reads, too."""
+    return any(len(target.users) > 1 or target.op == "placeholder" for target in written_by(node))
