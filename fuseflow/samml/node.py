@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from math import prod
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.ops import canonical
@@ -27,9 +27,8 @@ UNBOUNDED = 1 << 62
 """The bound of streams that hold no coordinates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One output of a node."""
+class Port(NamedTuple):
+    """One output of a node. It is a tuple because tables and graphs are full of dictionaries of ports."""
 
     node: str
     output: int = 0
