@@ -59,7 +59,9 @@ class Dimensions:
         (12, 2, 32)
         """
         root = self.find(axis)
-        steps = [self.extent[root], *sorted(self.cuts.get(root, ()), reverse=True), 1]
+        if not self.cuts.get(root):
+            return (self.extent[root],)
+        steps = [self.extent[root], *sorted(self.cuts[root], reverse=True), 1]
         return tuple(above // below for above, below in pairwise(steps))
 
     def labels(self, axis: Axis) -> tuple[str, ...]:

@@ -124,11 +124,13 @@ def _reconverging(
     program: Program, root: str, rank: int, readers: Mapping[str, list[int]], facts: Sequence[_EinsumFacts]
 ) -> set[str]:
     """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
-    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position.
+    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position. What
+    closes a group reads the root, so that nothing behind the last reader of the root matters.
     """
     derived = {root: _DerivedTensor(tuple(range(rank)), False)}
     members = set[str]()
     waiting = list(readers.get(root, ()))  # ascending, and so a heap
+    end = waiting[-1] if waiting else -1
     last = -1
     while waiting:
         position = heappop(waiting)
@@ -140,7 +142,8 @@ def _reconverging(
             continue
         derived[einsum.name] = step
         for reader in readers.get(einsum.name, ()):
-            heappush(waiting, reader)
+            if reader <= end:
+                heappush(waiting, reader)
         if _closes(einsum, root, derived):
             members |= _between(einsum.name, derived, program.defined)
     return members
