@@ -18,10 +18,10 @@ from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selec
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Drop, Operand, Port, Range, Reduce, Select
 from fuseflow.selection import NONZERO, Largest, Threshold
+from fuseflow.table.cells import Cells
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Loop, Nest, Step, Steps
-from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
 from fuseflow.table.value_row import Arithmetic
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
@@ -37,7 +37,7 @@ class TableBuilder:
 
     def __init__(self, region: FusedRegion, memo: TableMemo | None = None) -> None:
         self.region = region
-        self.memo = TableMemo.of(region, Recorder()) if memo is None else memo
+        self.memo = TableMemo.of(region, Cells()) if memo is None else memo
         self.declared, self.cells, self.tiling = self.memo.declared, self.memo.cells, self.memo.tiling
         self.place = {v: p for p, v in enumerate(region.order)}
         self.cells.used.clear()
