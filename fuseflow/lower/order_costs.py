@@ -105,7 +105,13 @@ class OrderCosts:
         if copies not in self.nodes:
             tiled = any(tensor.tile for tensor in region.declared.values())
             self.nodes[copies] = SharedNodes(readable_statistics(self.state, region), tiled)
-        nodes, key = self.nodes[copies], (region.trees, copies, region.locate, region.rescan, region.repeat)
-        if key not in self.memos:
-            self.memos[key] = TableMemo.of(region, nodes.cells)
-        return nodes.cost(region, self.memos[key])
+        return self.nodes[copies].cost(region, self._memo(region, copies))
+
+    def _memo(self, region: FusedRegion, copies: Hashable) -> TableMemo:
+        """Return what the tables of a region have in common with others."""
+        trees, settings = (region.trees, copies), (region.locate, region.rescan, region.repeat)
+        if (trees, settings) not in self.memos:
+            if trees not in self.memos:
+                self.memos[trees] = TableMemo.of(region, self.nodes[copies].cells)
+            self.memos[trees, settings] = self.memos[trees].of_other_steps()
+        return self.memos[trees, settings]

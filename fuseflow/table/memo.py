@@ -6,7 +6,7 @@ Orders of one region mostly differ in a few nests, and what the other nests comp
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
@@ -73,6 +73,10 @@ class TableMemo:
         tiling.cover(*region.trees)
         roots = {result.name: _root(result) for result in region.results}
         return cls(declared, cells, tiling, roots)
+
+    def of_other_steps(self) -> TableMemo:
+        """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
+        return replace(self, starts={})
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
         """Return the nodes below some trees, and not inside completed reductions."""
