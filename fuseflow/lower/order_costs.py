@@ -71,11 +71,13 @@ class SharedNodes:
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream
-        tiles, bits = self._tiles(name, node, tensors) if self.tiled else ([()] * len(inputs), 32)
+        tiles, bits = self._tiles(name, node, tensors)
         return CostedNode(bit, upstream, node_cost(node, inputs, outputs, tiles, bits, tensors, self.statistics))
 
     def _tiles(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl]) -> tuple[list[TileShape], int]:
-        """Return the tiles of the inputs of a node and the bits of their elements, and keep the types of its outputs."""
+        """Return the tiles of the inputs of a node and the bits of their elements, and keep the types of its outputs if they matter."""
+        if not self.tiled:
+            return [()] * len(node.inputs), operand_bits(node, {})
         types, bits = [self.types[port] for port in node.inputs], operand_bits(node, self.element_bits)
         made = tensors[node.tensor].element_bits if isinstance(node, TensorReader) else bits
         for k, type in enumerate(node.typed(types, tensors)):

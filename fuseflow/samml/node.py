@@ -34,8 +34,7 @@ class Port(NamedTuple):
     output: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StreamType:
+class StreamType(NamedTuple):
     """What a stream carries and how deep its lists are nested. `tile`: the shape of its values, () for scalars."""
 
     kind: Kind
@@ -299,7 +298,7 @@ class TensorWriter(TensorUser):
 def operand_bits(node: Node, bits: Mapping[Port, int]) -> int:
     """Return the bits of the elements of the widest stream of values that a node reads, or 32 if it reads none. `bits` are those of the
     elements of streams of values."""
-    return max([bits[port] for port in node.inputs if port in bits], default=32)
+    return max([bits[port] for port in node.inputs if port in bits], default=32) if bits else 32
 
 
 def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Drop, Join, Locate, Port
 from fuseflow.table.cells import Cells
@@ -70,8 +70,7 @@ def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
     return Total(tuple(dict.fromkeys((*others, *probed))))
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedPayload:
+class JoinedPayload(NamedTuple):
     """The stream of a payload after a join. A `nullable` payload may be `N`, a `faithful` one is `N` only where it is absent, and no
     coordinate of a `complete` one was hidden by another side."""
 

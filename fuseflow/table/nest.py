@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.fusion.tree import Producer, Tree, View
 from fuseflow.samml.nodes import Port
@@ -18,8 +18,7 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed producer of a nest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[T]):
+class Step(NamedTuple, Generic[T]):
     """The outcome of a step of a builder, with the names of the nodes that the step uses, in the order in which it came to need them."""
 
     outcome: T
