@@ -27,13 +27,15 @@ COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), F
 """The rules of copying, in the order in which they are tried, by whether copies are allowed."""
 
 
-def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
-    """Return the region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
+def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
+    """Return the region fused in its best order, or in that of the user, and the region of which it has this from: itself, or an earlier
+    one. Raises `FusionError` if there is no order.
+    """
     names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
     if key in precedents and can_rename(precedents[key].candidate.region):
-        return _renamed(state, request, precedents[key], names)
+        return _renamed(state, request, precedents[key], names), precedents[key]
     precedents[key] = Precedent(names, require_candidate(search(fusion_problem(state, request), request.order)))
-    return precedents[key].candidate.region
+    return precedents[key].candidate.region, precedents[key]
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:

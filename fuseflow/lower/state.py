@@ -12,6 +12,8 @@ from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView, source_of
+from fuseflow.samml.nodes import Graph
+from fuseflow.table import FusionTable
 from fuseflow.tensors import Tensor
 
 
@@ -25,14 +27,16 @@ class RegionRequest:
     order: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Precedent:
     """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
-    that differs in names alone has other names in the same places.
+    that differs in names alone has other names in the same places. `table` and `graph` are there once the region is lowered.
     """
 
     names: tuple[str, ...]
     candidate: FusionCandidate
+    table: FusionTable | None = None
+    graph: Graph | None = None
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo, Precedent
-from fuseflow.samml.text import show
 from fuseflow.schedule import Schedule
+from fuseflow.table import emit
 from fuseflow.tensors import Tensor
 
 
@@ -53,7 +53,7 @@ def facts(region: CompiledRegion) -> tuple[object, ...]:
     sizes = list(fused.sizes.items()), list(fused.stored.items()), fused.local_names, list(map(repr, fused.fill.values()))
     evaluations = [(str(e.port), e.around) for e in table.evaluations]
     cells = table.steps, table.writes, table.nodes, table.tensors, evaluations, table.loops
-    return show_region(fused), edges, compared, merges, written, choices, sizes, cells, show(region.graph), region.estimate
+    return show_region(fused), edges, compared, merges, written, choices, sizes, cells, region.graph, region.estimate
 
 
 def check(program: Program, schedule: Schedule, tensors: dict[str, Tensor]) -> int:
@@ -64,6 +64,7 @@ def check(program: Program, schedule: Schedule, tensors: dict[str, Tensor]) -> i
     alone = list(lower_regions(partitioned, tensors, LoweringMemo(*[Nothing() for _ in range(4)])))
     for one, other in zip(known, alone, strict=True):
         assert facts(one) == facts(other), one.name
+        assert replace(one.graph, fiber_fifos=()) == emit(one.table)
     assert all(isinstance(precedent, Precedent) for precedent in memo.fusions.values())
     return len(known) - len(memo.fusions)
 
