@@ -153,10 +153,11 @@ class _Fuser:
 
     def merge_views(self, fused: RegionTrees) -> RegionTrees:
         """Return the trees with equal views merged, unless the constraints are cyclic."""
-        if not nx.is_directed_acyclic_graph(self.constraints(fused)):
-            return fused
         inliner = self.inliner
-        merged = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
+        merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean)
+        if not merger.applies_to(fused) or not nx.is_directed_acyclic_graph(self.constraints(fused)):
+            return fused
+        merged = merger.merge(fused)
         present = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
         freed = self.inliner.rename(dict(merged.renamings), present)
         self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])

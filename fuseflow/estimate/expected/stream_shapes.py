@@ -107,6 +107,10 @@ class ExpectedStream(NamedTuple):
         """Return a stream of the same lists with another number of innermost elements."""
         return ExpectedStream((*self.counts[:-1], elements), self.size)
 
+    def holding(self, present: float, origins: tuple[TensorLevel, ...] = ()) -> ExpectedStream:
+        """Return a stream of the same lists that holds other elements, of which the share `present` is not `N`."""
+        return ExpectedStream(self.counts, self.size, present, origins, self.among)
+
     @property
     def stored(self) -> float:
         """The number of elements that are not `N`."""
@@ -139,12 +143,12 @@ def output_shapes(
         case Range():
             return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Repeat():
-            return [inputs[1]._replace(present=inputs[0].present, origins=inputs[0].origins)]
+            return [inputs[1].holding(inputs[0].present, inputs[0].origins)]
         case Locate():
             stored_share = (
                 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(statistics[node.tensor], node.level)
             )
-            return [inputs[-1]._replace(present=inputs[-1].present * stored_share, origins=inputs[0].origins)]
+            return [inputs[-1].holding(inputs[-1].present * stored_share, inputs[0].origins)]
         case Join():
             return _join(node, inputs, overlap)
         case Align():
@@ -162,7 +166,7 @@ def output_shapes(
         case TensorWriter():
             return []
         case Pointwise():
-            return [inputs[0]._replace(present=1.0)]
+            return [inputs[0].holding(1.0, inputs[0].origins)]
         case Fork():
             return [inputs[0].resized(inputs[0].elements / node.lanes)._replace(present=inputs[0].present)] * node.lanes
         case Merge():
@@ -207,7 +211,7 @@ def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Ove
     size = stats.sizes[node.level]
     stored = stats.fanouts[node.level] < size
     scanned = ref.inner(elements, size)
-    return [scanned._replace(origins=((node.tensor, node.level),) if stored else ()), scanned._replace(origins=())]
+    return [scanned.holding(1.0, ((node.tensor, node.level),) if stored else ()), scanned]
 
 
 def _density(stats: TensorStatistics, level: int) -> float:
@@ -239,7 +243,7 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
     joined = first if node.kind == "left" else first.resized(first.fibers * first.size * density)
     origin_sides = {"left": sides[:1], "intersect": sides, "union": ()}[node.kind]
     origins = tuple(dict.fromkeys(origin for crd, _ in origin_sides for origin in inputs[crd].origins))
-    joined = joined._replace(origins=origins)
+    joined = joined.holding(joined.present, origins)
     shapes = [joined]
     for side, (crd, payloads) in enumerate(sides):
         others = tuple(origin for origin in origins if origin not in inputs[crd].origins)
@@ -248,7 +252,7 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
             kept = densities[side] / density
         elif node.kind == "left" and side > 0:
             kept = densities[side]
-        shapes += [joined._replace(present=inputs[p].present * kept, origins=others) for p in payloads]
+        shapes += [joined.holding(inputs[p].present * kept, others) for p in payloads]
     return shapes
 
 
