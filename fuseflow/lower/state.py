@@ -11,7 +11,7 @@ from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.views import TensorView, source_of
+from fuseflow.lower.views import TensorView
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import FusionTable
 from fuseflow.tensors import Tensor
@@ -76,9 +76,9 @@ class LoweringState:
         return self.partitioned.views
 
     @property
-    def viewed_tensors(self) -> set[str]:
+    def viewed_tensors(self) -> frozenset[str]:
         """The tensors that are seen in other dimensions too."""
-        return {source_of(view).tensor for view in self.views.values()}
+        return self.partitioned.viewed_tensors
 
     @property
     def declared(self) -> Mapping[str, TensorType]:
