@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import assert_never
 
+from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
     Einsum,
-    Expr,
-    Keep,
     Program,
     Reduce,
     Split,
@@ -57,7 +52,7 @@ def _same(program: Program) -> dict[str, str]:
     representative = {t.name: t.name for t in program.inputs}
     first = dict[tuple[object, ...], str]()
     for einsum in program.einsums:
-        body = _renamed(einsum.body, representative)
+        body = substitute_tensors(einsum.body, representative)
         representative[einsum.name] = first.setdefault((einsum.indices, body), einsum.name)
     return representative
 
@@ -65,23 +60,9 @@ def _same(program: Program) -> dict[str, str]:
 def _merged(program: Program, representative: Mapping[str, str]) -> Program:
     """Return the program with only the first of equal Einsums."""
     einsums = tuple(
-        replace(e, body=_renamed(e.body, representative)) for e in program.einsums if representative[e.name] == e.name
+        replace(e, body=substitute_tensors(e.body, representative)) for e in program.einsums if representative[e.name] == e.name
     )
     return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if representative[t.name] == t.name))
-
-
-def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
-    match node:
-        case Access():
-            return replace(node, tensor=names[node.tensor])
-        case Apply():
-            return replace(node, args=tuple(_renamed(arg, names) for arg in node.args))
-        case Reduce() | Keep():
-            return replace(node, body=_renamed(node.body, names))
-        case Const():
-            return node
-        case unknown:
-            assert_never(unknown)
 
 
 def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
