@@ -108,3 +108,32 @@ def test_a_label_that_an_einsum_has_is_avoided_under_other_names_too() -> None:
     program = parse(text.format("Y", "Z"))
     schedule = Schedule.fuse("a", "b").region("a", "Y.max", "Y").region("b", "Z", "Z.b")
     assert check(program, schedule, {}) == 1
+
+
+@pytest.mark.parametrize("name", ["rep", "A", "write_Y", "intersect", "Z.copy"])
+def test_a_tensor_that_is_called_like_a_node_numbers_the_nodes_anew(name: str) -> None:
+    text = """
+        tensor A[4, 4] csr
+        tensor B[4, 4] csr
+        tensor X[4, 4] csr
+        tensor {0}2[4, 4] csr
+        Y[i, j] = sum(k) A[i, k] * X[k, j]
+        Z[i, j] = sum(k) B[i, k] * {0}2[k, j]
+        output Y
+        output Z
+    """
+    program = parse(text.format(name).replace(f"{name}2", name if name != "A" else "A_k"))
+    assert check(program, Schedule.fuse("none"), {}) == 1
+
+
+def test_an_index_that_is_called_like_a_result_leaves_the_names_to_the_table() -> None:
+    text = """
+        tensor A[4, 4] csr
+        tensor B[4, 4] csr
+        tensor X[4, 4] csr
+        j[i, j] = keep(threshold 0.5) A[i, j] * X[i, j]
+        Z[i, j] = keep(threshold 0.5) B[i, j] * X[i, j]
+        output j
+        output Z
+    """
+    assert check(parse(text), Schedule.fuse("none"), {}) == 1
