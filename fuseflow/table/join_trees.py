@@ -23,23 +23,20 @@ from fuseflow.table.cells import Cells
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(NamedTuple):
     """A visit of every coordinate, at which the sides in `probed` are looked up."""
 
     probed: tuple[JoinTree, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One coordinate stream and the payloads aligned with it."""
 
     crd: Port
     payloads: tuple[Port, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JoinNode:
+class JoinNode(NamedTuple):
     kind: JoinKind
     sides: tuple[JoinTree, ...]
 
