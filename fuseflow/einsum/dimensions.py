@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split, accesses
-from fuseflow.einsum.verify import extents, shapes
+from fuseflow.einsum.verify import shapes_and_extents
 
 Axis: TypeAlias = tuple[str, str | int]
 """An axis is a dimension of a tensor (the tensor and its position) or an index of an Einsum (the Einsum and the name of the index). A
@@ -59,7 +59,9 @@ class Dimensions:
         (12, 2, 32)
         """
         root = self.find(axis)
-        steps = [self.extent[root], *sorted(self.cuts.get(root, ()), reverse=True), 1]
+        if not self.cuts.get(root):
+            return (self.extent[root],)
+        steps = [self.extent[root], *sorted(self.cuts[root], reverse=True), 1]
         return tuple(above // below for above, below in pairwise(steps))
 
     def labels(self, axis: Axis) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ class Dimensions:
 
 def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
     """Compute the dimensions of a program, with all splits that are possible. The tensors in `whole` are not split."""
-    dims, extents_by_einsum, shape_by_tensor = Dimensions(), extents(program), shapes(program)
+    dims, (shape_by_tensor, extents_by_einsum) = Dimensions(), shapes_and_extents(program)
     for name, lengths in shape_by_tensor.items():
         dims.extent |= {(name, position): size for position, size in enumerate(lengths)}
     for einsum in program.einsums:

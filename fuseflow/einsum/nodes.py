@@ -251,7 +251,10 @@ def accesses(node: Expr) -> tuple[Access, ...]:
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
     """Return the plain index names of an index list. A split gives two names."""
-    return tuple(name for i in indices for name in ((i.outer, i.inner) if isinstance(i, Split) else (i,)))
+    names: list[str] = []
+    for index in indices:
+        names += (index.outer, index.inner) if isinstance(index, Split) else (index,)
+    return tuple(names)
 
 
 def free_indices(node: Expr) -> tuple[str, ...]:

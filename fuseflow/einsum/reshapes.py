@@ -73,6 +73,15 @@ def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeE
     return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept))).run()
 
 
+def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:
+    """Return the `regroupings` of the elimination of the reshapes of a program, without eliminating them."""
+    if not any(is_reshape(einsum) for einsum in program.einsums):
+        return frozenset()
+    refinement = _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept)))
+    refinement.decide()
+    return refinement.grouped()
+
+
 def is_reshape(einsum: Einsum) -> bool:
     """Return whether an Einsum sees a dimension as two indices."""
     read_indices = (i for access in accesses(einsum.body) for i in access.indices)
@@ -106,7 +115,10 @@ class _Refinement:
     renames: set[str] = field(default_factory=set)
     used_names: set[str] = field(default_factory=set)
 
-    def run(self) -> ReshapeElimination:
+    def decide(self) -> frozenset[str]:
+        """Decide in which parts every tensor is computed, and which reshapes are barriers. Return the tensors that are read in other parts
+        than they are computed in.
+        """
         program = self.program
         self.used_names = {*program.declared, *program.defined}
         self.declared = {t.name: t for t in program.inputs}
@@ -121,7 +133,10 @@ class _Refinement:
         for einsum in program.einsums:
             if is_reshape(einsum) and not operands_in_other_parts[einsum.name].isdisjoint(program.defined):
                 self.barriers.add(einsum.name)
-        needed = frozenset().union(*operands_in_other_parts.values())
+        return frozenset().union(*operands_in_other_parts.values())
+
+    def run(self) -> ReshapeElimination:
+        program, needed = self.program, self.decide()
         for einsum in program.einsums:
             self._statement(einsum, needed)
         for name in program.outputs:
@@ -138,10 +153,10 @@ class _Refinement:
             aliases,
             frozenset(self.barriers),
             frozenset(self.renames),
-            self._grouped(),
+            self.grouped(),
         )
 
-    def _grouped(self) -> frozenset[str]:
+    def grouped(self) -> frozenset[str]:
         """Return the reshapes of dimensions that only results between the inputs and the outputs have whole."""
         boundary = [(t.name, len(t.shape)) for t in self.program.inputs]
         boundary += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]

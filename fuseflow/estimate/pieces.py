@@ -95,7 +95,7 @@ def _joined_levels(pieces: Sequence[Sequence[ResultLevel]], budget: int) -> list
         nests = [part.nest for part in parts if part.nest is not None]
         affordable = sum(len(nest.level.crd) for nest in nests) <= budget
         nest = _joined_nest([nest.chain for nest in nests]) if nests and affordable else None
-        levels.append(ResultLevel(replace(parts[0].shape, counts=counts), nest))
+        levels.append(ResultLevel(parts[0].shape._replace(counts=counts), nest))
     return levels
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fuseflow.estimate.counted.memo import TooMany, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest
@@ -83,7 +83,7 @@ class StreamWalk:
                 return outputs.steps.total if outputs.steps is not None else 0, not node.by_value
         inputs = [self._shape(port) for port in node.inputs]
         if node.name in self.kept:
-            inputs[-1] = replace(inputs[-1], present=inputs[-1].present * self.kept[node.name])
+            inputs[-1] = inputs[-1]._replace(present=inputs[-1].present * self.kept[node.name])
         for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
             self.shapes[n.Port(node.name, k)] = shape
             read = expected_read(node, shape, self.statistics)

@@ -153,10 +153,11 @@ class _Fuser:
 
     def merge_views(self, fused: RegionTrees) -> RegionTrees:
         """Return the trees with equal views merged, unless the constraints are cyclic."""
-        if not nx.is_directed_acyclic_graph(self.constraints(fused)):
-            return fused
         inliner = self.inliner
-        merged = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
+        merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean)
+        if not merger.applies_to(fused) or not nx.is_directed_acyclic_graph(self.constraints(fused)):
+            return fused
+        merged = merger.merge(fused)
         present = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
         freed = self.inliner.rename(dict(merged.renamings), present)
         self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])
@@ -186,14 +187,7 @@ class _Fuser:
 
     def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
         """Return the order graph of the trees, with the order that the user asked for."""
-        pinned_orders = [
-            (name, tuple(indices[d] for d in format.order), format.short())
-            for name, indices, _ in fused.results
-            if name in self.pinned and name not in fused.permuted_results and (format := self.declared[name].format) is not None
-        ]
-        orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
-        stored = self.readable(fused)
-        return build_order_graph(fused.indices, fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
+        return region_constraints(fused, self.declared, self.readable(fused), self.pinned, user_order)
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
         """Return the declarations of everything that the trees may read: what is `uncopied`, and copies whose order is not chosen yet."""
@@ -209,6 +203,25 @@ class _Fuser:
             order = tensor.format.order if tensor.format is not None and name in fused.permuted_results else ()
             outputs.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(outputs)
+
+
+def region_constraints(
+    fused: RegionTrees,
+    declared: Mapping[str, TensorType],
+    stored: Mapping[str, TensorType],
+    pinned: Collection[str],
+    user_order: tuple[str, ...] = (),
+) -> nx.DiGraph[str]:
+    """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` those of what the
+    trees read. `user_order` is the order that the user asked for.
+    """
+    pinned_orders = [
+        (name, tuple(indices[d] for d in format.order), format.short())
+        for name, indices, _ in fused.results
+        if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None
+    ]
+    orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
+    return build_order_graph(fused.indices, fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
 
 
 def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:

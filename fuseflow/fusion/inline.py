@@ -143,10 +143,14 @@ class Inliner:
             return einsum.name
         reductions = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
         position = list(dict.fromkeys(reductions)).index(node)
-        name = f"{einsum.name}.{node.op}" + (f"_{position + 1}" if position else "")
-        while name in self.einsums:
-            name += "_"
-        return name
+        return free_label(f"{einsum.name}.{node.op}" + (f"_{position + 1}" if position else ""), self.einsums)
+
+
+def free_label(wanted: str, einsums: Collection[str]) -> str:
+    """Return the label of a reduction inside an Einsum: the wanted one, unless one of the `einsums` of the region has this name."""
+    while wanted in einsums:
+        wanted += "_"
+    return wanted
 
 
 def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:

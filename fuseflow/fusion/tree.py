@@ -84,7 +84,8 @@ class TreeTable:
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
         """Return the node that reads a tensor at these indices."""
-        return self._nodes.setdefault((View, tensor, indices), View(tensor, indices))
+        key = View, tensor, indices
+        return self._nodes.get(key) or self._nodes.setdefault(key, View(tensor, indices))
 
     def number(self, value: float) -> Tree:
         """Return the node of a number; 0 and -0 have nodes of their own."""
@@ -92,23 +93,28 @@ class TreeTable:
 
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
         """Return the node of an operator. An operator on constants is folded to a constant."""
+        key = (Operation, name, *map(id, args))
+        if key in self._nodes:
+            return self._nodes[key]
         if all(isinstance(a, Constant) for a in args):
             return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
-        return self._nodes.setdefault((Operation, name, *map(id, args)), Operation(name, args))
+        return self._nodes.setdefault(key, Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         """Return the node of a reduction."""
-        return self._nodes.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
+        key = Reduction, op, over, free, id(body), label
+        return self._nodes.get(key) or self._nodes.setdefault(key, Reduction(op, over, free, body, label))
 
     def selection(self, rule: Rule, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         """Return the node of what a rule keeps."""
-        return self._nodes.setdefault((Selection, rule, over, free, id(body), label), Selection(rule, over, free, body, label))
+        key = Selection, rule, over, free, id(body), label
+        return self._nodes.get(key) or self._nodes.setdefault(key, Selection(rule, over, free, body, label))
 
     def rename(
         self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None
     ) -> Tree:
         """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new
-        ones.
+        ones. What stands below a node of the memo is not looked at.
         """
         tensors = tensors or {}
 
@@ -119,7 +125,8 @@ class TreeTable:
                 case Constant():
                     return node
                 case Operation():
-                    return self.op(node.name, tuple(memo[a] for a in node.args))
+                    args = tuple([memo[a] for a in node.args])
+                    return node if args == node.args else self.op(node.name, args)
                 case Reduction():
                     return self.reduction(
                         node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
@@ -130,7 +137,7 @@ class TreeTable:
                 case unknown:
                     assert_never(unknown)
 
-        for node in nodes(tree):
+        for node in nodes(tree, below=lambda node: () if node in memo else children(node)):
             if node not in memo:
                 memo[node] = new(node)
         return memo[tree]

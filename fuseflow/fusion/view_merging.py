@@ -39,6 +39,16 @@ class ViewMerger:
     refused_pairs: RefusedPairs
     lean: bool = False
 
+    def applies_to(self, fused: RegionTrees) -> bool:
+        """Return whether the views of some trees may be merged, as far as is seen without the constraints."""
+        partners = _partners(fused.views) if not self.lean else {}
+        return self.lean or any(self.pairs(reduction, partners) for reduction in fused.reductions)
+
+    def pairs(self, reduction: Reduction, partners: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
+        """Return the pairs of an index of a reduction and a partner of it that are of one size and were not refused."""
+        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if self.sizes[u] == self.sizes[c]]
+        return [pair for pair in pairs if pair not in self.refused_pairs]
+
     def merge(self, fused: RegionTrees) -> RegionTrees:
         """Merge until nothing more can be merged."""
         while self.lean and (better := _side_by_side(fused, self)) is not None:
@@ -51,12 +61,14 @@ class ViewMerger:
 def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """Return the trees after the first merge that is allowed, consumers first, or None if none is."""
     partners = _partners(fused.views)
+    candidates = [(r, pairs) for r in reversed(fused.reductions) if (pairs := merger.pairs(r, partners))]
+    if not candidates:
+        return None
     sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
     neighbours, around, refused = _beside(fused), _around(fused), merger.refused_pairs
     written = {v for _, indices, _ in fused.results for v in indices}
     inner_loops: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
-    for reduction in reversed(fused.reductions):
-        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
+    for reduction, pairs in candidates:
         pairs = [(u, c) for u, c in pairs if c not in neighbours[u] and (u, c) not in refused]
         pairs = [(u, c) for u, c in pairs if c in around[reduction] or c in sharing.get(u, ())]
         if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end

@@ -9,35 +9,55 @@ from dataclasses import dataclass, replace
 
 from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
-from fuseflow.lower.state import LoweringState
+from fuseflow.fusion.tree import Producer, nodes
+from fuseflow.lower.state import LoweringState, Precedent
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.table import FusionTable, build_table, emit
+from fuseflow.table.renaming import TableNames, renamed_graph
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import PublicForm, public_form
 
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """The table and the graph of a region, its expected cost, and the statistics of the tensors that it writes.
+    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. The `table` is there if it was made.
 
     `own` is the graph in our own primitives. `form` is its public form if the schedule asks for public primitives, else the graph itself.
     """
 
-    table: FusionTable
+    table: FusionTable | None
     own: Graph
     form: PublicForm
     cost: Estimate
     written_statistics: Mapping[str, TensorStatistics]
 
 
-def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:
-    """Return the graph of a region in its order. Raises `FusionError` if no table can be made in this order."""
-    table = build_table(fused)
-    own = emit(table)
+def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent | None = None) -> RegionGraph:
+    """Return the graph of a region in its order. It is that of its `precedent` under other names, if that has one already. Raises
+    `FusionError` if no table can be made in this order.
+    """
+    table, own = None, None if precedent is None else _renamed(precedent, fused)
+    if own is None:
+        table = build_table(fused)
+        own = emit(table)
+    if precedent is not None and precedent.graph is None:
+        precedent.table, precedent.graph = table, own
     form = scheduled_form(state, own)
     cost, written = estimated(state, form.graph, fused)
     return RegionGraph(table, own, form, cost, written)
+
+
+def _renamed(precedent: Precedent, fused: FusedRegion) -> Graph | None:
+    """Return the graph of a region that has other names than its precedent, or None if only its table tells the names of the nodes."""
+    region = precedent.candidate.region
+    if precedent.table is None or precedent.graph is None:
+        return None
+    pairs = list(zip(nodes(*region.trees), nodes(*fused.trees), strict=True))
+    labels = {old.label: new.label for old, new in pairs if isinstance(old, Producer) and isinstance(new, Producer)}
+    results = {old.name: new.name for old, new in zip(region.results, fused.results, strict=True)}
+    read = dict(zip(region.stored, fused.stored, strict=True))
+    return renamed_graph(precedent.table, precedent.graph, TableNames(fused.name, read | results, labels | results))
 
 
 def estimated(state: LoweringState, graph: Graph, fused: FusedRegion) -> tuple[Estimate, Mapping[str, TensorStatistics]]:

@@ -17,6 +17,7 @@ from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
+from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
@@ -48,6 +49,11 @@ class PartitionedProgram:
     def extents(self) -> Extents:
         """The extents of the indices of every Einsum of `program`."""
         return extents(self.program)
+
+    @cached_property
+    def viewed_tensors(self) -> frozenset[str]:
+        """The tensors that are seen in other dimensions too."""
+        return frozenset(source_of(view).tensor for view in self.views.values())
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:

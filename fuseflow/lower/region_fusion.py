@@ -13,9 +13,10 @@ from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit
-from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
+from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.renaming import can_rename, renamed_region
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
@@ -26,18 +27,23 @@ COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), F
 """The rules of copying, in the order in which they are tried, by whether copies are allowed."""
 
 
-def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
-    """Return the region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
-    problem = fusion_problem(state, request)
+def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
+    """Return the region fused in its best order, or in that of the user, and the region of which it has this from: itself, or an earlier
+    one. Raises `FusionError` if there is no order.
+    """
     names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
-    if key in precedents:
-        precedent, region = precedents[key], precedents[key].candidate.region
-        fused = apply_settings(state, apply_choice(problem, precedent.candidate.choice, request.order))
-        if fused.indices == region.indices and not (fused.copies or region.copies):
-            compared = renamed_refusals(region.compared, precedent.names, names)
-            return replace(fused, order=region.order, compared=compared, locate=region.locate)
-    precedents[key] = Precedent(names, require_candidate(search(problem, request.order)))
-    return precedents[key].candidate.region
+    if key in precedents and can_rename(precedents[key].candidate.region):
+        return _renamed(state, request, precedents[key], names), precedents[key]
+    precedents[key] = Precedent(names, require_candidate(search(fusion_problem(state, request), request.order)))
+    return precedents[key].candidate.region, precedents[key]
+
+
+def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:
+    """Return the region as its precedent was fused, under the names of the request."""
+    region, new_names = precedent.candidate.region, dict(zip(precedent.names[1:], names[1:], strict=True))
+    pinned = [new_names[result] for result in precedent.candidate.choice.pinned]
+    renamed = renamed_region(region, request.name, new_names, state.declared, state.stored, pinned, request.order)
+    return replace(renamed, compared=renamed_refusals(region.compared, precedent.names, names))
 
 
 def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:

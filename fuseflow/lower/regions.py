@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import TensorType
@@ -14,27 +15,27 @@ from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
-from fuseflow.lower.state import LoweringState, RegionRequest
+from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Alu, Graph
-from fuseflow.table import FusionTable, emit
+from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class CompiledRegion:
     """One region at every stage, with its expected cost. A region without `einsums` is a copy that the next one reads.
 
     `views_before` are the tensors that are seen in other dimensions for this region to read, and `views_after` those seen so as outputs of
     the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives, if `graph` is its
     public form. `private` says what has no public form, if the schedule asks for public primitives and the graph is in our own.
+    `made_table` is the table, unless the graph is that of an earlier region under other names.
     """
 
     name: str
     einsums: tuple[str, ...]
     fused: FusedRegion
-    table: FusionTable
     graph: Graph
     estimate: Estimate
     views_before: tuple[TensorView, ...] = ()
@@ -42,6 +43,12 @@ class CompiledRegion:
     places: LaneAssignment = field(default_factory=dict)
     own: Graph | None = None
     private: tuple[str, ...] = ()
+    made_table: FusionTable | None = None
+
+    @cached_property
+    def table(self) -> FusionTable:
+        """The fusion table of the region in its order."""
+        return self.made_table or build_table(self.fused)
 
     @property
     def result_types(self) -> dict[str, TensorType]:
@@ -82,13 +89,13 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
     """
     program = state.partitioned.program
     views_before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
-    fused = fuse_region(state, request)
+    fused, precedent = fuse_region(state, request)
     copies: list[LoweringStep] = []
     for copy in fused.copies:
         if copy.name not in state.stored:
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
             copies.append(region)
-    region, state = _compiled(state, request, fused)
+    region, state = _compiled(state, request, fused, precedent)
     views_after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
     return _with_views((*views_before, *copies, region, *views_after)), state
 
@@ -106,13 +113,15 @@ def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
     return (*regions[:-1], replace(regions[-1], views_after=waiting))
 
 
-def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) -> tuple[CompiledRegion, LoweringState]:
-    """Compile a fused region in its order to a table and a graph. Return it with the state after it ran."""
-    lowered, schedule = region_graph(state, fused), state.partitioned.schedule
+def _compiled(
+    state: LoweringState, request: RegionRequest, fused: FusedRegion, precedent: Precedent | None = None
+) -> tuple[CompiledRegion, LoweringState]:
+    """Compile a fused region in its order to a graph, like its precedent. Return it with the state after it ran."""
+    lowered, schedule = region_graph(state, fused, precedent), state.partitioned.schedule
     places: LaneAssignment = {}
     own, form, cost = lowered.own, lowered.form, lowered.cost
     if request.einsums and schedule.parallel:
-        parallel = with_lanes(own, lowered.table, fused, schedule)
+        parallel = with_lanes(own, lowered.table or build_table(fused), fused, schedule)
         own, form = parallel.graph, scheduled_form(state, parallel.graph)
         places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
         cost, _ = estimated(state, form.graph, fused)
@@ -122,12 +131,12 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
         request.name,
         request.einsums,
         fused,
-        lowered.table,
         graph,
         cost,
         places=places,
         own=None if form.graph is own or form.graph == own else mark_fiber_fifos(own),
         private=form.private,
+        made_table=lowered.table,
     )
     return region, state.after_writing(region.result_types, lowered.written_statistics)
 

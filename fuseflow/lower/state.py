@@ -11,7 +11,9 @@ from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.views import TensorView, source_of
+from fuseflow.lower.views import TensorView
+from fuseflow.samml.nodes import Graph
+from fuseflow.table import FusionTable
 from fuseflow.tensors import Tensor
 
 
@@ -25,14 +27,16 @@ class RegionRequest:
     order: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Precedent:
     """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
-    that differs in names alone has other names in the same places.
+    that differs in names alone has other names in the same places. `table` and `graph` are there once the region is lowered.
     """
 
     names: tuple[str, ...]
     candidate: FusionCandidate
+    table: FusionTable | None = None
+    graph: Graph | None = None
 
 
 @dataclass(slots=True)
@@ -72,9 +76,9 @@ class LoweringState:
         return self.partitioned.views
 
     @property
-    def viewed_tensors(self) -> set[str]:
+    def viewed_tensors(self) -> frozenset[str]:
         """The tensors that are seen in other dimensions too."""
-        return {source_of(view).tensor for view in self.views.values()}
+        return self.partitioned.viewed_tensors
 
     @property
     def declared(self) -> Mapping[str, TensorType]:

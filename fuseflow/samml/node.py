@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from math import prod
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.ops import canonical
@@ -27,16 +27,14 @@ UNBOUNDED = 1 << 62
 """The bound of streams that hold no coordinates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One output of a node."""
+class Port(NamedTuple):
+    """One output of a node. It is a tuple because tables and graphs are full of dictionaries of ports."""
 
     node: str
     output: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StreamType:
+class StreamType(NamedTuple):
     """What a stream carries and how deep its lists are nested. `tile`: the shape of its values, () for scalars."""
 
     kind: Kind
@@ -300,7 +298,7 @@ class TensorWriter(TensorUser):
 def operand_bits(node: Node, bits: Mapping[Port, int]) -> int:
     """Return the bits of the elements of the widest stream of values that a node reads, or 32 if it reads none. `bits` are those of the
     elements of streams of values."""
-    return max([bits[port] for port in node.inputs if port in bits], default=32)
+    return max([bits[port] for port in node.inputs if port in bits], default=32) if bits else 32
 
 
 def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:

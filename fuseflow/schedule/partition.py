@@ -32,6 +32,7 @@ class Partition:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._home = dict[str, RegionDraft]()
+        self._labelled = dict[str, list[RegionDraft]]()
         self._needs: nx.DiGraph[RegionDraft] = nx.DiGraph()  # an edge from a region to one that reads its results
 
     def producers(self, einsum: Einsum) -> Iterator[RegionDraft]:
@@ -40,7 +41,7 @@ class Partition:
 
     def labelled(self, label: str) -> list[RegionDraft]:
         """Return the regions with this label, in the order in which they were opened."""
-        return [region for region in self._needs if region.label == label]
+        return self._labelled.get(label, [])
 
     def may_join(self, einsum: Einsum, region: RegionDraft) -> bool:
         """Return whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet, because Einsums come in program
@@ -58,6 +59,7 @@ class Partition:
         """Open a region with this Einsum."""
         region = RegionDraft(label, [])
         self._needs.add_node(region)
+        self._labelled.setdefault(label, []).append(region)
         self.join(einsum, region)
 
     def join_or_open(self, einsum: Einsum, regions: Iterable[RegionDraft], label: str) -> None:
@@ -91,11 +93,11 @@ def _unique(labels: list[str]) -> list[str]:
     >>> _unique(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']
     """
-    names = list[str]()
+    names = dict[str, None]()
     for label in labels:
         number = 2
         name = label
         while name in names:
             name, number = f"{label}-{number}", number + 1
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)

@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import assert_never
 
+from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
     Einsum,
-    Expr,
-    Keep,
     Program,
     Reduce,
     Split,
@@ -57,7 +52,7 @@ def _same(program: Program) -> dict[str, str]:
     representative = {t.name: t.name for t in program.inputs}
     first = dict[tuple[object, ...], str]()
     for einsum in program.einsums:
-        body = _renamed(einsum.body, representative)
+        body = substitute_tensors(einsum.body, representative)
         representative[einsum.name] = first.setdefault((einsum.indices, body), einsum.name)
     return representative
 
@@ -65,23 +60,9 @@ def _same(program: Program) -> dict[str, str]:
 def _merged(program: Program, representative: Mapping[str, str]) -> Program:
     """Return the program with only the first of equal Einsums."""
     einsums = tuple(
-        replace(e, body=_renamed(e.body, representative)) for e in program.einsums if representative[e.name] == e.name
+        replace(e, body=substitute_tensors(e.body, representative)) for e in program.einsums if representative[e.name] == e.name
     )
     return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if representative[t.name] == t.name))
-
-
-def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
-    match node:
-        case Access():
-            return replace(node, tensor=names[node.tensor])
-        case Apply():
-            return replace(node, args=tuple(_renamed(arg, names) for arg in node.args))
-        case Reduce() | Keep():
-            return replace(node, body=_renamed(node.body, names))
-        case Const():
-            return node
-        case unknown:
-            assert_never(unknown)
 
 
 def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
@@ -124,11 +105,13 @@ def _reconverging(
     program: Program, root: str, rank: int, readers: Mapping[str, list[int]], facts: Sequence[_EinsumFacts]
 ) -> set[str]:
     """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
-    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position.
+    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position. What
+    closes a group reads the root, so that nothing behind the last reader of the root matters.
     """
     derived = {root: _DerivedTensor(tuple(range(rank)), False)}
     members = set[str]()
     waiting = list(readers.get(root, ()))  # ascending, and so a heap
+    end = waiting[-1] if waiting else -1
     last = -1
     while waiting:
         position = heappop(waiting)
@@ -140,7 +123,8 @@ def _reconverging(
             continue
         derived[einsum.name] = step
         for reader in readers.get(einsum.name, ()):
-            heappush(waiting, reader)
+            if reader <= end:
+                heappush(waiting, reader)
         if _closes(einsum, root, derived):
             members |= _between(einsum.name, derived, program.defined)
     return members

@@ -14,14 +14,14 @@ from typing import TypeVar, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, children, nodes
+from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Drop, Operand, Port, Range, Reduce, Select
 from fuseflow.selection import NONZERO, Largest, Threshold
+from fuseflow.table.cells import Cells
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Loop, Nest, Step, Steps
-from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
 from fuseflow.table.value_row import Arithmetic
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
@@ -37,7 +37,7 @@ class TableBuilder:
 
     def __init__(self, region: FusedRegion, memo: TableMemo | None = None) -> None:
         self.region = region
-        self.memo = TableMemo.of(region, Recorder()) if memo is None else memo
+        self.memo = TableMemo.of(region, Cells()) if memo is None else memo
         self.declared, self.cells, self.tiling = self.memo.declared, self.memo.cells, self.memo.tiling
         self.place = {v: p for p, v in enumerate(region.order)}
         self.cells.used.clear()
@@ -176,23 +176,20 @@ class TableBuilder:
         A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
         it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4). A selection is due as a reduction over
         the indices along which it compares would be."""
-        done = set(nest.indices)
-
-        def ready(node: Tree) -> bool:
-            if not isinstance(node, Producer) or node in nest.env:
-                return False
-            if v is None:
-                return True
-            own = v in node.free or v in node.over
-            return any(self.place[r] <= self.place[v] for r in self.awaited(node)) and (own or set(node.free) <= done)
-
-        if not any(map(ready, self.reach(nest).producers)):
+        producers = self.reach(nest).producers
+        ready = {node for node in producers if node not in nest.env and self.ready(node, nest, v)}
+        if not ready:
             return []
+        outermost = self.memo.reach((nest.body,), nest.completed.union(ready)).producers
+        return [node for node in outermost if node in ready]
 
-        def below(node: Tree) -> tuple[Tree, ...]:
-            return () if node in nest.env or ready(node) else children(node)
-
-        return [n for n in nodes(nest.body, below=below) if isinstance(n, Producer) and ready(n)]
+    def ready(self, node: Producer, nest: Nest, v: str | None) -> bool:
+        """Return whether a producer must be completed before loop `v`, wherever it stands in the nest."""
+        if v is None:
+            return True
+        if not any(self.place[r] <= self.place[v] for r in self.awaited(node)):
+            return False
+        return v in node.free or v in node.over or set(node.free).issubset(nest.indices)
 
     def awaited(self, node: Producer) -> tuple[str, ...]:
         """Return the indices before which a producer must be complete. A threshold compares nothing: it has its innermost index."""

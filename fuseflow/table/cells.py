@@ -13,6 +13,23 @@ from fuseflow.table.view_cursor import LoopContext
 
 
 @dataclass(slots=True)
+class NodeNames:
+    """The names that the nodes of a table have. Nodes that want one name get `mul`, `mul'2`, `mul'3`."""
+
+    _taken: set[str] = field(default_factory=set)
+    _uses: dict[str, int] = field(default_factory=dict)
+
+    def fresh(self, wanted: str) -> str:
+        """Return a new name, the wanted one if it is free."""
+        count = self._uses[wanted] = self._uses.get(wanted, 0) + 1
+        name = wanted if count == 1 else f"{wanted}'{count}"
+        if name in self._taken:
+            return self.fresh(wanted)
+        self._taken.add(name)
+        return name
+
+
+@dataclass(slots=True)
 class Cells:
     """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. Node names say what the
     nodes do: `A_i`, `intersect_k`, `mul'2`.
@@ -27,7 +44,7 @@ class Cells:
     recorder: Recorder | None = field(default_factory=Recorder)
     used: dict[str, None] = field(default_factory=dict)
     _ports: dict[Hashable, tuple[Port, ...]] = field(default_factory=dict)
-    _uses: dict[str, int] = field(default_factory=dict)
+    _names: NodeNames = field(default_factory=NodeNames)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
         """Add a node unless an equal one exists, and return the output ports. `node.name` is the wanted base name."""
@@ -39,7 +56,7 @@ class Cells:
         return ports
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
-        name = str(len(self.nodes)) if self.recorder is None else self._fresh(node.name)
+        name = str(len(self.nodes)) if self.recorder is None else self._names.fresh(node.name)
         self.nodes[name] = node if self.recorder is None or name == node.name else replace(node, name=name)
         outputs = node.outputs([self.types[p] for p in node.inputs])
         ports = tuple([Port(name, k) for k in range(len(outputs))])
@@ -88,8 +105,3 @@ class Cells:
         """Return how a cell refers to a stream: `<A_i.crd>`, or the bare name of a node with one output."""
         node = self.nodes[port.node]
         return "root" if isinstance(node, Root) else f"<{stream_name(node, port.output)}>"
-
-    def _fresh(self, base: str) -> str:
-        count = self._uses[base] = self._uses.get(base, 0) + 1
-        name = base if count == 1 else f"{base}'{count}"
-        return name if name not in self.nodes else self._fresh(base)

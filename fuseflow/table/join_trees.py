@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Drop, Join, Locate, Port
 from fuseflow.table.cells import Cells
@@ -23,23 +23,20 @@ from fuseflow.table.cells import Cells
 JoinKind: TypeAlias = Literal["intersect", "union", "left"]
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(NamedTuple):
     """A visit of every coordinate, at which the sides in `probed` are looked up."""
 
     probed: tuple[JoinTree, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One coordinate stream and the payloads aligned with it."""
 
     crd: Port
     payloads: tuple[Port, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JoinNode:
+class JoinNode(NamedTuple):
     kind: JoinKind
     sides: tuple[JoinTree, ...]
 
@@ -70,8 +67,7 @@ def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
     return Total(tuple(dict.fromkeys((*others, *probed))))
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedPayload:
+class JoinedPayload(NamedTuple):
     """The stream of a payload after a join. A `nullable` payload may be `N`, a `faithful` one is `N` only where it is absent, and no
     coordinate of a `complete` one was hidden by another side."""
 

@@ -6,14 +6,13 @@ Orders of one region mostly differ in a few nests, and what the other nests comp
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
-from fuseflow.table.steps import Recorder
 from fuseflow.table.tile_axes import Tiling
 
 
@@ -67,13 +66,17 @@ class TableMemo:
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, region: FusedRegion, recorder: Recorder | None) -> TableMemo:
-        """Return an empty memo for the tables of a region whose order is chosen."""
+    def of(cls, region: FusedRegion, cells: Cells) -> TableMemo:
+        """Return an empty memo for the tables of a region whose order is chosen, the nodes of which are in `cells`."""
         declared = region.declared
         tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
         tiling.cover(*region.trees)
         roots = {result.name: _root(result) for result in region.results}
-        return cls(declared, Cells(recorder=recorder), tiling, roots)
+        return cls(declared, cells, tiling, roots)
+
+    def of_other_steps(self) -> TableMemo:
+        """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
+        return replace(self, starts={})
 
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
         """Return the nodes below some trees, and not inside completed reductions."""

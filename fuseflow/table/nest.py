@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.fusion.tree import Producer, Tree, View
 from fuseflow.samml.nodes import Port
@@ -18,8 +17,7 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed producer of a nest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[T]):
+class Step(NamedTuple, Generic[T]):
     """The outcome of a step of a builder, with the names of the nodes that the step uses, in the order in which it came to need them."""
 
     outcome: T
@@ -30,10 +28,10 @@ Steps: TypeAlias = dict[Hashable, Step[T]]
 """Steps from one nest, by what they depend on beside the nest."""
 
 
-@dataclass(frozen=True)  # with a place for what is computed once
+@dataclass(frozen=True, slots=True, eq=False)
 class Nest:
-    """The nest of loops that computes a `producer`: the loops that have run, outermost first, and the positions of its views
-    and bundles.
+    """The nest of loops that computes a `producer`: the loops that have run, outermost first, the positions of its views and bundles, and
+    the producers that are `completed`.
 
     `nests` and `bundles` have the outcomes of the steps that were taken from here: tables of one region in several orders share them.
     """
@@ -41,8 +39,9 @@ class Nest:
     producer: Producer
     loops: LoopContext = ()
     env: Env = field(default_factory=dict)
-    nests: Steps[Nest] = field(default_factory=dict, init=False, compare=False, repr=False)
-    bundles: Steps[Bundle] = field(default_factory=dict, init=False, compare=False, repr=False)
+    completed: frozenset[Tree] = frozenset()
+    nests: Steps[Nest] = field(default_factory=dict)
+    bundles: Steps[Bundle] = field(default_factory=dict)
 
     @property
     def body(self) -> Tree:
@@ -52,32 +51,28 @@ class Nest:
     def depth(self) -> int:
         return len(self.loops)
 
-    @cached_property
-    def completed(self) -> frozenset[Tree]:
-        """The producers that are completed."""
-        return frozenset([node for node in self.env if isinstance(node, Producer)])
-
-    @cached_property
+    @property
     def indices(self) -> tuple[str, ...]:
         """The loops that have run."""
-        return tuple(v for v, _ in self.loops)
+        return tuple([v for v, _ in self.loops])
 
     def inside(self, v: str, crd: Port) -> Nest:
         """Return the nest inside one more loop, whose final coordinate stream is `crd`."""
-        return Nest(self.producer, (*self.loops, (v, crd)), self.env)
+        return Nest(self.producer, (*self.loops, (v, crd)), self.env, self.completed)
 
     def standing(self, places: Env) -> Nest:
         """Return the nest with other positions for some views and producers."""
-        return Nest(self.producer, self.loops, {**self.env, **places})
+        new = [node for node in places if isinstance(node, Producer) and node not in self.completed]
+        return Nest(self.producer, self.loops, {**self.env, **places}, self.completed.union(new) if new else self.completed)
 
     def without(self, producers: Collection[Tree]) -> Nest:
         """Return the nest in which some producers are not completed."""
         env = {node: place for node, place in self.env.items() if node not in producers}
-        return Nest(self.producer, self.loops, env)
+        return Nest(self.producer, self.loops, env, self.completed.difference(producers))
 
     def of(self, producer: Producer) -> Nest:
         """Return the nest of a producer in the body, inside the same loops."""
-        return Nest(producer, self.loops, self.env)
+        return Nest(producer, self.loops, self.env, self.completed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fuseflow.fusion.tree import Tree
 from fuseflow.samml.nodes import Port, Primitive, TensorDecl
 from fuseflow.table.steps import Column, TableStep, columns
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """One place where the table computes a node of the fused tree, once for every element of the stream `port`.
 
     For a reduction, `port` is the stream that it folds. `around` are the loops that the place is in, outermost first; for a reduction

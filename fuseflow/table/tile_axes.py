@@ -164,7 +164,7 @@ class Tiling:
 
 def needs_transpose(axes: Axes, target: Axes) -> bool:
     """Return whether a tile with these axes must be transposed to match one with the axes `target`."""
-    return any(mine and mine == other for mine, other in zip(axes, reversed(target), strict=True))
+    return axes != NO_AXES and any(mine and mine == other for mine, other in zip(axes, reversed(target), strict=True))
 
 
 def remaining_axes(axes: Axes, over: tuple[str, ...]) -> Axes:

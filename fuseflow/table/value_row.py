@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
@@ -15,8 +15,7 @@ from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose,
 from fuseflow.table.view_cursor import LoopContext
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """An operand: a stream with the axes of its tiles and its implicit value, or a number if it has no stream."""
 
     value: float

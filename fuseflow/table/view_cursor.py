@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fuseflow.samml.nodes import Port
 
@@ -11,8 +10,7 @@ LoopContext: TypeAlias = tuple[tuple[str, Port], ...]
 """The loops that have run, outermost first, each with its final coordinate stream (after every join of that loop)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewCursor:
+class ViewCursor(NamedTuple):
     """The cursor of a view of a stored tensor: `port` holds the references after `level` storage levels.
 
     `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located as soon as the levels above it are
@@ -25,8 +23,7 @@ class ViewCursor:
     waiting: tuple[tuple[str, Port], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(NamedTuple):
     """A completed reduction: the coordinate streams of its remaining levels, and its values.
 
     `nullable` values may be `N`. While the bundle is `whole`, no loop has consumed a level of it.

@@ -9,7 +9,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, Split, accesses
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.reshapes import eliminate_reshapes, is_view
+from fuseflow.einsum.reshapes import eliminate_reshapes, is_view, regroupings
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
 
@@ -171,3 +171,9 @@ def reshapings(draw) -> Program:
 @given(reshapings())
 def test_random_reshapes_agree(program) -> None:
     agree(program)
+
+
+@settings(max_examples=150, deadline=None)
+@given(reshapings())
+def test_regroupings_are_known_before_a_program_is_rewritten(program) -> None:
+    assert regroupings(program) == eliminate_reshapes(program).regroupings

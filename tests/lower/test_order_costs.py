@@ -19,7 +19,7 @@ from fuseflow.frontend.sources import load
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.graphs import region_graph
-from fuseflow.lower.order_costs import OrderCosts, SharedTables
+from fuseflow.lower.order_costs import OrderCosts, SharedNodes
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
@@ -69,12 +69,12 @@ def test_every_order_of_a_random_program_costs_what_its_graph_costs(compared: li
 
 
 def test_a_cost_that_leaves_a_node_out_is_noticed(compared: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    costed = SharedTables._costed
+    costed = SharedNodes._costed
 
-    def without_upstream(self: SharedTables, name: str, node: object, *rest: object) -> object:
+    def without_upstream(self: SharedNodes, name: str, node: object, *rest: object) -> object:
         made = costed(self, name, node, *rest)  # type: ignore[arg-type]
         return type(made)(made.bit, made.bit, made.cost)
 
-    monkeypatch.setattr(SharedTables, "_costed", without_upstream)
+    monkeypatch.setattr(SharedNodes, "_costed", without_upstream)
     with pytest.raises(AssertionError):
         lower(parse(programs.TEXTS["layer"]), Schedule.fuse("full"), {})

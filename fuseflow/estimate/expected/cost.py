@@ -92,7 +92,9 @@ def node_cost(
     inputs = _filled_up(node, inputs, declared)
     kept = expected_read(node, outputs[0], statistics) if isinstance(node, Locate) and node.keeps(declared) else 0.0
     firings = _firings(node, inputs, outputs) + kept
-    cycles, flops = firings * _interval(node, tiles, bits), _flops(node, inputs, tiles)
+    cycles, flops = firings, 0.0
+    if node.operator:
+        cycles, flops = firings * _interval(node, tiles, bits), _flops(node, inputs, tiles)
     if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
         return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor], statistics))
     return NodeCost(cycles, firings, flops, "", 0.0)
@@ -159,16 +161,13 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
 
 
 def _interval(node: Node, tiles: list[TileShape], bits: int) -> float:
-    """Return the cycles from one firing to the next, which are those that the work on a tile takes."""
-    if not node.operator:
-        return 1.0
+    """Return the cycles from one firing of an operator to the next, which are those that the work on a tile takes."""
     work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
     return max(1.0, work / (TILE_MACS * TILE_LANES.of(bits)))
 
 
 def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[TileShape]) -> float:
-    if not node.operator:
-        return 0.0
+    """Return the FLOPs of an operator."""
     if node.grain == "fold":
         return inputs[-1].elements * prod(tiles[-1])
     return tile_ops.flops(node.operator, tiles) * inputs[0].elements

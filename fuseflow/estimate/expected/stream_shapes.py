@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, assert_never
+from typing import NamedTuple, Protocol, assert_never
 
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.samml.nodes import (
@@ -62,8 +62,7 @@ class LookupRate:
     fanout: float
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedStream:
+class ExpectedStream(NamedTuple):
     """The expected shape of a stream.
 
     It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 where it does not matter.
@@ -108,6 +107,10 @@ class ExpectedStream:
         """Return a stream of the same lists with another number of innermost elements."""
         return ExpectedStream((*self.counts[:-1], elements), self.size)
 
+    def holding(self, present: float, origins: tuple[TensorLevel, ...] = ()) -> ExpectedStream:
+        """Return a stream of the same lists that holds other elements, of which the share `present` is not `N`."""
+        return ExpectedStream(self.counts, self.size, present, origins, self.among)
+
     @property
     def stored(self) -> float:
         """The number of elements that are not `N`."""
@@ -140,12 +143,12 @@ def output_shapes(
         case Range():
             return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Repeat():
-            return [replace(inputs[1], present=inputs[0].present, origins=inputs[0].origins)]
+            return [inputs[1].holding(inputs[0].present, inputs[0].origins)]
         case Locate():
             stored_share = (
                 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(statistics[node.tensor], node.level)
             )
-            return [replace(inputs[-1], present=inputs[-1].present * stored_share, origins=inputs[0].origins)]
+            return [inputs[-1].holding(inputs[-1].present * stored_share, inputs[0].origins)]
         case Join():
             return _join(node, inputs, overlap)
         case Align():
@@ -163,9 +166,9 @@ def output_shapes(
         case TensorWriter():
             return []
         case Pointwise():
-            return [replace(inputs[0], present=1.0)]
+            return [inputs[0].holding(1.0, inputs[0].origins)]
         case Fork():
-            return [replace(inputs[0].resized(inputs[0].elements / node.lanes), present=inputs[0].present)] * node.lanes
+            return [inputs[0].resized(inputs[0].elements / node.lanes)._replace(present=inputs[0].present)] * node.lanes
         case Merge():
             return [_merge(node, inputs[0])]
         case Flatten():
@@ -197,7 +200,7 @@ def expected_read(node: Node, output: ExpectedStream, statistics: Mapping[str, T
 def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
     """Return the shape of a merge of lanes that all have the shape of the first, from the level that is dealt to lanes on."""
     dealt = len(lane.counts) - 1 - node.levels
-    return replace(lane, counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
+    return lane._replace(counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
 
 def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Overlap | None) -> list[ExpectedStream]:
@@ -208,7 +211,7 @@ def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Ove
     size = stats.sizes[node.level]
     stored = stats.fanouts[node.level] < size
     scanned = ref.inner(elements, size)
-    return [replace(scanned, origins=((node.tensor, node.level),) if stored else ()), replace(scanned, origins=())]
+    return [scanned.holding(1.0, ((node.tensor, node.level),) if stored else ()), scanned]
 
 
 def _density(stats: TensorStatistics, level: int) -> float:
@@ -240,7 +243,7 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
     joined = first if node.kind == "left" else first.resized(first.fibers * first.size * density)
     origin_sides = {"left": sides[:1], "intersect": sides, "union": ()}[node.kind]
     origins = tuple(dict.fromkeys(origin for crd, _ in origin_sides for origin in inputs[crd].origins))
-    joined = replace(joined, origins=origins)
+    joined = joined.holding(joined.present, origins)
     shapes = [joined]
     for side, (crd, payloads) in enumerate(sides):
         others = tuple(origin for origin in origins if origin not in inputs[crd].origins)
@@ -249,7 +252,7 @@ def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> 
             kept = densities[side] / density
         elif node.kind == "left" and side > 0:
             kept = densities[side]
-        shapes += [replace(joined, present=inputs[p].present * kept, origins=others) for p in payloads]
+        shapes += [joined.holding(inputs[p].present * kept, others) for p in payloads]
     return shapes
 
 

@@ -1,0 +1,94 @@
+"""A fused region under other names: a model repeats its layers, and what is fused once holds for all of them.
+
+Y1[i] = relu(X1[i]), fused    with    X1 -> X2, Y1 -> Y2    gives    Y2[i] = relu(X2[i]), fused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.fuse import region_constraints, to_region_names
+from fuseflow.fusion.inline import free_label
+from fuseflow.fusion.region import FusedRegion, RegionOutput
+from fuseflow.fusion.region_trees import RegionTrees
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Selection, Tree, View, nodes
+
+
+def can_rename(region: FusedRegion) -> bool:
+    """Return whether a region can be renamed: names of copies, and what a permutation breaks a cycle of, do not follow from names alone."""
+    return not region.copies and not any(result.levels for result in region.results)
+
+
+def renamed_region(
+    region: FusedRegion,
+    name: str,
+    names: Mapping[str, str],
+    declared: Mapping[str, TensorType],
+    stored: Mapping[str, TensorType],
+    pinned: Collection[str] = (),
+    chain: tuple[str, ...] = (),
+) -> FusedRegion:
+    """Return a region as if it had been fused under another `name` and with other `names` of its tensors, which differ in nothing else.
+
+    `declared`, `stored`, `pinned` and `chain` are those of `fuse`, for the new names. The order of the loops, and the orders that it was
+    compared with, stay.
+    """
+    einsums = tuple([names[e] for e in region.einsums])
+    memo = renamed_trees(region.trees, names, einsums)
+    results = tuple([_renamed_result(result, names, declared, memo) for result in region.results])
+    merges = tuple([(node, v) for reduction, v in region.merges if isinstance(node := memo[reduction], Reduction)])
+    trees = RegionTrees(results=tuple([(r.name, r.indices, r.tree) for r in results]), merges=merges)
+    local_names = {names[e]: table for e, table in region.local_names.items()}
+    alone = next(iter(local_names.values()), {}) if len(region.einsums) == 1 else {}
+    user_order = to_region_names(chain, alone, region.indices)
+    return replace(
+        region,
+        name=name,
+        einsums=einsums,
+        results=results,
+        stored={names[n]: stored[names[n]] for n in region.stored},
+        fill={memo[node]: fill for node, fill in region.fill.items()},
+        merges=merges,
+        constraints=region_constraints(trees, declared, stored, pinned, user_order),
+        local_names=local_names,
+    )
+
+
+def _renamed_result(
+    result: RegionOutput, names: Mapping[str, str], declared: Mapping[str, TensorType], memo: Mapping[Tree, Tree]
+) -> RegionOutput:
+    return replace(result, tensor=declared[names[result.name]], tree=memo[result.tree])
+
+
+def renamed_trees(trees: tuple[Tree, ...], names: Mapping[str, str], einsums: Collection[str]) -> dict[Tree, Tree]:
+    """Return, for every node of some trees, the same node with other names of tensors. Nodes that differ stay different. `einsums` are the
+    new names of the Einsums of the region.
+    """
+    memo: dict[Tree, Tree] = {}
+    for node in nodes(*trees):
+        match node:
+            case View():
+                memo[node] = View(names[node.tensor], node.indices)
+            case Constant():
+                memo[node] = node
+            case Operation():
+                memo[node] = Operation(node.name, tuple([memo[arg] for arg in node.args]))
+            case Reduction():
+                memo[node] = replace(node, body=memo[node.body], label=_renamed_label(node.label, names, einsums))
+            case Selection():
+                memo[node] = replace(node, body=memo[node.body], label=_renamed_label(node.label, names, einsums))
+            case unknown:
+                assert_never(unknown)
+    return memo
+
+
+def _renamed_label(label: str, names: Mapping[str, str], einsums: Collection[str]) -> str:
+    """Return the label of a producer in another Einsum: `softmax.max` is a reduction inside `softmax` (`Inliner.label`)."""
+    if label in names:
+        return names[label]
+    parts = label.split(".")
+    inside = next(n for n in range(len(parts) - 1, 0, -1) if ".".join(parts[:n]) in names)
+    return free_label(".".join((names[".".join(parts[:inside])], *parts[inside:])).rstrip("_"), einsums)

@@ -1,0 +1,68 @@
+"""The graph of a table under other names: regions that differ in names alone have graphs that do, too.
+
+A node is called after what it does, and after the tensor or the producer that it does it for: `A_i`, `A_val`, `drop_Y`. So its name follows
+from the new names, and the numbers of equal names (`mul'2`) are given out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fuseflow.samml.nodes import Drop, Graph, Port, Primitive, Select, TensorUser, TensorWriter
+from fuseflow.table.cells import NodeNames
+from fuseflow.table.table import FusionTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """The new name of a region, those of its `tensors`, and those of its producers and results, by label."""
+
+    region: str
+    tensors: Mapping[str, str]
+    labels: Mapping[str, str]
+
+    def wanted(self, node: Primitive, order: tuple[str, ...]) -> str | None:
+        """Return the name that a node of a table in this order would want, or None if its name does not say what it is called after."""
+        old = node.name.partition("'")[0]
+        if isinstance(node, TensorUser):
+            before, after = node.tensor, self.tensors[node.tensor]
+            return after + old.removeprefix(before) if old.startswith(before) else None
+        if isinstance(node, Drop | Select):
+            what, _, label = old.partition("_")
+            if (label in self.labels) == (label in order):
+                return None  # an index and a producer are called alike
+            return f"{what}_{self.labels.get(label, label)}"
+        return old
+
+
+def renamed_graph(table: FusionTable, graph: Graph, names: TableNames) -> Graph | None:
+    """Return what `emit` gives for a table that differs from this one in names alone, of which `graph` was emitted. Return None if the
+    names of nodes do not say what they are called after.
+    """
+    if any("'" in name for name in (*names.tensors.values(), *names.tensors, *names.labels)):
+        return None
+    fresh, node_names = NodeNames(), dict[str, str]()
+    for node in table.nodes:
+        wanted = names.wanted(node, table.order)
+        if wanted is None:
+            return None
+        node_names[node.name] = fresh.fresh(wanted)
+    for write in table.writes:
+        assert isinstance(write, TensorWriter)
+        after = names.tensors[write.tensor]
+        node_names[write.name] = f"write_{after}" + write.name.removeprefix(f"write_{write.tensor}")
+    tensors = [replace(tensor, name=names.tensors[tensor.name]) for tensor in graph.tensors]
+    return Graph(
+        names.region,
+        tuple(sorted(tensors, key=lambda tensor: tensor.name)),
+        tuple([_renamed(node, node_names, names.tensors) for node in graph.nodes]),
+        tuple([names.tensors[output] for output in graph.outputs]),
+    )
+
+
+def _renamed(node: Primitive, nodes: Mapping[str, str], tensors: Mapping[str, str]) -> Primitive:
+    inputs = tuple([Port(nodes[port.node], port.output) for port in node.inputs])
+    if isinstance(node, TensorUser):
+        return replace(node, name=nodes[node.name], inputs=inputs, tensor=tensors[node.tensor])
+    return replace(node, name=nodes[node.name], inputs=inputs)
