@@ -17,7 +17,8 @@ from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
 from fuseflow.sim.reference.execute import execute as reference
 
 CHUNK = 50
-"""So many graphs are one test. Of sixty small changes of the reference, the last one that is found at all is found within 400; `make fuzz` draws many more."""
+"""So many graphs are one test. Of sixty small changes of the reference, the last one that is found at all is found within 400;
+`make fuzz` draws many more."""
 
 
 def chunks(first: int, every_run: int, more: int) -> list[object]:
