@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from fuseflow.dialects import DIALECTS, declaration
+from fuseflow.sim.engine.ahead import make_all
+from fuseflow.sim.native.processor import has_levels
 
 ROOT = Path(__file__).parents[2]
 PACKED = {"fuseflow/dialects/__init__.py", "fuseflow/dialects/module.py", *(f"fuseflow/dialects/{d}.irdl.mlir" for d in DIALECTS)}
@@ -39,7 +41,10 @@ def test_importing_the_package_does_not_import_mlir():
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package's sources where a build may leave files."""
+    """The package's sources where a build may leave files. The kernels are made before they are copied, as those that the simulator's
+    tests need, so that they are compiled once: the build finds them and compiles nothing."""
+    if has_levels():
+        make_all(jobs=min(os.cpu_count() or 1, 4))
     project = tmp_path_factory.mktemp("project")
     for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, project / name)

@@ -24,9 +24,14 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
-SEEDS, EXAMPLES = range(12), 25
-WIDE_SEEDS, ONE_OF = range(8), 12
+SEEDS, MORE_SEEDS, EXAMPLES = range(8), range(8, 12), 25
+"""Seeds of every run, and those that are slow; so many programs are drawn from each."""
+WIDE_SEEDS, MORE_WIDE_SEEDS, ONE_OF = range(4), range(4, 8), 12
 """Seeds of wide programs, and how many of them are asked everything else that a user asks: the first of so many."""
+
+
+def slow(seeds: range) -> list[object]:
+    return [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds]
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -61,7 +66,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
     return tally
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, *slow(MORE_SEEDS)])
 def test_random_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
@@ -95,7 +100,7 @@ def test_random_programs_that_keep_parts_of_results(seed: int) -> None:
     assert all(tally.quotas[name] for name in program_fuzz.KEEP_QUOTAS)
 
 
-@pytest.mark.parametrize("seed", WIDE_SEEDS)
+@pytest.mark.parametrize("seed", [*WIDE_SEEDS, *slow(MORE_WIDE_SEEDS)])
 def test_random_wide_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed, wide=True)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"

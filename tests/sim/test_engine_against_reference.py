@@ -17,11 +17,17 @@ from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
 from fuseflow.sim.reference.execute import execute as reference
 
 CHUNK = 50
-EVERY_RUN, MORE = range(0, 800, CHUNK), range(800, 2000, CHUNK)
-"""Of sixty small changes of the reference, the last one that is found at all is found within 400; `make fuzz` draws many more."""
+"""So many graphs are one test. Of sixty small changes of the reference, the last one that is found at all is found within 400;
+`make fuzz` draws many more."""
 
 
-@pytest.mark.parametrize("first", [*EVERY_RUN, *(pytest.param(first, marks=pytest.mark.slow) for first in MORE)])
+def chunks(first: int, every_run: int, more: int) -> list[object]:
+    """The first seeds of chunks, from `first` on: so many for every run, and so many more that are slow."""
+    starts = range(first, first + (every_run + more) * CHUNK, CHUNK)
+    return [*starts[:every_run], *(pytest.param(start, marks=pytest.mark.slow) for start in starts[every_run:])]
+
+
+@pytest.mark.parametrize("first", chunks(0, 8, 32))
 def test_random_graphs_agree_token_for_token(first: int) -> None:
     """Outputs, cycles, statistics, streams and deadlocks; on the engine with its usual limits and with tiny ones."""
     for seed in range(first, first + CHUNK):
@@ -30,7 +36,7 @@ def test_random_graphs_agree_token_for_token(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
-@pytest.mark.parametrize("first", range(5000, 5150, CHUNK))
+@pytest.mark.parametrize("first", chunks(5000, 2, 1))
 def test_random_graphs_with_bitmaps_agree(first: int) -> None:
     """The same graphs with some levels stored as bitmaps, half of them at a memory that takes time."""
     for seed in range(first, first + CHUNK):
@@ -39,7 +45,7 @@ def test_random_graphs_with_bitmaps_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
-@pytest.mark.parametrize("first", range(7000, 7100, CHUNK))
+@pytest.mark.parametrize("first", chunks(7000, 1, 1))
 def test_random_graphs_with_selections_agree(first: int) -> None:
     """Graphs that have a `select`, half of them at a memory that takes time. `tools/fuzz.py --graphs N --select` draws more."""
     for seed in range(first, first + CHUNK):
@@ -48,7 +54,7 @@ def test_random_graphs_with_selections_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
-@pytest.mark.parametrize("first", range(6000, 6100, CHUNK))
+@pytest.mark.parametrize("first", chunks(6000, 1, 1))
 def test_random_graphs_with_nm_levels_agree(first: int) -> None:
     """The same graphs with some compressed levels stored n:m, half of them at a memory that takes time."""
     for seed in range(first, first + CHUNK):
@@ -57,7 +63,7 @@ def test_random_graphs_with_nm_levels_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
-@pytest.mark.parametrize("first", range(8000, 8100, CHUNK))
+@pytest.mark.parametrize("first", chunks(8000, 1, 1))
 def test_random_graphs_with_narrow_types_agree(first: int) -> None:
     """The same graphs with some tensors in elements of few bits, half of them at a memory that takes time."""
     for seed in range(first, first + CHUNK):

@@ -314,7 +314,15 @@ def alu(node: n.Alu, tiles: list[tuple[int, ...]]) -> Callable[..., Any]:
 
 
 def on_elements(scalar: Callable[..., float], tiled: bool) -> Callable[..., Any]:
-    return np.vectorize(scalar, otypes=[float]) if tiled else scalar
+    if not tiled:
+        return scalar
+    of_elements = np.vectorize(scalar, otypes=[float])
+
+    def call(*tiles: Any) -> Any:
+        with np.errstate(invalid="ignore"):  # an operator may make NaN, as of inf - inf, and that is its result
+            return of_elements(*tiles)
+
+    return call
 
 
 def matmul(a: Any, b: Any) -> Any:

@@ -36,7 +36,8 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
 from fuseflow.tensors import pack
 
-GRAPHS, CHUNK = 600, 20
+EVERY_RUN, GRAPHS, CHUNK = 300, 600, 20
+"""Graphs of every run, and with those that are slow."""
 IDEAL = load_machine("ideal")
 VECTOR = """
 graph vector
@@ -74,7 +75,13 @@ def cycle_by_cycle(machine: Machine) -> Controller | None:
     return controller and replace(controller, window=1)
 
 
-@pytest.mark.parametrize("first", range(0, GRAPHS, CHUNK))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, EVERY_RUN, CHUNK),
+        *(pytest.param(first, marks=pytest.mark.slow) for first in range(EVERY_RUN, GRAPHS, CHUNK)),
+    ],
+)
 def test_random_graphs_agree_token_for_token(first: int) -> None:
     """Outputs, cycles, statistics of nodes, edges and memory, streams and deadlocks agree on machines with a memory that takes
     time, on the engine with its usual limits and with tiny ones."""

@@ -147,7 +147,7 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))])
 def test_like_the_reference(name: str, seed: int) -> None:
     case = case_of(GRAPHS[name], seed)
     for limits in LIMITS:

@@ -65,7 +65,7 @@ Y_v = write(val) Y.vals
 """
 
 
-@pytest.mark.parametrize("seed", range(70))
+@pytest.mark.parametrize("seed", [*range(35), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(35, 70))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(SUBTREES, seed)
     for limits in LIMITS:

@@ -66,7 +66,7 @@ y_v = write(kept.val) y.vals
 """
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 40))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(DEEP, seed)
     for limits in LIMITS:

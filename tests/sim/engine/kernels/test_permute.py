@@ -66,7 +66,7 @@ P_v = write(turned.val) P.vals
 TILES = MATRIX.replace("dcsr f64", "dcsr f32 tile 2x3")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 40))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(DEEP, seed)
     for limits in LIMITS:
