@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from fuseflow.errors import TensorError, did_you_mean
 from fuseflow.tensors.levels import Dense, Level, is_family, parse_level
@@ -51,13 +54,11 @@ class Format:
         """Return the short name of the format if it has one, or else its full text. `parse` reads both."""
         if self.rank == 1 and not self.all_dense:
             return str(self)  # `coo` and `csf` are the same for a vector
-        family = [level.text for level in self.levels[-1:] if is_family(level.text)]
-        for name in (*SHORT_NAMES, *family):
-            try:
-                if parse_short_name(name, self.rank) == self:
-                    return name
-            except TensorError:
-                continue
+        if self in _short_names(self.rank):
+            return _short_names(self.rank)[self]
+        family = self.levels[-1].text if self.levels else ""
+        if self.rank == 2 and is_family(family) and parse_short_name(family, 2) == self:
+            return family
         return str(self)
 
     @classmethod
@@ -101,6 +102,16 @@ class Format:
 
 SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 """The short names of formats. Where a format has several, the first one is printed."""
+
+
+@cache
+def _short_names(rank: int) -> Mapping[Format, str]:
+    """Return the formats of tensors of this rank that have a short name, which is the first of those that they have."""
+    names: dict[Format, str] = {}
+    for name in SHORT_NAMES:
+        with suppress(TensorError):
+            names.setdefault(parse_short_name(name, rank), name)
+    return names
 
 
 def parse_short_name(name: str, rank: int) -> Format:
