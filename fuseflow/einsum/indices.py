@@ -43,7 +43,7 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
     """Return the expression with other index names. A part of a split, or a term, may become a sum of terms."""
     match expr:
         case Access():
-            return Access(expr.tensor, tuple(_index(i, indices) for i in expr.indices))
+            return Access(expr.tensor, substitute_indices(expr.indices, indices))
         case Const():
             return expr
         case Apply():
@@ -54,6 +54,11 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
             return Keep(expr.rule, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
         case unknown:
             assert_never(unknown)
+
+
+def substitute_indices(indices: tuple[Index, ...], names: Mapping[str, Index]) -> tuple[Index, ...]:
+    """Return an index list with other index names."""
+    return tuple(_index(index, names) for index in indices)
 
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
@@ -125,4 +130,4 @@ def _renamed(einsum: Einsum, wanted: list[str]) -> Einsum:
         if v in wanted:
             table[v] = next(name for name in fresh_indices() if name not in taken)
             taken.add(table[v])
-    return replace(einsum, indices=tuple(_index(i, table) for i in einsum.indices), body=substitute(einsum.body, table))
+    return replace(einsum, indices=substitute_indices(einsum.indices, table), body=substitute(einsum.body, table))

@@ -135,7 +135,11 @@ def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str,
         case Access():
             operand = arrays[node.tensor]
             whole = not any(isinstance(index, Affine) for index in node.indices)
-            return _read_sparse(node, operand, sizes) if isinstance(operand, SparseArray) and whole else _read(node, operand, sizes, {})
+            return (
+                _read_sparse(node, operand, sizes)
+                if isinstance(operand, SparseArray) and whole
+                else _read(node, operand, sizes, {})
+            )
         case Reduce():
             return _reduce(node, arrays, sizes, {})
         case Apply():

@@ -296,13 +296,18 @@ def _rule(op: m.Operation) -> Rule:
 
 def _indices(op: m.Operation) -> tuple[Index, ...]:
     return op.read(
-        "indices", lambda attribute: tuple(map(_index, ir.ArrayAttr(attribute))), "a list of strings and `#einsum.split`"
+        "indices",
+        lambda attribute: tuple(map(_index, ir.ArrayAttr(attribute))),
+        "a list of strings, `#einsum.split` and `#einsum.affine`",
     )
 
 
 def _index(attribute: ir.Attribute) -> Index:
     if isinstance(attribute.maybe_downcast(), ir.StringAttr):
         return m.string(attribute)
+    if str(attribute).startswith(f"#{AFFINE}"):
+        names, factors, offset = m.parameters(attribute, AFFINE)
+        return Affine(tuple(zip(m.strings(names), m.integers(factors), strict=True)), m.integer(offset))
     outer, inner, size = m.parameters(attribute, SPLIT)
     return Split(m.string(outer), m.string(inner), m.integer(size))
 

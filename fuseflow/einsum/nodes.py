@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, assert_never
 
-from fuseflow.errors import Span
+from fuseflow.errors import ProgramError, Span
 from fuseflow.ops import canonical
 from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
@@ -36,6 +36,8 @@ __all__ = [
     "free_indices",
     "index_names",
     "linear_form",
+    "plain_names",
+    "stored_index",
     "walk",
 ]
 
@@ -295,6 +297,14 @@ def _names(index: Index) -> tuple[str, ...]:
             assert_never(unknown)
 
 
+def stored_index(index: Index) -> str | Split:
+    """Return an index that runs along a stored dimension. Raises `ProgramError` for an affine one, which has no stream."""
+    if isinstance(index, Affine):
+        hint = "`fuseflow.einsum.selections.replace_affine` makes it a product with a selection"
+        raise ProgramError(f"the index `{index}` has an offset or a factor, and no stream of its own", hint=hint)
+    return index
+
+
 def linear_form(index: Index) -> Affine:
     """Return any index as a sum of terms: a split `h*64 + d` is `64*h + d`."""
     match index:
@@ -306,6 +316,12 @@ def linear_form(index: Index) -> Affine:
             return index
         case unknown:
             assert_never(unknown)
+
+
+def plain_names(node: Expr) -> frozenset[str]:
+    """Return the indices that run along a whole dimension of some operand, alone or as a part of a split. Their extents follow from it."""
+    plain = (index for access in accesses(node) for index in access.indices if not isinstance(index, Affine))
+    return frozenset(index_names(tuple(plain)))
 
 
 def free_indices(node: Expr) -> tuple[str, ...]:

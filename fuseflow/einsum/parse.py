@@ -259,7 +259,11 @@ class _Line(TokenReader):
         if self.peek().kind == "name":
             name = self.take()
             if self.peek().text == "*":
-                self.fail("the factor of a term stands before it", name, f"write `2*{name.text}`; a split such as `h*64 + d` stands alone")
+                self.fail(
+                    "the factor of a term stands before it",
+                    name,
+                    f"write `2*{name.text}`; a split such as `h*64 + d` stands alone",
+                )
             return 1, name.text
         size = self.expect_integer("an index, such as `i`, `h*64 + d`, `2*p + r - 1` or `3`")
         return (size, self.expect_name("an index after its factor")) if self.accept("*") else (size, "")
@@ -271,7 +275,8 @@ class _Line(TokenReader):
         self.expect("+", "and the inner index of a split such as `h*64 + d`")
         inner = self.expect_name("the inner index")
         if self.peek().text in ("+", "-"):
-            self.fail(f"expected the end of the split `{outer}*{size} + {inner}`, found {self.show_next()}", hint=f"write `{size}*{outer} + {inner} ...` for an index with an offset")
+            hint = f"write `{size}*{outer} + {inner} ...` for an index with an offset"
+            self.fail(f"expected the end of the split `{outer}*{size} + {inner}`, found {self.show_next()}", hint=hint)
         return Split(outer, inner, size)
 
     # Expressions
