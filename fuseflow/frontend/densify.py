@@ -17,6 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
 aten = torch.ops.aten
 
@@ -235,12 +236,8 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
-def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """Return x, since only slices such as `x[:]` arrive here. `operator_screen` has refused all others."""
-    return x
-
-
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
+    **SLIDING_REPLACEMENTS,
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
@@ -260,7 +257,6 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
-    aten.slice.Tensor: _slice,
     **dict.fromkeys(
         (
             aten.to_dense.default,

@@ -23,7 +23,6 @@ from fuseflow.frontend.aten_operators import (
     INDEXING,
     LOWERABLE,
     PATTERN_DEPENDENT,
-    SLICING,
     TRAINING_FLAGS,
     UNSUPPORTED_FAMILIES,
 )
@@ -50,8 +49,8 @@ def screen_program(program: ExportedProgram, tensors: dict[str, Tensor]) -> None
             raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
         name = fx_origin.short_name(node.target)
         for family in UNSUPPORTED_FAMILIES:
-            if name in family.names and not fx_origin.is_whole_slice(node):
-                hint = HINT_EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
+            if name in family.names:
+                hint = HINT_EDGE_INDEX if edge_index and family is INDEXING else family.hint
                 raise _refusal(node, f"{family.description} (`{node.target}`)", hint)
 
 
