@@ -78,7 +78,7 @@ UNSUPPORTED_FAMILIES = (
         "write it as a matrix product, for example on patches that are unfolded outside the model",
         _names("""
             max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-            adaptive_max_pool3d unfold im2col
+            adaptive_max_pool3d im2col
         """),
     ),
     UnsupportedOperators(
@@ -124,7 +124,7 @@ LOWERABLE = _names("""
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
     sum mean amax amin prod max min linalg_vector_norm
-    slice select cat split_with_sizes constant_pad_nd convolution avg_pool1d avg_pool2d avg_pool3d
+    slice select flip cat split_with_sizes constant_pad_nd convolution avg_pool1d avg_pool2d avg_pool3d
     max_pool2d_with_indices max_pool3d_with_indices
     full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)

@@ -17,6 +17,7 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
 aten = torch.ops.aten
@@ -238,6 +239,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     **SLIDING_REPLACEMENTS,
+    **RECURRENT_REPLACEMENTS,
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,

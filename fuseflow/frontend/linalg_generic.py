@@ -69,7 +69,13 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
         return None
     if isinstance(expression, ir.AffineDimExpr):
         return f"d{expression.position}"
-    form = _linear(expression)
+    return _kept(_linear(expression), size, extents)
+
+
+def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
+    """Return an affine index in its simplest form, given the extent of the dimension that it runs along."""
+    if size == 1:
+        return None
     terms = tuple((name, factor) for name, factor in form.terms if name in extents)  # another loop is 0 all the time
     match sorted(terms, key=lambda term: -term[1]) if form.offset == 0 else ():
         case [(name, 1)] if extents[name] == size:
@@ -77,6 +83,22 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
         case [(outer, step), (inner, 1)] if extents[inner] == step and extents[outer] * step == size:
             return Split(outer, inner, step)
     return Affine(terms, form.offset)
+
+
+def _coordinate(ssa: Any) -> Affine:
+    """Return a coordinate that a body computes from its loops. Raise `FrontendError` if it is no sum of loops with factors."""
+    op = ssa.owner.operation if hasattr(ssa.owner, "operation") else ssa.owner
+    match getattr(op, "name", ""):
+        case "linalg.index":
+            return Affine(((f"d{ir.IntegerAttr(op.attributes['dim']).value}", 1),))
+        case "arith.constant":
+            return Affine((), ir.IntegerAttr(op.attributes["value"]).value)
+        case "arith.addi" | "arith.subi" as name:
+            first, second = map(_coordinate, op.operands)
+            sign = 1 if name == "arith.addi" else -1
+            moved = tuple((loop, sign * factor) for loop, factor in second.terms)
+            return Affine((*first.terms, *moved), first.offset + sign * second.offset)
+    raise FrontendError("an element is read at a place that depends on data", hint="gather it outside the model")
 
 
 def _linear(expression: Any) -> Affine:
@@ -113,13 +135,19 @@ def result_elements(
     inputs = op.attributes["operandSegmentSizes"][0]
     arguments = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
     yielded = body.operations[len(body.operations) - 1].operation.operands
+
+    def extracted(read: Any) -> Expr:
+        source, *indices = read.operands
+        sizes = source.type.shape
+        return operand(source, tuple(_kept(_coordinate(i), size, loops.extents) for i, size in zip(indices, sizes, strict=True)))
+
     loops = loops.over_windows(arguments.values())
     elements = []
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
             continue  # An example is the argmax that comes with every max.
         accumulator = body.arguments[inputs + n]
-        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
+        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar, extracted).value(yielded[n])
         elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
     return elements
 

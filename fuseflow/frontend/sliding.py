@@ -21,7 +21,7 @@ def _pad(x: Tensor, amounts: Sequence[int], value: float | None = 0.0) -> Tensor
     grown = [max(amount, 0) for amount in amounts]
     if not any(grown):
         return x
-    padded = aten.constant_pad_nd(x, grown, 0.0)
+    padded: Tensor = aten.constant_pad_nd(x, grown, 0.0)
     if not value:
         return padded
     inside = aten.constant_pad_nd(x * 0 + 1, grown, 0.0)
@@ -33,12 +33,6 @@ def _pad_mode(x: Tensor, amounts: Sequence[int], mode: str = "constant", value: 
         return _pad(x, amounts, value)
     padded: Tensor = aten.pad(x, amounts, mode, value)
     return padded
-
-
-def _flip(x: Tensor, dims: Sequence[int]) -> Tensor:
-    for dim in dims:
-        x = torch.cat([x.narrow(dim, n, 1) for n in reversed(range(x.shape[dim]))], dim)
-    return x
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
@@ -71,6 +65,13 @@ def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
                 .reshape(*x.shape[:dim], count * x.shape[dim], *x.shape[dim + 1 :])
             )
     return x
+
+
+def _unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    dim = dim % x.dim()
+    starts = range(0, x.shape[dim] - size + 1, step)
+    columns = [x[(slice(None),) * dim + (slice(n, n + step * (len(starts) - 1) + 1, step),)] for n in range(size)]
+    return torch.cat([column.unsqueeze(-1) for column in columns], -1)
 
 
 def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
@@ -127,7 +128,8 @@ def _conv_transpose(rank: int) -> Callable[..., Tensor]:
             x = _spread(x, 2 + n, s[n])
         around = [(d[n] * (kernel[n] - 1) - p[n], d[n] * (kernel[n] - 1) - p[n] + m[n]) for n in reversed(range(rank))]
         x = _pad(x, [amount for pair in around for amount in pair])
-        mirrored = _flip(weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:]), range(3, 3 + rank)).transpose(1, 2)
+        mirrored = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+        mirrored = mirrored.flip(list(range(3, 3 + rank))).transpose(1, 2)
         mirrored = mirrored.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
         y = conv(x, mirrored, bias, dilation=d, groups=groups)
         return y.squeeze(0) if unbatched else y
@@ -148,10 +150,10 @@ def _spread(x: Tensor, dim: int, step: int) -> Tensor:
 SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _pad,
     aten.pad.default: _pad_mode,
-    aten.flip.default: _flip,
     aten.roll.default: _roll,
     aten.select.int: _select,
     aten.unbind.int: lambda x, dim=0: [_select(x, dim, n) for n in range(x.shape[dim])],
+    aten.unfold.default: _unfold,
     aten.glu.default: _glu,
     aten.repeat.default: _repeat,
     aten.max_pool1d.default: _max_pool(1),
