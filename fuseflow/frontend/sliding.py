@@ -56,6 +56,7 @@ def _glu(x: Tensor, dim: int = -1) -> Tensor:
 
 
 def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
+    times = [*[1] * (x.dim() - len(times)), *times]
     x = x.reshape((1,) * (len(times) - x.dim()) + tuple(x.shape))
     for dim, count in enumerate(times):
         if count != 1:
@@ -156,6 +157,7 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.unfold.default: _unfold,
     aten.glu.default: _glu,
     aten.repeat.default: _repeat,
+    aten.tile.default: _repeat,
     aten.max_pool1d.default: _max_pool(1),
     aten.max_pool2d.default: _max_pool(2),
     aten.max_pool3d.default: _max_pool(3),
