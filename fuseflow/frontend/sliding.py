@@ -107,6 +107,18 @@ def _max_pool(rank: int) -> Callable[..., Tensor]:
     return max_pool
 
 
+def _conv(rank: int) -> Callable[..., Tensor]:
+    conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
+
+    def convolved(x: Tensor, *settings: Any) -> Tensor:
+        """Convolve. One signal without a batch is a batch of one."""
+        if x.dim() == rank + 2:
+            return conv(x, *settings)
+        return conv(x.unsqueeze(0), *settings).squeeze(0)
+
+    return convolved
+
+
 def _conv_transpose(rank: int) -> Callable[..., Tensor]:
     conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
 
@@ -161,6 +173,9 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.max_pool1d.default: _max_pool(1),
     aten.max_pool2d.default: _max_pool(2),
     aten.max_pool3d.default: _max_pool(3),
+    aten.conv1d.default: _conv(1),
+    aten.conv2d.default: _conv(2),
+    aten.conv3d.default: _conv(3),
     aten.conv_transpose1d.default: _conv_transpose(1),
     aten.conv_transpose2d.input: _conv_transpose(2),
     aten.conv_transpose3d.input: _conv_transpose(3),

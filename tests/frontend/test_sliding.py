@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "glu": (F.glu, (X,)),
     "unfold": (lambda x: x.unfold(1, 3, 2) * 2, (X,)),
     "conv1d": (lambda x, w: F.conv1d(x, w, padding=1), (SIGNAL, _random(6, 4, 3))),
+    "conv1d of one signal": (lambda x, w: F.conv1d(x, w), (X, _random(2, 4, 3))),
     "conv2d": (lambda x, w: F.conv2d(x, w, padding=1), (IMAGE, _random(3, 4, 3, 3))),
     "conv2d 1 x 1": (lambda x, w: F.conv2d(x, w), (IMAGE, _random(3, 4, 1, 1))),
     "conv2d of one image and channel": (lambda x, w: F.conv2d(x, w), (_random(1, 1, 6, 6), _random(1, 1, 3, 3))),
