@@ -166,7 +166,7 @@ def test_a_window_is_an_affine_index() -> None:
     )
     program = read_mlir(text)
     x, w = np.arange(6.0), np.array([1.0, -2.0, 3.0])
-    result = evaluate(program, {"x": x, "w": w, "i": np.ones(4)})[program.outputs[0]]
+    result = evaluate(program, dict(zip((t.name for t in program.inputs), (x, w, np.ones(4)), strict=True)))[program.outputs[0]]
     np.testing.assert_array_equal(result, np.correlate(x, w) + 1)
 
 
