@@ -1,4 +1,4 @@
-"""Movements of data by positions that are no offsets: repetition by counts, and padding by reflection. Each is a product with a selection."""
+"""Movements of data by positions that are no offsets, such as repetition by counts and reflection. Each is a product with a selection."""
 
 from __future__ import annotations
 
