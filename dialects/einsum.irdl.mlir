@@ -29,6 +29,14 @@ irdl.dialect @einsum {
     irdl.parameters(outer: %outer, inner: %inner, size: %size)
   }
 
+  // An index list entry with an offset or with factors: its coordinate is the sum of each of `names` times its factor, plus `offset`.
+  irdl.attribute @affine {
+    %names = irdl.base "#builtin.array"
+    %factors = irdl.base "#builtin.dense_array"
+    %offset = irdl.base "#builtin.integer"
+    irdl.parameters(names: %names, factors: %factors, offset: %offset)
+  }
+
   // A place in a file: line and column are counted from 1, and the column may be `unit`.
   irdl.attribute @span {
     %file = irdl.base "#builtin.string"
@@ -68,7 +76,7 @@ irdl.dialect @einsum {
     irdl.attributes {"name" = %name, "type" = %type, "fill" = %fill, "span" = %span}
   }
 
-  // An element of a tensor. An index is a string, or a `#einsum.split`.
+  // An element of a tensor. An index is a string, a `#einsum.split` or an `#einsum.affine`.
   irdl.operation @access {
     %tensor = irdl.base "!builtin.tensor"
     irdl.operands(tensor: %tensor)

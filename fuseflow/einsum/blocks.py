@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.dimensions import Axis, Dimensions
-from fuseflow.einsum.nodes import Access, Program, Split, TensorType, accesses
+from fuseflow.einsum.nodes import Access, Program, Split, TensorType, accesses, stored_index
 from fuseflow.errors import ProgramError
 from fuseflow.tensors.blocks import Block, block_text, check_block, tile_dimensions
 
@@ -83,7 +83,7 @@ class _Blocks:
         splits = []
         for einsum in self.program.einsums:
             for access in (Access(einsum.name, einsum.indices), *accesses(einsum.body)):
-                for position, index in enumerate(access.indices):
+                for position, index in enumerate(map(stored_index, access.indices)):
                     axis = access.tensor, position
                     if isinstance(index, Split):
                         splits.append((axis, (einsum.name, index.outer), index.size))

@@ -25,6 +25,7 @@ from fuseflow.einsum.nodes import (
     TensorType,
     accesses,
     index_names,
+    stored_index,
     walk,
 )
 from fuseflow.einsum.text import show_einsum, show_number
@@ -324,7 +325,7 @@ def _check_padding(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
     for level, dimension in zip(declared.format.levels, declared.format.order, strict=True):
         if level.rule is None:
             continue
-        index, keep = einsum.indices[dimension], einsum.body
+        index, keep = stored_index(einsum.indices[dimension]), einsum.body
         wanted = Keep(level.rule, index_names((index,)), keep.body if isinstance(keep, Keep) else keep)
         stored = f"`{einsum.name}` is stored {level.text} along `{index}`"
         if isinstance(index, Split):

@@ -10,7 +10,22 @@ from dataclasses import replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Program, Reduce, Split, index_names, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Affine,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Keep,
+    Program,
+    Reduce,
+    Split,
+    index_names,
+    linear_form,
+    walk,
+)
 from fuseflow.errors import ProgramError, did_you_mean
 
 LETTERS = "ijklmnopqrstuvwxyz" + "abcdefgh" + string.ascii_uppercase
@@ -25,10 +40,10 @@ def fresh_indices() -> Iterator[str]:
 
 
 def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
-    """Return the expression with other index names. An index that becomes a `Split` must stand alone in its access."""
+    """Return the expression with other index names. A part of a split, or a term, may become a sum of terms."""
     match expr:
         case Access():
-            return Access(expr.tensor, tuple(_index(i, indices) for i in expr.indices))
+            return Access(expr.tensor, substitute_indices(expr.indices, indices))
         case Const():
             return expr
         case Apply():
@@ -39,6 +54,11 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
             return Keep(expr.rule, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
         case unknown:
             assert_never(unknown)
+
+
+def substitute_indices(indices: tuple[Index, ...], names: Mapping[str, Index]) -> tuple[Index, ...]:
+    """Return an index list with other index names."""
+    return tuple(_index(index, names) for index in indices)
 
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
@@ -59,9 +79,28 @@ def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def _index(index: Index, indices: Mapping[str, Index]) -> Index:
-    if isinstance(index, str):
-        return indices.get(index, index)
-    return Split(str(indices.get(index.outer, index.outer)), str(indices.get(index.inner, index.inner)), index.size)
+    match index:
+        case str():
+            return indices.get(index, index)
+        case Split():
+            outer, inner = indices.get(index.outer, index.outer), indices.get(index.inner, index.inner)
+            if isinstance(outer, str) and isinstance(inner, str):
+                return Split(outer, inner, index.size)
+            return _composed(linear_form(index), indices)
+        case Affine():
+            return _composed(index, indices)
+        case unknown:
+            assert_never(unknown)
+
+
+def _composed(index: Affine, indices: Mapping[str, Index]) -> Affine:
+    """Return an affine index of affine indices, which is affine again."""
+    terms, offset = list[tuple[str, int]](), index.offset
+    for name, factor in index.terms:
+        form = linear_form(indices.get(name, name))
+        terms += [(inner, factor * inner_factor) for inner, inner_factor in form.terms]
+        offset += factor * form.offset
+    return Affine(tuple(terms), offset)
 
 
 def rename_left_side(program: Program, names: Mapping[str, str]) -> Program:
@@ -91,4 +130,4 @@ def _renamed(einsum: Einsum, wanted: list[str]) -> Einsum:
         if v in wanted:
             table[v] = next(name for name in fresh_indices() if name not in taken)
             taken.add(table[v])
-    return replace(einsum, indices=tuple(_index(i, table) for i in einsum.indices), body=substitute(einsum.body, table))
+    return replace(einsum, indices=substitute_indices(einsum.indices, table), body=substitute(einsum.body, table))

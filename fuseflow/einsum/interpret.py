@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.affine_read import read_affine
 from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import (
     Access,
+    Affine,
     Apply,
     Const,
     Einsum,
     Expr,
+    Index,
     Keep,
     Program,
     Reduce,
@@ -95,7 +98,7 @@ def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mappin
 def _evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Operand:
     """Return the result of one Einsum, sparse if it is large and stores little."""
     names = index_names(einsum.indices)
-    shape = [sizes[i.outer] * i.size if isinstance(i, Split) else sizes[i] for i in einsum.indices]
+    shape = [math.prod(sizes[name] for name in index_names((index,))) for index in einsum.indices]
     value = _sparse_value(einsum.body, arrays, sizes) if _reads_sparse(einsum.body, arrays) else None
     if value is None:
         value = _evaluate(einsum.body, arrays, sizes, {})
@@ -131,7 +134,12 @@ def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str,
             return LabeledArray(np.asarray(node.value, dtype=np.float64), ())
         case Access():
             operand = arrays[node.tensor]
-            return _read_sparse(node, operand, sizes) if isinstance(operand, SparseArray) else _read(node, operand, sizes, {})
+            whole = not any(isinstance(index, Affine) for index in node.indices)
+            return (
+                _read_sparse(node, operand, sizes)
+                if isinstance(operand, SparseArray) and whole
+                else _read(node, operand, sizes, {})
+            )
         case Reduce():
             return _reduce(node, arrays, sizes, {})
         case Apply():
@@ -203,17 +211,18 @@ def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Rang
     """Return the elements that an access reads in this part of the index space, with split dimensions taken apart and diagonals
     extracted.
     """
-    if isinstance(operand, SparseArray):
+    shifted = any(isinstance(index, Affine) for index in access.indices)
+    if isinstance(operand, SparseArray) and not shifted:
         return _labeled_dense(_read_sparse(access, operand, sizes).part(part))
-    shape = [size for i, n in zip(access.indices, operand.shape, strict=True) for size in _axes(i, n)]
-    array = np.reshape(operand, shape)
+    array = read_affine(_dense(operand), access.indices, sizes)
+    array = np.reshape(array, [sizes[name] for name in access.names])
     axes, names = access.names, tuple(dict.fromkeys(access.names))
     if len(names) < len(axes):
         array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
     return LabeledArray(array[tuple(part.get(n, slice(None)) for n in names)], names)
 
 
-def _axes(index: str | Split, size: int) -> tuple[int, ...]:
+def _axes(index: Index, size: int) -> tuple[int, ...]:
     return (size // index.size, index.size) if isinstance(index, Split) else (size,)
 
 

@@ -15,7 +15,21 @@ from torch_mlir import ir
 
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Keep, Location, Program, Reduce, Split, TensorType
+from fuseflow.einsum.nodes import (
+    Access,
+    Affine,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Keep,
+    Location,
+    Program,
+    Reduce,
+    Split,
+    TensorType,
+)
 from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
@@ -27,7 +41,7 @@ from fuseflow.tensors.dtypes import DTYPES, of_mlir
 PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT = (f"einsum.{name}" for name in ("program", "input", "declare", "define", "output"))
 ACCESS, CONSTANT, APPLY, REDUCE, KEEP = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce", "keep"))
 OPERATIONS: Final = (PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT, ACCESS, CONSTANT, APPLY, REDUCE, KEEP)
-FORMAT, SPLIT, SPAN, ELEMENT = "einsum.format", "einsum.split", "einsum.span", "einsum.element"
+FORMAT, SPLIT, AFFINE, SPAN, ELEMENT = (f"einsum.{name}" for name in ("format", "split", "affine", "span", "element"))
 
 
 def to_mlir(program: Program) -> str:
@@ -125,6 +139,9 @@ def _format_attribute(format: Format | None, block: Block) -> ir.Attribute:
 def _index_attribute(index: Index) -> ir.Attribute:
     if isinstance(index, Split):
         return a.declared(SPLIT, a.string(index.outer), a.string(index.inner), a.integer(index.size))
+    if isinstance(index, Affine):
+        names, factors = [name for name, _ in index.terms], [factor for _, factor in index.terms]
+        return a.declared(AFFINE, a.strings(names), a.integers(factors), a.integer(index.offset))
     return a.string(index)
 
 
@@ -279,13 +296,18 @@ def _rule(op: m.Operation) -> Rule:
 
 def _indices(op: m.Operation) -> tuple[Index, ...]:
     return op.read(
-        "indices", lambda attribute: tuple(map(_index, ir.ArrayAttr(attribute))), "a list of strings and `#einsum.split`"
+        "indices",
+        lambda attribute: tuple(map(_index, ir.ArrayAttr(attribute))),
+        "a list of strings, `#einsum.split` and `#einsum.affine`",
     )
 
 
 def _index(attribute: ir.Attribute) -> Index:
     if isinstance(attribute.maybe_downcast(), ir.StringAttr):
         return m.string(attribute)
+    if str(attribute).startswith(f"#{AFFINE}"):
+        names, factors, offset = m.parameters(attribute, AFFINE)
+        return Affine(tuple(zip(m.strings(names), m.integers(factors), strict=True)), m.integer(offset))
     outer, inner, size = m.parameters(attribute, SPLIT)
     return Split(m.string(outer), m.string(inner), m.integer(size))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, assert_never
 
-from fuseflow.errors import Span
+from fuseflow.errors import ProgramError, Span
 from fuseflow.ops import canonical
 from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
@@ -19,6 +19,7 @@ from fuseflow.tensors.dtypes import DTYPES
 __all__ = [
     "DTYPES",
     "Access",
+    "Affine",
     "Apply",
     "Const",
     "Einsum",
@@ -34,6 +35,9 @@ __all__ = [
     "children",
     "free_indices",
     "index_names",
+    "linear_form",
+    "plain_names",
+    "stored_index",
     "walk",
 ]
 
@@ -50,7 +54,34 @@ class Split:
         return f"{self.outer}*{self.size} + {self.inner}"
 
 
-Index: TypeAlias = str | Split
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An index with an offset or with factors: `2*p + r - 1`. A coordinate outside of the tensor reads 0.
+
+    `terms` are names of indices, each with its factor. Without terms it is one coordinate: `X[3, j]` is a row of `X`. An index `i + 0` may
+    run beyond the tensor, which a plain `i` may not.
+    """
+
+    terms: tuple[tuple[str, int], ...]
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        factors: dict[str, int] = {}
+        for name, factor in self.terms:
+            factors[name] = factors.get(name, 0) + factor
+        object.__setattr__(self, "terms", tuple((name, factor) for name, factor in factors.items() if factor))
+
+    def __str__(self) -> str:
+        signed = [(factor, name if abs(factor) == 1 else f"{abs(factor)}*{name}") for name, factor in self.terms]
+        constant = [(self.offset, str(abs(self.offset)))]
+        plain = [name for name, factor in self.terms] if self.offset == 0 else []
+        if self.offset or not signed or (len(plain) == 1 and self.terms[0][1] == 1):  # `i + 0` is no plain `i`
+            signed = [*constant, *signed] if signed and signed[0][0] < 0 <= self.offset else [*signed, *constant]
+        first, *rest = signed
+        return ("-" if first[0] < 0 else "") + first[1] + "".join(f" {'-' if sign < 0 else '+'} {text}" for sign, text in rest)
+
+
+Index: TypeAlias = str | Split | Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +281,50 @@ def accesses(node: Expr) -> tuple[Access, ...]:
 
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
-    """Return the plain index names of an index list. A split gives two names."""
+    """Return the plain index names of an index list. A split gives two names, and an affine index those of its terms."""
     names: list[str] = []
     for index in indices:
-        names += (index.outer, index.inner) if isinstance(index, Split) else (index,)
+        names += (index,) if isinstance(index, str) else _names(index)
     return tuple(names)
+
+
+def _names(index: Index) -> tuple[str, ...]:
+    match index:
+        case str():
+            return (index,)
+        case Split():
+            return index.outer, index.inner
+        case Affine():
+            return tuple([name for name, _ in index.terms])
+        case unknown:
+            assert_never(unknown)
+
+
+def stored_index(index: Index) -> str | Split:
+    """Return an index that runs along a stored dimension. Raises `ProgramError` for an affine one, which has no stream."""
+    if isinstance(index, Affine):
+        hint = "`fuseflow.einsum.selections.replace_affine` makes it a product with a selection"
+        raise ProgramError(f"the index `{index}` has an offset or a factor, and no stream of its own", hint=hint)
+    return index
+
+
+def linear_form(index: Index) -> Affine:
+    """Return any index as a sum of terms: a split `h*64 + d` is `64*h + d`."""
+    match index:
+        case str():
+            return Affine(((index, 1),))
+        case Split():
+            return Affine(((index.outer, index.size), (index.inner, 1)))
+        case Affine():
+            return index
+        case unknown:
+            assert_never(unknown)
+
+
+def plain_names(node: Expr) -> frozenset[str]:
+    """Return the indices that run along a whole dimension of some operand, alone or as a part of a split. Their extents follow from it."""
+    plain = (index for access in accesses(node) for index in access.indices if not isinstance(index, Affine))
+    return frozenset(index_names(tuple(plain)))
 
 
 def free_indices(node: Expr) -> tuple[str, ...]:

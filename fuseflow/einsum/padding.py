@@ -33,6 +33,7 @@ from fuseflow.einsum.nodes import (
     accesses,
     free_indices,
     index_names,
+    stored_index,
 )
 from fuseflow.einsum.verify import extents
 from fuseflow.ops import operator, reducer
@@ -189,4 +190,5 @@ class _Statement:
 
 
 def _inner(index: Index) -> str:
-    return index.inner if isinstance(index, Split) else index
+    stored = stored_index(index)
+    return stored.inner if isinstance(stored, Split) else stored

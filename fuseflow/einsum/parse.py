@@ -9,7 +9,9 @@ with `#`.
     sum        = term (("+" | "-") term)*
     term       = REDUCER "(" indices ")" term  |  unary (("*" | "/") unary)*
     unary      = "-" unary  |  number  |  NAME ("[" indices "]")?  |  OPERATOR "(" expressions ")"  |  "(" expression ")"
-    indices    = index | index "*" size "+" index, ...
+    indices    = index ("," index)*
+    index      = NAME  |  NAME "*" size "+" NAME  |  "-"? part (("+" | "-") part)*
+    part       = (size "*")? NAME  |  number
 
 Parsing checks the form, and the names of operators and formats. `fuseflow.einsum.verify` checks the rest.
 """
@@ -21,6 +23,7 @@ from typing import Final
 from fuseflow.einsum.nodes import (
     DTYPES,
     Access,
+    Affine,
     Apply,
     Const,
     Einsum,
@@ -238,12 +241,43 @@ class _Line(TokenReader):
         return tuple(parsed)
 
     def index(self) -> Index:
-        outer = self.expect_name("an index")
-        if not self.accept("*"):
-            return outer
+        if self.peek().kind == "name" and self.peek(1).text == "*":
+            return self.split()
+        if self.peek().kind == "name" and self.peek(1).text not in ("+", "-"):
+            return self.take().text
+        terms, offset, sign = list[tuple[str, int]](), 0, -1 if self.accept("-") else 1
+        while True:
+            size, name = self.index_part()
+            terms += [(name, sign * size)] if name else []
+            offset += 0 if name else sign * size
+            if self.peek().text not in ("+", "-"):
+                return Affine(tuple(terms), offset)
+            sign = 1 if self.take().text == "+" else -1
+
+    def index_part(self) -> tuple[int, str]:
+        """Read a term of an affine index, or its offset, which has no name."""
+        if self.peek().kind == "name":
+            name = self.take()
+            if self.peek().text == "*":
+                self.fail(
+                    "the factor of a term stands before it",
+                    name,
+                    f"write `2*{name.text}`; a split such as `h*64 + d` stands alone",
+                )
+            return 1, name.text
+        size = self.expect_integer("an index, such as `i`, `h*64 + d`, `2*p + r - 1` or `3`")
+        return (size, self.expect_name("an index after its factor")) if self.accept("*") else (size, "")
+
+    def split(self) -> Split:
+        outer = self.take().text
+        self.expect("*", "and the size of the inner index of a split")
         size = self.expect_integer("the size of the inner index of a split such as `h*64 + d`")
         self.expect("+", "and the inner index of a split such as `h*64 + d`")
-        return Split(outer, self.expect_name("the inner index"), size)
+        inner = self.expect_name("the inner index")
+        if self.peek().text in ("+", "-"):
+            hint = f"write `{size}*{outer} + {inner} ...` for an index with an offset"
+            self.fail(f"expected the end of the split `{outer}*{size} + {inner}`, found {self.show_next()}", hint=hint)
+        return Split(outer, inner, size)
 
     # Expressions
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fuseflow.einsum.dimensions import Axis, Dimensions, unify_dimensions
-from fuseflow.einsum.indices import fresh_indices, substitute
+from fuseflow.einsum.indices import fresh_indices, substitute, substitute_indices
 from fuseflow.einsum.nodes import Einsum, Index, Program, Reduce, Split, accesses, index_names, walk
 
 
@@ -49,7 +49,4 @@ def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Axis, str]) -> Ein
     for v in dict.fromkeys((*index_names(einsum.indices), *(n for a in accesses(einsum.body) for n in a.names))):
         if v not in table:
             table[v] = next(letters)
-    left = tuple(
-        Split(str(table[i.outer]), str(table[i.inner]), i.size) if isinstance(i, Split) else table[i] for i in einsum.indices
-    )
-    return replace(einsum, indices=left, body=substitute(einsum.body, table))
+    return replace(einsum, indices=substitute_indices(einsum.indices, table), body=substitute(einsum.body, table))

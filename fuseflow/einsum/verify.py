@@ -11,6 +11,7 @@ from typing import Final, NoReturn, TypeAlias, assert_never
 from fuseflow.einsum.nodes import (
     DTYPES,
     Access,
+    Affine,
     Apply,
     Const,
     Einsum,
@@ -146,6 +147,10 @@ def _check_indices(einsum: Einsum) -> None:
     for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
         _check_spelling(einsum, indices)
     left = index_names(einsum.indices)
+    for affine in einsum.indices:
+        if isinstance(affine, Affine):
+            hint = "write the tensor whole: a sum of shifted accesses puts each part in its place"
+            _fail(einsum, f"`{affine}` stands on the left side", hint)
     for index, count in Counter(left).items():
         if count > 1:
             _fail(einsum, f"index `{index}` stands {count} times on the left side", "a diagonal can be read, not written")
@@ -156,6 +161,8 @@ def _check_spelling(einsum: Einsum, indices: Iterable[Index]) -> None:
     for index in indices:
         if isinstance(index, Split) and index.size < 1:
             _fail(einsum, f"the split `{index}` has the size {index.size}", "an inner index has at least one value")
+        if isinstance(index, Affine) and any(abs(n) > LARGEST_SIZE for n in (index.offset, *(f for _, f in index.terms))):
+            _fail(einsum, f"`{index}` has a number beyond {LARGEST_SIZE}, the last 32-bit coordinate")
     for name in index_names(tuple(indices)):
         if not INDEX_NAME.fullmatch(name):
             _fail(einsum, f"`{name}` cannot name an index", "index names are words that start with a letter")
@@ -268,6 +275,10 @@ def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], dec
         if name not in bindings:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
+    for name in dict.fromkeys(name for access in einsum.accesses for name in access.names):
+        if name not in bindings:
+            hint = f"the extent of `{name}` must follow from another operand, one that is read along a plain `{name}`"
+            _fail(einsum, f"nothing gives index `{name}` an extent: it stands in sums only", hint)
     if isinstance(einsum.body, Keep):
         _check_rule(einsum, einsum.body, bindings)
     for index in einsum.indices:
@@ -292,6 +303,8 @@ def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict
 
 
 def _parts(einsum: Einsum, access: Access, dimension: int, index: Index, size: int) -> tuple[tuple[str, int], ...]:
+    if isinstance(index, Affine):
+        return ()  # it may run beyond the tensor, so that it says nothing of extents
     if not isinstance(index, Split):
         return ((index, size),)
     if index.size < 1 or size % index.size:
@@ -301,7 +314,7 @@ def _parts(einsum: Einsum, access: Access, dimension: int, index: Index, size: i
 
 
 def _dimension(index: Index, sizes: Mapping[str, int]) -> int:
-    return sizes[index.outer] * sizes[index.inner] if isinstance(index, Split) else sizes[index]
+    return math.prod(sizes[name] for name in index_names((index,)))
 
 
 def _fail(einsum: Einsum, message: str, hint: str = "") -> NoReturn:

@@ -40,8 +40,8 @@ STORED_PATTERN = UnsupportedOperators(
     """),
 )
 SLICING = UnsupportedOperators(
-    "concatenating or slicing",
-    "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
+    "concatenating or slicing",  # of constants, which PyTorch evaluates; of data it is an index with an offset
+    HINT_OUTSIDE,
     _names("""
         cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
         constant_pad_nd slice_scatter select_scatter repeat tile repeat_interleave
@@ -69,21 +69,16 @@ UNSUPPORTED_FAMILIES = (
     INDEXING,
     STORED_PATTERN,
     SORTING,
-    SLICING,
+    UnsupportedOperators("writing a slice", "write it as a concatenation (`torch.cat`)", _names("slice_scatter select_scatter")),
     DIAGONAL,
     LOOP_INDEX,
     UnsupportedOperators(
         "a sliding window",
         "write it as a matrix product, for example on patches that are unfolded outside the model",
         _names("""
-            conv1d conv2d conv3d convolution _convolution conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d
-            max_pool3d max_pool1d_with_indices max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
-            adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d unfold im2col
+            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
+            adaptive_max_pool3d im2col
         """),
-    ),
-    UnsupportedOperators("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu")),
-    UnsupportedOperators(
-        "gates that are slices of one product", "give every gate its own weight", _names("lstm_cell gru_cell glu")
     ),
     UnsupportedOperators(
         "random numbers",
@@ -134,6 +129,8 @@ LOWERABLE = _names("""
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
     sum mean amax amin prod max min linalg_vector_norm
+    slice select flip cat split_with_sizes constant_pad_nd convolution avg_pool1d avg_pool2d avg_pool3d
+    max_pool2d_with_indices max_pool3d_with_indices
     full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)
 """The operators that may be left after decomposition. They lower to Linalg without a failure, and most of them have an Einsum form."""

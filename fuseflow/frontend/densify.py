@@ -17,7 +17,9 @@ from torch.fx.traceback import annotate
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
+from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
 aten = torch.ops.aten
 
@@ -245,12 +247,9 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
-def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """Return x, since only slices such as `x[:]` arrive here. `operator_screen` has refused all others."""
-    return x
-
-
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
+    **SLIDING_REPLACEMENTS,
+    **RECURRENT_REPLACEMENTS,
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
@@ -270,7 +269,6 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
-    aten.slice.Tensor: _slice,
     aten.view.default: torch.reshape,  # The strides of the trace are those of other decompositions.
     **dict.fromkeys(
         (

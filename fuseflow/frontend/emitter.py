@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import islice
 
 from fuseflow.einsum.indices import fresh_indices, substitute
-from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, TensorType, free_indices, index_names, walk
+from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, TensorType, index_names, plain_names, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import einsum_names
 from fuseflow.frontend.mlir_locations import Origin
@@ -61,6 +61,23 @@ class EinsumEmitter:
             self._append(einsum_names.qualified_name(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
         )
 
+    def whole(self, value: SymbolicValue, units: Collection[int], type: TensorType, origin: Origin) -> Access:
+        """Return an access, over the dimensions of a value, of a tensor that has exactly its elements, so that it reads 0 outside.
+
+        The dimensions of extent 1 in `units` are dimensions of that tensor too. Anything but such a tensor is computed by an Einsum.
+        """
+        stored = tuple(p for p, size in enumerate(value.shape) if size != 1 or p in units)
+        wanted = tuple(dimension_index(p) for p in stored)
+        if not units and isinstance(value.expr, Access) and sorted(map(str, value.expr.indices)) == sorted(wanted):
+            return value.expr
+        letters = fresh_indices()
+        index: dict[str, Index] = {name: next(letters) for name in (*wanted, *_reduced_indices(value.expr))}
+        indices = tuple(index[name] for name in wanted)
+        shape = tuple(value.shape[p] for p in stored)
+        body = substitute(value.expr, index)
+        name = einsum_names.qualified_name(origin, "part")
+        return Access(self._append(name, indices, body, replace(type, shape=shape), origin), wanted)
+
     def merge(self, value: SymbolicValue, dimension: int, type: TensorType, origin: Origin) -> SymbolicValue:
         """Merge a dimension of a value with the next one, as in `T[i, j*size + k] = X[i, j, k]`."""
         size = value.shape[dimension + 1]
@@ -84,7 +101,7 @@ class EinsumEmitter:
         if uses_undefined(body):
             raise FrontendError(f"`{name}` reads an uninitialized tensor", hint="start from a linalg.fill")
         result = self._names.unique(name)
-        if force or not set(index_names(indices)) <= set(free_indices(body)):
+        if force or not plain_names(body).issuperset(index_names(indices)):
             stored = type if force else replace(type, format=None, block=())
             self.declared[result] = replace(stored, name=result)
         self.einsums.append(Einsum(result, indices, body, origin.location))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from torch_mlir import ir
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Reduce, free_indices, walk
+from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Reduce, Split, free_indices, plain_names, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg_scalars import ScalarEvaluator
 from fuseflow.frontend.symbolic_values import simplify_apply
@@ -17,8 +20,11 @@ from fuseflow.ops import REDUCERS
 _COMBINE = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _ACCUMULATOR = Access("%accumulator", ())
 
-IndexingMap = tuple[str | None, ...]
-"""For each dimension of an operand, the loop that runs along it, or None where the dimension has extent 1."""
+IndexingMap = tuple[Index | None, ...]
+"""For each dimension of an operand, the index that runs along it, or None where the dimension has extent 1."""
+
+MAX_WINDOW = 32
+"""The number of positions of a window that are written out, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +37,90 @@ class LoopNest:
     extents: dict[str, int]
     reduced: tuple[str, ...]
     maps: tuple[IndexingMap, ...]
+    windows: frozenset[str] = frozenset()
+
+    def over_windows(self, elements: Iterable[Expr]) -> LoopNest:
+        """Return the loops with those marked as `windows` along which no operand has a dimension, given the elements that are read."""
+        plain = frozenset[str]().union(*map(plain_names, elements))
+        return replace(self, windows=frozenset(self.reduced) - plain)
 
     @classmethod
     def of(cls, op: Any) -> LoopNest:
-        """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not a list of loops."""
+        """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not affine."""
+        shapes = [tuple(o.type.shape) if isinstance(o.type, ir.RankedTensorType) else () for o in op.operands]
+        results = [tuple(attribute.value.results) for attribute in op.attributes["indexing_maps"]]
         extents: dict[str, int] = {}
-        maps: list[IndexingMap] = []
-        for operand, attribute in zip(op.operands, op.attributes["indexing_maps"], strict=True):
-            shape = operand.type.shape if isinstance(operand.type, ir.RankedTensorType) else ()
-            names = [_loop(e, size, attribute.value) for e, size in zip(attribute.value.results, shape, strict=True)]
-            extents.update({name: size for name, size in zip(names, shape, strict=True) if name is not None})
-            maps.append(tuple(names))
+        for expressions, shape in zip(results, shapes, strict=True):
+            for expression, size in zip(expressions, shape, strict=True):
+                if isinstance(expression, ir.AffineDimExpr) and size != 1:
+                    extents[f"d{expression.position}"] = size
+        maps = [
+            tuple(_index(e, size, extents) for e, size in zip(expressions, shape, strict=True))
+            for expressions, shape in zip(results, shapes, strict=True)
+        ]
         iterators = [str(kind) for kind in op.attributes["iterator_types"]]
         reduced = tuple(f"d{n}" for n, kind in enumerate(iterators) if "reduction" in kind and f"d{n}" in extents)
         return cls(extents, reduced, tuple(maps))
 
 
-def _loop(expression: Any, size: int, indexing_map: Any) -> str | None:
+def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | None:
+    """Return the index along a dimension of an operand. Windows that do not overlap and leave nothing out are a split."""
     if size == 1:
         return None
-    if not isinstance(expression, ir.AffineDimExpr):
-        message = f"the indexing map {indexing_map} is not a list of loop indices"
-        raise FrontendError(message, hint="sliding windows and strides have no Einsum form")
-    return f"d{expression.position}"
+    if isinstance(expression, ir.AffineDimExpr):
+        return f"d{expression.position}"
+    return _kept(_linear(expression), size, extents)
+
+
+def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:
+    """Return an affine index in its simplest form, given the extent of the dimension that it runs along."""
+    if size == 1:
+        return None
+    terms = tuple((name, factor) for name, factor in form.terms if name in extents)  # another loop is 0 all the time
+    match sorted(terms, key=lambda term: -term[1]) if form.offset == 0 else ():
+        case [(name, 1)] if extents[name] == size:
+            return name
+        case [(outer, step), (inner, 1)] if extents[inner] == step and extents[outer] * step == size:
+            return Split(outer, inner, step)
+    return Affine(terms, form.offset)
+
+
+def _coordinate(ssa: Any) -> Affine:
+    """Return a coordinate that a body computes from its loops. Raise `FrontendError` if it is no sum of loops with factors."""
+    op = ssa.owner.operation if hasattr(ssa.owner, "operation") else ssa.owner
+    match getattr(op, "name", ""):
+        case "linalg.index":
+            return Affine(((f"d{ir.IntegerAttr(op.attributes['dim']).value}", 1),))
+        case "arith.constant":
+            return Affine((), ir.IntegerAttr(op.attributes["value"]).value)
+        case "arith.addi" | "arith.subi" as name:
+            first, second = map(_coordinate, op.operands)
+            sign = 1 if name == "arith.addi" else -1
+            moved = tuple((loop, sign * factor) for loop, factor in second.terms)
+            return Affine((*first.terms, *moved), first.offset + sign * second.offset)
+    raise FrontendError("an element is read at a place that depends on data", hint="gather it outside the model")
+
+
+def _linear(expression: Any) -> Affine:
+    match expression:
+        case ir.AffineDimExpr():
+            return Affine(((f"d{expression.position}", 1),))
+        case ir.AffineConstantExpr():
+            return Affine((), expression.value)
+        case ir.AffineAddExpr():
+            first, second = _linear(expression.lhs), _linear(expression.rhs)
+            return Affine((*first.terms, *second.terms), first.offset + second.offset)
+        case ir.AffineMulExpr():
+            first, second = _linear(expression.lhs), _linear(expression.rhs)
+            if first.terms and second.terms:
+                raise FrontendError(
+                    f"the index {expression} multiplies two loops", hint="an index is a sum of loops with factors"
+                )
+            inner, factor = (first, second.offset) if not second.terms else (second, first.offset)
+            return Affine(tuple((name, n * factor) for name, n in inner.terms), inner.offset * factor)
+    raise FrontendError(
+        f"the index {expression} is no sum of loops with factors", hint="indices with `mod` or `floordiv` have no form"
+    )
 
 
 def result_elements(
@@ -68,12 +135,19 @@ def result_elements(
     inputs = op.attributes["operandSegmentSizes"][0]
     arguments = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
     yielded = body.operations[len(body.operations) - 1].operation.operands
+
+    def extracted(read: Any) -> Expr:
+        source, *indices = read.operands
+        sizes = source.type.shape
+        return operand(source, tuple(_kept(_coordinate(i), size, loops.extents) for i, size in zip(indices, sizes, strict=True)))
+
+    loops = loops.over_windows(arguments.values())
     elements = []
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
             continue  # An example is the argmax that comes with every max.
         accumulator = body.arguments[inputs + n]
-        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
+        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar, extracted).value(yielded[n])
         elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
     return elements
 
@@ -87,8 +161,10 @@ def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
     operator, value = _combination(expr)
     reducer = REDUCERS[_COMBINE[operator]]
     free = free_indices(value)
-    over = tuple(name for name in loops.reduced if name in free)
+    window = [name for name in loops.reduced if name in free and name in loops.windows]
+    over = tuple(name for name in loops.reduced if name in free and name not in window)
     total = Reduce(reducer.name, over, value) if over else value
+    total = _written_out(operator, total, {name: loops.extents[name] for name in window})
     for name in loops.reduced:
         if name not in free:
             total = _repeated(reducer.name, total, loops.extents[name])
@@ -108,6 +184,19 @@ def _combination(expr: Expr) -> tuple[str, Expr]:
     raise FrontendError(
         "a reduction has no Einsum form", hint="its body must be the sum, max, min or prod of the accumulator and a value"
     )
+
+
+def _written_out(operator: str, value: Expr, window: Mapping[str, int]) -> Expr:
+    """Return a reduction over a window that no operand has as a dimension, position by position."""
+    if math.prod(window.values()) > MAX_WINDOW:
+        message = f"a window of {' x '.join(map(str, window.values()))} positions is larger than {MAX_WINDOW}"
+        raise FrontendError(message, hint="pool in two steps, or with windows that do not overlap")
+    positions = product(*(range(size) for size in window.values()))
+    terms = [substitute(value, {n: Affine((), at) for n, at in zip(window, p, strict=True)}) for p in positions]
+    while len(terms) > 1:  # pairs of pairs, which keeps the expression flat
+        pairs = [Apply(operator, (a, b)) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = [*pairs, *terms[len(pairs) * 2 :]]
+    return terms[0]
 
 
 def _repeated(reducer: str, total: Expr, times: int) -> Expr:

@@ -68,12 +68,15 @@ class ScalarEvaluator:
     """An evaluator of scalar SSA values. It works on demand, so that it reads only the operations that a used result needs.
 
     `arguments` has the expressions of block arguments, from which those of all other values follow. `element` computes the element of
-    a tensor of one element.
+    a tensor of one element. `extracted` computes what a `tensor.extract` reads at coordinates that loops give.
     """
 
-    def __init__(self, arguments: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
+    def __init__(
+        self, arguments: dict[Any, Expr], element: Callable[[Any], Expr], extracted: Callable[[Any], Expr] | None = None
+    ) -> None:
         self._expressions = dict(arguments)
         self._element = element
+        self._extracted = extracted
 
     def value(self, ssa: Any) -> Expr:
         """Return the expression of an SSA value. Raise `FrontendError` if it has no Einsum form."""
@@ -91,6 +94,8 @@ class ScalarEvaluator:
             return constant_value(op.attributes["value"])
         if name == "tensor.extract" and len(squeeze_shape(tuple(op.operands[0].type.shape))) == 0:
             return self._element(op.operands[0])
+        if name == "tensor.extract" and self._extracted is not None:
+            return self._extracted(op)
         operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
         if name in _CONVERSIONS:
             return operands[0]

@@ -9,12 +9,13 @@ Dimensions of extent 1 vanish.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, assert_never
 
 from torch_mlir import ir
 
 from fuseflow.einsum.indices import substitute
-from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
+from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.errors import FrontendError, TensorError
 from fuseflow.frontend import linalg_modules
@@ -24,9 +25,19 @@ from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
 from fuseflow.frontend.mlir_locations import Origin, from_location
 from fuseflow.frontend.reshape import DimensionMerge, DimensionSplit, reshape_steps
 from fuseflow.frontend.sparse_encodings import from_encoding
-from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, dimension_index, tensor_value, uses_undefined
+from fuseflow.frontend.symbolic_values import (
+    UNDEFINED,
+    SymbolicValue,
+    dimension_index,
+    nonunit_dimensions,
+    tensor_value,
+    uses_undefined,
+)
 from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
 from fuseflow.tensors import Format
+
+_DYNAMIC = -(2**63)
+"""How MLIR marks a number that is not known."""
 
 _DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
 """The dtype of each element type of MLIR. Truth values are the numbers 0 and 1."""
@@ -82,8 +93,12 @@ class _Builder:
     # Operations -------------------------------------------------------------------------------------------------------
 
     def generic(self, op: Any, origin: Origin) -> None:
-        for result, expr, loops in result_elements(op, LoopNest.of(op), self._operand, self._element):
-            dimensions = {loop: dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
+        nest = LoopNest.of(op)
+        if nest.reduced:  # a reduced loop takes its extent from an operand, and a slice gives none
+            for operand in op.operands:
+                self._store_slice(operand, origin)
+        for result, expr, loops in result_elements(op, nest, self._operand, self._element):
+            dimensions = {str(loop): dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
             self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, dimensions)), origin)
 
     def reshape(self, op: Any, origin: Origin) -> None:
@@ -101,7 +116,72 @@ class _Builder:
         self._values[op.results[0]] = value.unsqueezed(shape)
 
     def forward(self, op: Any, origin: Origin) -> None:
-        self._bind(op.results[0], SymbolicValue(tuple(op.results[0].type.shape), self._values[op.operands[0]].expr), origin)
+        source = self._values[op.operands[0]]  # whose shape is known where a cast forgets it
+        self._bind(op.results[0], SymbolicValue(source.shape, source.expr), origin)
+
+    def extract_slice(self, op: Any, origin: Origin) -> None:
+        """Bind a slice to the elements that it reads. A coordinate of the operand is `offset + stride * coordinate`."""
+        source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
+        kept = iter(nonunit_dimensions(shape))
+        indices: dict[int, Index] = {}
+        for dimension, (offset, size, stride) in enumerate(slice_numbers(op)):
+            name = dimension_index(next(kept)) if size != 1 else ""
+            if (offset, size, stride) == (0, source.shape[dimension], 1):
+                indices |= {dimension: name} if name else {}
+            else:
+                indices[dimension] = Affine(((name, stride),) if name else (), offset)
+        self._bind(op.results[0], SymbolicValue(shape, source.at(indices)), origin)
+
+    def insert_slice(self, op: Any, origin: Origin) -> None:
+        """Bind a tensor with a slice written into it. The tensor that is written into must be 0."""
+        source, target = (self._values[operand] for operand in op.operands[:2])
+        shape, numbers = tuple(op.results[0].type.shape), slice_numbers(op)
+        if target.expr != Const(0.0) or any(stride != 1 for _, _, stride in numbers):
+            raise FrontendError(
+                "writing a slice into a tensor that is not 0, or with a stride, has no Einsum form", hint="use torch.cat"
+            )
+        kept = iter(source.shape)
+        spread = tuple(next(kept) if size != 1 or len(source.shape) == len(shape) else 1 for _, size, _ in numbers)
+        value = source if source.shape == spread else source.squeezed().unsqueezed(spread)
+        self._shifted(op, [(value, [offset for offset, _, _ in numbers])], origin)
+
+    def concat(self, op: Any, origin: Origin) -> None:
+        """Bind a concatenation to the sum of its parts, each shifted to its place: only one of them is not 0 at a coordinate."""
+        axis = ir.IntegerAttr(op.attributes["dim"]).value
+        parts, start = [], 0
+        for operand in op.operands:
+            value = self._values[operand]
+            parts.append((value, [start if p == axis else 0 for p in range(len(value.shape))]))
+            start += value.shape[axis]
+        self._shifted(op, parts, origin)
+
+    def pad(self, op: Any, origin: Origin) -> None:
+        """Bind a tensor with zeros around it."""
+        yielded = op.regions[0].blocks[0].operations[0].operation.operands[0]
+        low = list(ir.DenseI64ArrayAttr(op.attributes["static_low"]))
+        if self._scalar(yielded) != Const(0.0):
+            raise FrontendError("padding with another value than 0 has no Einsum form", hint="pad with 0, and use `torch.where`")
+        if _DYNAMIC in low:
+            raise FrontendError("padding by a computed amount has no Einsum form", hint="pad by a constant")
+        self._shifted(op, [(self._values[op.operands[0]], low)], origin)
+
+    def _shifted(self, op: Any, parts: list[tuple[SymbolicValue, list[int]]], origin: Origin) -> None:
+        """Bind the result to the sum of values that begin at a place of it; elsewhere they are 0."""
+        shape, type = tuple(op.results[0].type.shape), _declaration("", op.results[0].type)
+        terms: list[Expr] = []
+        for value, start in parts:
+            moved = [p for p, size in enumerate(shape) if (start[p], value.shape[p]) != (0, size)]
+            access = self._emitter.whole(value, [p for p in moved if value.shape[p] == 1], type, origin)
+            indices: dict[str, Index] = {
+                dimension_index(p): Affine(((dimension_index(p), 1),) if shape[p] != 1 else (), -start[p]) for p in moved
+            }
+            terms.append(substitute(access, indices))
+        self._bind(op.results[0], SymbolicValue(shape, reduce(lambda a, b: Apply("add", (a, b)), terms)), origin)
+
+    def _store_slice(self, ssa: Any, origin: Origin) -> None:
+        value = self._values.get(ssa)
+        if value is not None and any(isinstance(i, Affine) for access in accesses(value.expr) for i in access.indices):
+            self._values[ssa] = self._emitter.define(value, _declaration("", ssa.type), origin)
 
     def empty(self, op: Any, origin: Origin) -> None:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), UNDEFINED)
@@ -167,6 +247,10 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "tensor.collapse_shape": _Builder.reshape,
     "tensor.cast": _Builder.forward,
     "sparse_tensor.convert": _Builder.forward,
+    "tensor.extract_slice": _Builder.extract_slice,
+    "tensor.insert_slice": _Builder.insert_slice,
+    "tensor.concat": _Builder.concat,
+    "tensor.pad": _Builder.pad,
     "tensor.empty": _Builder.empty,
     "bufferization.alloc_tensor": _Builder.empty,
     "arith.constant": _Builder.constant,
@@ -174,6 +258,14 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "tensor.from_elements": _Builder.fill,
     "func.return": _Builder.return_values,
 }
+
+
+def slice_numbers(op: Any) -> list[tuple[int, int, int]]:
+    """Return offset, size and stride of a slice along each dimension. Raise `FrontendError` for computed ones."""
+    columns = [list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")]
+    if any(_DYNAMIC in column for column in columns):
+        raise FrontendError("a slice whose place is computed has no Einsum form", hint="slice at constant places")
+    return list(zip(*columns, strict=True))
 
 
 def _is_scalar(name: str) -> bool:

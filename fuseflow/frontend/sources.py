@@ -13,6 +13,7 @@ from fuseflow import frontend
 from fuseflow.einsum.indices import rename_left_side
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
+from fuseflow.einsum.selections import replace_affine
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
@@ -42,7 +43,9 @@ def load(spec: ModelSpec) -> Source:
     else:
         spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh")
         source = _import(model, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
-    return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
+    selected, selections = replace_affine(source.program)
+    tensors = {**source.tensors, **selections}
+    return replace(source, program=selected, tensors=tensors, seed=spec.seed, seconds=time.perf_counter() - start)
 
 
 def _load_file(path: Path, spec: ModelSpec) -> Source:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.narrowing import round_results
-from fuseflow.einsum.nodes import Einsum, Program, TensorType
+from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
 from fuseflow.einsum.verify import Extents, extents
@@ -68,6 +68,10 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     `ScheduleError` for a schedule that does not fit it.
     """
     refuse_auto(schedule)
+    for einsum in program.einsums:
+        for access in einsum.accesses:
+            for index in access.indices:
+                stored_index(index)
     with collector_off():
         return _partitioned(program, schedule, regions)
 

@@ -137,7 +137,11 @@ def test_the_smallest():
         ("tensor<4xf32>", "tensor<4xf32, #einsum.format<unit, array<i64>, array<i64: 1>>>", "which are single elements"),
         ("tensor<4xf32>", "tensor<4xf32, #einsum.format<unit, array<i64>, array<i64: -2>>>", "its sizes are 1 to 1024"),
         ("tensor<4xf32>", "tensor<4xf32, #sparse_tensor.encoding<{}>>", "the dialect `sparse_tensor`, which has no place here"),
-        ('indices = ["i"]} : (tensor', "indices = [3]} : (tensor", "a.mlir:3:6: .*list of strings and `#einsum.split`"),
+        (
+            'indices = ["i"]} : (tensor',
+            "indices = [3]} : (tensor",
+            "a.mlir:3:6: .*list of strings, `#einsum.split` and `#einsum.affine`",
+        ),
         ('indices = ["i"]} : (tensor', 'indices = ["j"]} : (tensor', "a.mlir:4:6: .*neither on the left side nor reduced"),
         ('indices = ["i"]} : (tensor', "indices = []} : (tensor", "a.mlir:4:6: .*has 0 indices"),
         ('indices = ["i"]} : (tensor', 'indices = [#einsum.split<"i", "j", 0 : i64>]} : (tensor', "a.mlir:4:6: .*size 0"),

@@ -157,15 +157,17 @@ def test_bodies_that_are_refused_at_their_line(body: str, message: str) -> None:
     assert str(caught.value.span).startswith("r.mlir:7:")
 
 
-def test_windows_are_refused() -> None:
+def test_a_window_is_an_affine_index() -> None:
     text = function(
         "%x: tensor<6xf32>, %w: tensor<3xf32>, %i: tensor<4xf32>",
         "tensor<4xf32>",
         "%r = linalg.conv_1d ins(%x, %w : tensor<6xf32>, tensor<3xf32>) outs(%i : tensor<4xf32>) -> tensor<4xf32>",
         "return %r : tensor<4xf32>",
     )
-    with pytest.raises(FrontendError, match="not a list of loop indices"):
-        read_mlir(text)
+    program = read_mlir(text)
+    x, w = np.arange(6.0), np.array([1.0, -2.0, 3.0])
+    result = evaluate(program, dict(zip((t.name for t in program.inputs), (x, w, np.ones(4)), strict=True)))[program.outputs[0]]
+    np.testing.assert_array_equal(result, np.correlate(x, w) + 1)
 
 
 def test_declared_intermediate_format_and_convert() -> None:
@@ -204,9 +206,10 @@ def test_declared_intermediate_format_and_convert() -> None:
         ("func.func @f(%x: memref<3xf32>) { return }", "`arg0` is a memref<3xf32>", None),
         (
             "func.func @f(%x: tensor<6xf32>) -> tensor<3xf32> {\n"
-            "  %0 = tensor.extract_slice %x[0] [3] [1] : tensor<6xf32> to tensor<3xf32>\n  return %0 : tensor<3xf32>\n}",
-            "`tensor.extract_slice` has no Einsum form",
-            "m.mlir:2:",
+            "  %c = arith.constant 1.0 : f32\n  %0 = tensor.pad %x low[1] high[-4] {\n  ^bb0(%i: index):\n    tensor.yield %c : f32\n"
+            "  } : tensor<6xf32> to tensor<3xf32>\n  return %0 : tensor<3xf32>\n}",
+            "padding with another value than 0",
+            "m.mlir:3:",
         ),
         (
             "func.func @f() -> tensor<2xf32> {\n  %0 = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}",

@@ -34,15 +34,12 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
     "topk": (lambda x: x.topk(2).values, "sorting or scanning (`aten.topk.default`)", "outside"),
     "sort": (lambda x: x.sort().values, "sorting or scanning", "outside"),
     "cumsum": (lambda x: x.cumsum(1), "sorting or scanning", "outside"),
-    "conv": (lambda x: F.conv1d(x, torch.ones(2, 6, 3)), "a sliding window (`aten.conv1d.default`)", "matrix product"),
-    "pool": (lambda x: F.max_pool1d(x, 2), "a sliding window", "matrix product"),
     "argmax": (lambda x: x.argmax(1), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
     "indices of max": (lambda x: x.max(1).indices * 1.0, "a loop index is used as a value", "buffer"),
     "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
     "rand": (lambda x: x + torch.rand(6, 4), "random numbers (`aten.rand.default`)", ".eval()"),
     "dropout": (lambda x: F.dropout(x), "random numbers: `dropout` in training mode", "training=self.training"),
     "diagonal": (lambda x: torch.diag(x.sum(0)) @ x.t(), "a diagonal (`aten.diag.default`)", "`d[:, None] * a`"),
-    "glu": (lambda x: F.glu(x), "gates that are slices of one product (`aten.glu.default`)", "its own weight"),
     "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), "statistics of the batch: `batch_norm`", ".eval()"),
     "item": (lambda x: x * x.sum().item(), "a Python number, taken out of a tensor by `item`, depends on data", "torch.where"),
     "cond": (
@@ -105,7 +102,7 @@ def test_module_path_and_line() -> None:
 
 
 def test_library_modules_without_a_user_s_line() -> None:
-    assert "a recurrent layer (`aten.lstm.input`)" in refused(nn.LSTM(4, 3), torch.ones(6, 4)).message
+    assert "a recurrent layer with a projection" in refused(nn.LSTM(4, 3, proj_size=2), torch.ones(6, 4)).message
     assert "in training mode at module `0`" in refused(nn.Sequential(nn.BatchNorm1d(4)), torch.ones(6, 4)).message
 
 

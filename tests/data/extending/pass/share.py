@@ -19,7 +19,7 @@ def share(graph: Graph) -> Graph:
     names: dict[str, str] = {}
     nodes = []
     for node in graph.nodes:
-        node = replace(node, inputs=tuple(replace(port, node=names[port.node]) for port in node.inputs))
+        node = replace(node, inputs=tuple(port._replace(node=names[port.node]) for port in node.inputs))
         first = kept.setdefault(replace(node, name=""), node.name)
         names[node.name] = node.name if isinstance(node, WriteLevel | WriteValues) else first
         if names[node.name] == node.name:

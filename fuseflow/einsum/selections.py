@@ -1,0 +1,163 @@
+"""Offsets and strides as products: an affine index becomes a selection, which is a known tensor of ones and zeros.
+
+    Y[c, p] = sum(r) W[c, r] * X[2*p + r - 1]    ->    Y[c, p] = sum(r, i) W[c, r] * select[p, r, i] * X[i]
+
+`select` is 1 where i = 2*p + r - 1 lies inside of `X`. Only the ones are stored. Its index joins the sum around the product that reads it;
+elsewhere, as inside of a maximum, it gets a sum of its own. Equal selections are one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from fuseflow.einsum.affine_read import coordinates
+from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.nodes import (
+    Access,
+    Affine,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Keep,
+    Program,
+    Reduce,
+    TensorType,
+    index_names,
+)
+from fuseflow.einsum.verify import shapes_and_extents
+from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.pack import from_coordinates
+
+SelectionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int, int]
+"""What a selection depends on: the factors and the extents of its terms, the offset, and the extent of the dimension that is read."""
+
+NAME = "select"
+"""The name of the first selection of a program. Others are `select_2`, `select_3`, ..."""
+
+
+def has_affine(program: Program) -> bool:
+    """Return whether a program has an index with an offset or a factor."""
+    return any(isinstance(i, Affine) for e in program.einsums for access in e.accesses for i in access.indices)
+
+
+def replace_affine(program: Program) -> tuple[Program, dict[str, Tensor]]:
+    """Return the program without affine indices, and its selections, which are new inputs. Raises `ProgramError` as `verify` does.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> from fuseflow.einsum.text import show_einsum
+    >>> program, selections = replace_affine(parse("tensor x[4]\\n tensor y[3]\\n y[i] = x[i + 1]\\n output y"))
+    >>> show_einsum(program.einsums[0])
+    'y[i] = sum(j) select[i, j] * x[j]'
+    >>> selections["select"].to_dense().tolist()
+    [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    """
+    if not has_affine(program):
+        return program, {}
+    shapes, extents = shapes_and_extents(program)
+    selections = _Selections({*program.declared, *program.defined})
+    einsums = tuple(_Statement(e, shapes, extents[e.name], selections).rewritten() for e in program.einsums)
+    declared = (*program.tensors, *(tensor.type for tensor in selections.by_key.values()))
+    return replace(program, tensors=declared, einsums=einsums), {s.type.name: s.tensor for s in selections.by_key.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selection as the compiler declares it, with its ones."""
+
+    type: TensorType
+    tensor: Tensor
+
+
+@dataclass(slots=True)
+class _Selections:
+    """The selections of a program so far, and the names that are taken."""
+
+    taken: set[str]
+    by_key: dict[SelectionKey, Selection] = field(default_factory=dict)
+
+    def name(self, index: Affine, sizes: Mapping[str, int], extent: int) -> str:
+        """Return the name of the selection for an affine index of a dimension."""
+        factors = tuple(factor for _, factor in index.terms)
+        key = factors, tuple(sizes[name] for name, _ in index.terms), index.offset, extent
+        if key not in self.by_key:
+            name = next(n for k in count(1) if (n := NAME if k == 1 else f"{NAME}_{k}") not in self.taken)
+            self.taken.add(name)
+            self.by_key[key] = _selection(name, index, sizes, extent)
+        return self.by_key[key].type.name
+
+
+def _selection(name: str, index: Affine, sizes: Mapping[str, int], extent: int) -> Selection:
+    """Return the selection of a dimension. It has the dtype of a truth value, so that it changes no dtype that it is multiplied with."""
+    wanted = coordinates(index, sizes)
+    wanted = np.broadcast_to(wanted, [sizes[term] for term, _ in index.terms])
+    inside = (wanted >= 0) & (wanted < extent)
+    points = [*np.nonzero(inside)] if wanted.ndim else []
+    format = Format.of(*["dense"] * wanted.ndim, "compressed")
+    type = TensorType(name, (*wanted.shape, extent), format, "i32")
+    table = np.stack([*points, wanted[inside]])
+    return Selection(type, from_coordinates(type.shape, table, np.ones(table.shape[1], np.int32), format))
+
+
+@dataclass(slots=True)
+class _Statement:
+    """One Einsum, whose accesses are rewritten."""
+
+    einsum: Einsum
+    shapes: Mapping[str, tuple[int, ...]]
+    sizes: Mapping[str, int]
+    selections: _Selections
+    letters: Iterator[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        used = {*self.sizes, *index_names(self.einsum.indices)}
+        self.letters = (name for name in fresh_indices() if name not in used)
+
+    def rewritten(self) -> Einsum:
+        return replace(self.einsum, body=self.closed(self.einsum.body))
+
+    def closed(self, node: Expr) -> Expr:
+        """Return an expression with its own sum over the coordinates that it selects."""
+        body, selected = self.opened(node)
+        return Reduce("sum", selected, body) if selected else body
+
+    def opened(self, node: Expr) -> tuple[Expr, tuple[str, ...]]:
+        """Return an expression, and the indices over which it is still to be summed. These pass through products and sums, which they
+        commute with.
+        """
+        match node:
+            case Const():
+                return node, ()
+            case Access():
+                return self.access(node)
+            case Apply(op="mul", args=(first, second)):
+                (left, left_over), (right, right_over) = self.opened(first), self.opened(second)
+                return Apply("mul", (left, right)), (*left_over, *right_over)
+            case Apply():
+                return replace(node, args=tuple(map(self.closed, node.args))), ()
+            case Reduce(op="sum"):
+                body, selected = self.opened(node.body)
+                return Reduce("sum", (*node.over, *selected), body), ()
+            case Reduce() | Keep():
+                return replace(node, body=self.closed(node.body)), ()
+            case unknown:
+                assert_never(unknown)
+
+    def access(self, node: Access) -> tuple[Expr, tuple[str, ...]]:
+        indices, selected, factors = list[Index](), list[str](), list[Expr]()
+        for index, extent in zip(node.indices, self.shapes[node.tensor], strict=True):
+            if isinstance(index, Affine):
+                name = self.selections.name(index, self.sizes, extent)
+                selected.append(next(self.letters))
+                factors.append(Access(name, (*(term for term, _ in index.terms), selected[-1])))
+            indices.append(selected[-1] if isinstance(index, Affine) else index)
+        product: Expr = Access(node.tensor, tuple(indices))
+        for factor in reversed(factors):
+            product = Apply("mul", (factor, product))
+        return product, tuple(selected)

@@ -1,0 +1,184 @@
+"""Operators that move or cut tensors, as slices, concatenations and paddings with 0 alone, which have an Einsum form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+aten = torch.ops.aten
+
+
+def _pad(x: Tensor, amounts: Sequence[int], value: float | None = 0.0) -> Tensor:
+    """Pad with a constant. Another value than 0 is put where a padded tensor of ones is 0; a negative amount is a slice."""
+    for position in range(len(amounts) // 2):
+        dim, low, high = x.dim() - 1 - position, amounts[2 * position], amounts[2 * position + 1]
+        x = x.narrow(dim, max(-low, 0), x.shape[dim] - max(-low, 0) - max(-high, 0))
+    grown = [max(amount, 0) for amount in amounts]
+    if not any(grown):
+        return x
+    padded: Tensor = aten.constant_pad_nd(x, grown, 0.0)
+    if not value:
+        return padded
+    inside = aten.constant_pad_nd(x * 0 + 1, grown, 0.0)
+    return torch.where(inside != 0, padded, value)
+
+
+def _pad_mode(x: Tensor, amounts: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    if mode == "constant":
+        return _pad(x, amounts, value)
+    padded: Tensor = aten.pad(x, amounts, mode, value)
+    return padded
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    if not dims:
+        return _roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        cut = (size - shift) % size if size else 0
+        if cut:
+            x = torch.cat([x.narrow(dim, cut, size - cut), x.narrow(dim, 0, cut)], dim)
+    return x
+
+
+def _select(x: Tensor, dim: int, index: int) -> Tensor:
+    return x.narrow(dim, index % x.shape[dim], 1).squeeze(dim)
+
+
+def _glu(x: Tensor, dim: int = -1) -> Tensor:
+    first, second = x.chunk(2, dim)
+    return first * torch.sigmoid(second)
+
+
+def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
+    times = [*[1] * (x.dim() - len(times)), *times]
+    x = x.reshape((1,) * (len(times) - x.dim()) + tuple(x.shape))
+    for dim, count in enumerate(times):
+        if count != 1:
+            x = (
+                x.unsqueeze(dim)
+                .expand(*x.shape[:dim], count, *x.shape[dim:])
+                .reshape(*x.shape[:dim], count * x.shape[dim], *x.shape[dim + 1 :])
+            )
+    return x
+
+
+def _unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    dim = dim % x.dim()
+    starts = range(0, x.shape[dim] - size + 1, step)
+    columns = [x[(slice(None),) * dim + (slice(n, n + step * (len(starts) - 1) + 1, step),)] for n in range(size)]
+    return torch.cat([column.unsqueeze(-1) for column in columns], -1)
+
+
+def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
+    """Return a setting along each dimension. PyTorch takes one number for all of them, and nothing for the default."""
+    numbers = list(default) if value is None or value == [] else [value] if isinstance(value, int) else list(value)
+    return numbers * rank if len(numbers) == 1 else numbers
+
+
+def _padded_windows(
+    x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
+) -> Tensor:
+    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts."""
+    amounts: list[int] = []
+    for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
+        reach = d * (k - 1) + 1
+        rest = size + 2 * p - reach
+        count = -(-rest // s) if ceil else rest // s
+        if ceil and count * s >= size + p:
+            count -= 1
+        amounts = [p, max(count * s + reach - size - p, 0 if ceil else p), *amounts]
+    return _pad(x, amounts, value)
+
+
+def _max_pool(rank: int) -> Callable[..., Tensor]:
+    pool = (aten.max_pool1d, aten.max_pool2d, aten.max_pool3d)[rank - 1]
+
+    def max_pool(x: Tensor, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False) -> Tensor:
+        k = _sequence(kernel, rank, ())
+        s, p, d = _sequence(stride, rank, k), _sequence(padding, rank, [0]), _sequence(dilation, rank, [1])
+        return pool(_padded_windows(x, k, s, p, d, ceil, -math.inf), k, s, [0] * rank, d)  # type: ignore[no-any-return]
+
+    return max_pool
+
+
+def _conv(rank: int) -> Callable[..., Tensor]:
+    conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
+
+    def convolved(x: Tensor, *settings: Any) -> Tensor:
+        """Convolve. One signal without a batch is a batch of one."""
+        if x.dim() == rank + 2:
+            return conv(x, *settings)
+        return conv(x.unsqueeze(0), *settings).squeeze(0)
+
+    return convolved
+
+
+def _conv_transpose(rank: int) -> Callable[..., Tensor]:
+    conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
+
+    def transposed(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        more: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        """Convolve x, with zeros between its elements, with the mirrored weights."""
+        s, p, d = (_sequence(v, rank, ()) for v in (stride, padding, dilation))
+        m, kernel = _sequence(more, rank, ()), weight.shape[2:]
+        unbatched = x.dim() == rank + 1
+        x = x.unsqueeze(0) if unbatched else x
+        for n in range(rank):
+            x = _spread(x, 2 + n, s[n])
+        around = [(d[n] * (kernel[n] - 1) - p[n], d[n] * (kernel[n] - 1) - p[n] + m[n]) for n in reversed(range(rank))]
+        x = _pad(x, [amount for pair in around for amount in pair])
+        mirrored = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+        mirrored = mirrored.flip(list(range(3, 3 + rank))).transpose(1, 2)
+        mirrored = mirrored.reshape(groups * weight.shape[1], weight.shape[0] // groups, *kernel)
+        y = conv(x, mirrored, bias, dilation=d, groups=groups)
+        return y.squeeze(0) if unbatched else y
+
+    return transposed
+
+
+def _spread(x: Tensor, dim: int, step: int) -> Tensor:
+    """Return x with `step - 1` zeros between its elements along a dimension."""
+    if step == 1:
+        return x
+    size, behind = x.shape[dim], x.dim() - 1 - dim
+    x = _pad(x.unsqueeze(dim + 1), [0, 0] * behind + [0, step - 1])
+    x = x.reshape(*x.shape[:dim], size * step, *x.shape[dim + 2 :])
+    return x.narrow(dim, 0, (size - 1) * step + 1)
+
+
+SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
+    aten.constant_pad_nd.default: _pad,
+    aten.pad.default: _pad_mode,
+    aten.roll.default: _roll,
+    aten.select.int: _select,
+    aten.unbind.int: lambda x, dim=0: [_select(x, dim, n) for n in range(x.shape[dim])],
+    aten.unfold.default: _unfold,
+    aten.glu.default: _glu,
+    aten.repeat.default: _repeat,
+    aten.tile.default: _repeat,
+    aten.max_pool1d.default: _max_pool(1),
+    aten.max_pool2d.default: _max_pool(2),
+    aten.max_pool3d.default: _max_pool(3),
+    aten.conv1d.default: _conv(1),
+    aten.conv2d.default: _conv(2),
+    aten.conv3d.default: _conv(3),
+    aten.conv_transpose1d.default: _conv_transpose(1),
+    aten.conv_transpose2d.input: _conv_transpose(2),
+    aten.conv_transpose3d.input: _conv_transpose(3),
+    aten.stack.default: lambda tensors, dim=0: torch.cat([t.unsqueeze(dim) for t in tensors], dim),
+}
+"""Operators whose lowering in torch-mlir needs loop indices, writes slices, or loses shapes."""
