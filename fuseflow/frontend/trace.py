@@ -2,7 +2,7 @@
 
 The model runs on the tensors that it was given, so whatever its control flow asks of an index is answered: `edge_index.max()` is a
 number, and a mask selects as many edges as it selects. Of numbers that depend on weights or features, such an answer would hold for one
-input alone; `NumberRead`s say where the model asked, and who knows what the numbers depend on can refuse them.
+input alone. Each `NumberRead` says where the model asked, and who knows what the numbers depend on can refuse them.
 """
 
 from __future__ import annotations
