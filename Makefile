@@ -16,7 +16,7 @@ PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs package fuzz lint format proto clean
+.PHONY: help demo test docs package fuzz zoo lint format proto clean
 
 help:
 	@echo 'make demo     install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
@@ -24,6 +24,7 @@ help:
 	@echo 'make docs     build the documentation site into build/docs; a link that leads nowhere is an error'
 	@echo 'make package  build wheel and sdist into dist, install the wheel into an empty environment and try it there'
 	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones, 100,000 random graphs (GRAPHS=n) on both simulators'
+	@echo 'make zoo      compile and run the models of tests/zoo at every granularity, and write the table of what became of them'
 	@echo 'make format   format the code'
 	@echo 'make proto    regenerate the protobuf modules'
 	@echo 'make clean    remove .venv and everything that was generated'
@@ -47,6 +48,9 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --wide --surfaces 5 --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
+
+zoo: $(VENV)/installed-test
+	$(BIN)/python tools/zoo.py --jobs 2
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check

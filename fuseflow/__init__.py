@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from fuseflow.compiler import compile
     from fuseflow.einsum.nodes import Program
     from fuseflow.errors import FuseFlowError
+    from fuseflow.frontend.named_region import region
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.result import Result
     from fuseflow.run.sampled_result import SampledResult
     from fuseflow.sampling.sample import Sample
     from fuseflow.schedule import Schedule
     from fuseflow.sim import Machine, load_machine
+    from fuseflow.torch_backend import Backend, BackendResult, backend
 
 __all__ = [
+    "Backend",
+    "BackendResult",
     "Compiled",
     "FuseFlowError",
     "Machine",
@@ -30,11 +34,15 @@ __all__ = [
     "SampledResult",
     "Schedule",
     "autoschedule",
+    "backend",
     "compile",
     "load_machine",
+    "region",
 ]
 
 _MODULES = {
+    "Backend": "torch_backend",
+    "BackendResult": "torch_backend",
     "Compiled": "run.compiled",
     "FuseFlowError": "errors",
     "Machine": "sim",
@@ -44,8 +52,10 @@ _MODULES = {
     "SampledResult": "run.sampled_result",
     "Schedule": "schedule",
     "autoschedule": "autoscheduler.autoscheduler",
+    "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",
+    "region": "frontend.named_region",
 }
 """The module of each name of the package. It is imported when the name is first used, so that a command loads only what it needs."""
 

@@ -40,6 +40,7 @@ def compile(
     formats: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
+    dims: Mapping[str, int] | None = None,
     seed: int = 0,
     fresh: bool = False,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
@@ -47,11 +48,13 @@ def compile(
     """Compile a model to one dataflow graph for each region of the schedule.
 
     `model` is a `torch.nn.Module`, a function of tensors or an exported program, with its `inputs` (a tuple of positional arguments, or
-    a mapping of keyword arguments) and further keyword arguments in `kwargs`; the path of a model file (`.py`, with `data`, `data_dir`
-    and `options`, the keyword arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`); or an Einsum
-    program. The last three take their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch
-    holds dense. `seed` fixes random weights and data. A model file that was compiled before is read from a cache, unless something
-    that it depends on changed since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
+    a mapping of keyword arguments) and further keyword arguments in `kwargs`; a model file (`.py`) or a function that builds a model
+    (`file.py:function`, `package.module:function`), with `data`, `data_dir` and `options`, its keyword arguments; an exported program in
+    a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, of which `dims` changes sizes; a text
+    program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or arrays by
+    name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file that was compiled
+    before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again. `observe` is
+    called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change.
 
@@ -63,7 +66,7 @@ def compile(
     schedule = schedule or Schedule()
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims))
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

@@ -150,6 +150,7 @@ def autoschedule(
     formats: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
+    dims: Mapping[str, int] | None = None,
     seed: int = 0,
     fresh: bool = False,
     top: int = DEFAULT_TOP,
@@ -165,7 +166,7 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims))
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 
 

@@ -37,13 +37,13 @@ def compile_command(
     dump: StageDump,
     quiet: bool,
 ) -> None:
-    """Compile MODEL (.py, .ein or .mlir) to a dataflow graph for each region.
+    """Compile MODEL (.py, module:function, .ein or .mlir) to a dataflow graph for each region.
 
     Without --emit, writes a directory (out/NAME unless -o says otherwise) with the schedule and every stage of every region.
     """
     if emit == "fibertree" and (output is None or str(output) == "-"):
         raise UsageError("`--emit fibertree` writes a directory of files", hint="say where: `-o DIR`")
-    target = output or (Path("out") / program.path.stem if emit is None else None)
+    target = output or (Path("out") / program.name if emit is None else None)
     if emit is None and target is not None:
         require_replaceable(target)
         refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file)

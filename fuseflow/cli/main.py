@@ -12,6 +12,7 @@ import click
 from fuseflow.cli.command import ErrorBoundary, debug_option
 
 COMMANDS = {
+    "check": "check",
     "compile": "compile_command",
     "run": "run",
     "simulate": "simulate",

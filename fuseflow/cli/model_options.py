@@ -37,6 +37,13 @@ def model_options(command: Command) -> Command:
             metavar="KEY=VALUE",
             help="An option of a model file's build; repeatable.",
         ),
+        click.option(
+            "--dim",
+            "dim_texts",
+            multiple=True,
+            metavar="INPUT.AXIS=SIZE",
+            help="The size of a dynamic dimension of a .pt2 file, as in x.0=7; repeatable.",
+        ),
         click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
         click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
         click.option("--fresh", is_flag=True, help="Import the model file again, even if nothing that it depends on changed."),
@@ -52,6 +59,7 @@ def model_options(command: Command) -> Command:
         data_dir: Path | None,
         tensors: Path | None,
         option_texts: tuple[str, ...],
+        dim_texts: tuple[str, ...],
         small: bool,
         part: str | None,
         fresh: bool,
@@ -61,7 +69,8 @@ def model_options(command: Command) -> Command:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
         options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)
-        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed, fresh=fresh)
+        dims = _dims(dim_texts)
+        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed, fresh=fresh, dims=dims)
         return command(*args, spec=spec, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]
@@ -85,3 +94,16 @@ def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
             raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
         values[key] = value
     return values
+
+
+def _dims(texts: tuple[str, ...]) -> dict[str, int]:
+    """Return the sizes of dimensions by input and axis. Raises `UsageError` for a malformed or repeated one."""
+    sizes: dict[str, int] = {}
+    for text in texts:
+        place, _, size = text.partition("=")
+        if "." not in place or not size.isdecimal():
+            raise UsageError(f"`--dim {text}` is not INPUT.AXIS=SIZE", hint="as in `--dim x.0=7`")
+        if place in sizes:
+            raise UsageError(f"`--dim {place}` is given twice")
+        sizes[place] = int(size)
+    return sizes

@@ -21,6 +21,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
@@ -70,6 +71,12 @@ class ProgramRequest:
         """The file or directory that MODEL names."""
         assert isinstance(self.model.model, Path)
         return self.model.model
+
+    @property
+    def name(self) -> str:
+        """What the model is called where nothing else is said."""
+        factory = Factory.parse(str(self.path))
+        return self.path.stem if factory is None else factory.stem
 
     def compile(
         self,

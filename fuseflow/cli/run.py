@@ -48,7 +48,7 @@ def run(
     dump: StageDump,
     quiet: bool,
 ) -> None:
-    """Compile MODEL (.py, .ein or .mlir), execute it on its data and check the outputs.
+    """Compile MODEL (.py, module:function, .ein or .mlir), execute it on its data and check the outputs.
 
     Prints a row for each region: cycles, nodes of the graph, firings, tokens, FLOPs and bytes. Exits with 1 if the check fails.
     """

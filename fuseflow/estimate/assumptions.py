@@ -16,7 +16,6 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.filesystem import read_text
-from fuseflow.samml.nodes import Drop, Graph
 from fuseflow.selection import Threshold
 
 STATISTIC_KEYS = ("density", "stored", "degree", "neighbours", "kept")
@@ -107,13 +106,10 @@ class Assumptions:
                     hint=f"leave `{name}.kept` out",
                 )
 
-    def kept_by_node(self, graph: Graph) -> dict[str, float]:
-        """Return the share of its values that each node keeps whose result the user named. A node has the name of its result, with a number
-        if there are several (`drop_H'2`), and with its lane (`drop_H/i0`)."""
-        kept = {name: stated.kept for name, stated in self.tensors.items() if stated.kept is not None}
-        by_value = [node.name for node in graph.nodes if isinstance(node, Drop) and node.by_value] if kept else []
-        results = {name: re.split(r"['/]", name.removeprefix("drop_"))[0] for name in by_value}
-        return {name: kept[result] for name, result in results.items() if result in kept}
+    @property
+    def kept(self) -> dict[str, float]:
+        """The shares that keeps by value leave of their results."""
+        return {name: stated.kept for name, stated in self.tensors.items() if stated.kept is not None}
 
     def statistics(self, declared: TensorType) -> TensorStatistics | None:
         """Return the statistics that were stated of an input; None if none were. Raises `UsageError` for contradictory ones."""

@@ -16,6 +16,7 @@ from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pa
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import count_graph
 from fuseflow.estimate.graph_work import Work
+from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
@@ -185,16 +186,18 @@ def _plain_values(values: Any) -> Any:
 
 @dataclass(slots=True)
 class TensorKnowledge:
-    """What the estimate knows of the tensors in memory: their patterns, statistics and formats, and the overlap of inputs."""
+    """What the estimate knows of the tensors in memory: their patterns, statistics and formats, the overlap of inputs, and what keeps
+    by value leave of results."""
 
     patterns: dict[str, Pattern]
     statistics: dict[str, TensorStatistics]
     formats: dict[str, Format]
     overlap: AssumedOverlap
+    kept: KeptShares
 
     def copy(self) -> TensorKnowledge:
         """Return a copy to which regions can be added."""
-        return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap)
+        return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap, self.kept)
 
     def of(self, names: Iterable[str]) -> Hashable:
         """Return a key that is equal where the same is known of these tensors."""
@@ -238,7 +241,7 @@ class Estimator:
         for region in regions:
             self._add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, knowledge.of(names), tuple(self.assumptions.kept_by_node(region.graph).values()))
+            key = (shape, knowledge.of(names), tuple(knowledge.kept.by_node(region.graph).values()))
             if key not in first:
                 first[key] = len(estimates), names
                 estimates.append(self._region(region, machine, knowledge))
@@ -249,7 +252,7 @@ class Estimator:
                 estimates[at] = replace(estimates[at], repeats=(*estimates[at].repeats, repeat))
             knowledge.write(region.graph, estimates[at].work, names_here)
             self._add_views(region.views_after, knowledge)
-        return ProgramEstimate(model, data, machine, tuple(estimates), notices)
+        return ProgramEstimate(model, data, machine, tuple(estimates), (*notices, *knowledge.kept.notices))
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
         """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
@@ -260,7 +263,8 @@ class Estimator:
             patterns.values(),
             lambda: self.assumptions.overlap(MeasuredOverlap(patterns, self.memo)),
         )
-        return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap)
+        kept = KeptShares.of(program, {} if self.statistics_only else tensors, self.assumptions.kept)
+        return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap, kept)
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """Estimate one region, and add what it writes to `knowledge`."""
@@ -317,7 +321,7 @@ class Estimator:
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
         names, shape = self._shape(graph)
-        kept = self.assumptions.kept_by_node(graph)
+        kept = knowledge.kept.by_node(graph)
         nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
         return self.memo.once(
             ("bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())),

@@ -21,7 +21,7 @@ from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
-from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule import Region, Schedule, region_results
 from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 from fuseflow.sim import Machine
 
@@ -113,7 +113,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
     """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
     program, schedule = partitioned.original, partitioned.schedule
-    regions = form_regions(program, schedule, partitioned.kept)
+    regions = partitioned.formed
     home = {e: region.name for region in regions for e in region.einsums}
     # What nothing needs is not lowered: of what only such a region reads, there are the inferred declarations.
     stored = {t.name: t for t in (*partitioned.program.tensors, *program.inputs)}

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HINT_OUTSIDE = "do it outside the model"
+HINT_OUTSIDE = "compute it outside the model, and pass the result as an argument"
+HINT_LIBRARY = "a library calls it, and nothing takes its place: choose another layer, or compile the modules around this one"
+"""What to say where the user did not write the code."""
+HINTS_WITHOUT_ALTERNATIVE = frozenset({HINT_OUTSIDE, HINT_LIBRARY})
+"""Hints that name no other way to compute the same in a model."""
 HINT_EVAL = "call .eval() on the model"
 HINT_DROPOUT = f"{HINT_EVAL}; a dropout function needs `training=self.training` to notice"
 
@@ -69,16 +73,20 @@ UNSUPPORTED_FAMILIES = (
     INDEXING,
     STORED_PATTERN,
     SORTING,
-    UnsupportedOperators("writing a slice", "write it as a concatenation (`torch.cat`)", _names("slice_scatter select_scatter")),
     DIAGONAL,
     LOOP_INDEX,
     UnsupportedOperators(
         "a sliding window",
-        "write it as a matrix product, for example on patches that are unfolded outside the model",
+        "use average pooling or a convolution",
         _names("""
             max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-            adaptive_max_pool3d im2col
+            adaptive_max_pool3d
         """),
+    ),
+    UnsupportedOperators(
+        "PyTorch's fast path of a transformer",
+        "call `torch.backends.mha.set_fastpath_enabled(False)` before the model is captured",
+        _names("_transformer_encoder_layer_fwd _native_multi_head_attention"),
     ),
     UnsupportedOperators(
         "random numbers",

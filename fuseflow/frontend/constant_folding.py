@@ -16,6 +16,7 @@ from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, STORED_PATTERN
 from fuseflow.frontend.dependence import Dependence, Memories, described_tensor, remove_unused, written_by
 from fuseflow.frontend.einsum_names import NameAllocator
+from fuseflow.frontend.flops import flop_counter
 from fuseflow.frontend.trace import Trace
 
 FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN)
@@ -24,19 +25,21 @@ _OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
 _NAMES_IN_NOTICE = 4
 
 
-def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> list[str]:
-    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user."""
+def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> tuple[list[str], int]:
+    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and
+    the FLOPs of the dense products that were evaluated."""
     graph = traced.graph_module.graph
     evaluated = _evaluated(graph, dependences)
     last = [
         node for node in evaluated if described_tensor(node) is not None and any(user not in evaluated for user in node.users)
     ]
     if not last:
-        return []
+        return [], 0
     names = NameAllocator()
     for argument in traced.arguments.values():
         names.unique(argument.name)
-    results = node_values(traced, last)
+    with flop_counter() as counter:
+        results = node_values(traced, last)
     names_by_operator: dict[str, list[str]] = {}
     # All names are chosen before any node is replaced, because one of them may be an operand of another.
     chosen = [names.unique(_name(node, traced)) for node in last]
@@ -46,7 +49,7 @@ def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> list[s
         node.replace_all_uses_with(placeholder)
         names_by_operator.setdefault(fx_origin.short_name(_source(node).target), []).append(name)
     remove_unused(traced)
-    return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()]
+    return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()], counter.get_total_flops()
 
 
 def _notice(operator_name: str, names: list[str]) -> str:
@@ -74,9 +77,9 @@ def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:
     a mask, which is stored as its operand is."""
     if dependences[node] == "weights":
         return False
-    numbers = [described.is_floating_point() for n in node.all_input_nodes if (described := described_tensor(n)) is not None]
+    operands = [tensor for n in node.all_input_nodes if (tensor := described_tensor(n)) is not None]
     result = described_tensor(node)
-    return result is not None and (result.is_floating_point() or not any(numbers))
+    return result is not None and (result.is_floating_point() or not any(tensor.is_floating_point() for tensor in operands))
 
 
 def _has_no_form(node: Node) -> bool:

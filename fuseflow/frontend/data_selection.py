@@ -7,16 +7,22 @@ from torch.fx import Node
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.causal_attention import CAUSAL
 from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
+from fuseflow.frontend.edge_matrix import edges_to_matrices
+from fuseflow.frontend.known_masks import MASKS
 from fuseflow.frontend.known_positions import GATHERS
+from fuseflow.frontend.linear_maps import LINEAR_MAPS
+from fuseflow.frontend.losses import LOSSES
 from fuseflow.frontend.movements import MOVEMENTS
+from fuseflow.frontend.ranking import RANKINGS
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
-_HANDLERS = GATHERS | MOVEMENTS | CAUSAL
+_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | LOSSES | CAUSAL
 
 
 def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     """Replace, in place, every operator on data that takes, adds up or moves elements at known positions."""
+    remove_unused(traced)
     graph = traced.graph_module.graph
     selections, memories = Selections.of(traced, dependences), Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
@@ -34,6 +40,7 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
             node.replace_all_uses_with(result)
             graph.erase_node(node)
     remove_unused(traced)
+    edges_to_matrices(selections)
 
 
 def _is_read_as_it_was(node: Node) -> bool:

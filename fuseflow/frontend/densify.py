@@ -15,9 +15,14 @@ from torch import Tensor
 from torch.fx.traceback import annotate
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import fx_origin
+from fuseflow.frontend.aten_operators import HINT_OUTSIDE
+from fuseflow.frontend.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.known_masks import masked
+from fuseflow.frontend.losses import LOSS_DECOMPOSITIONS
+from fuseflow.frontend.ranking import ranked_along
 from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
+from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
 from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
@@ -130,16 +135,50 @@ def _batch_norm(
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    mean: Tensor,
-    variance: Tensor,
+    mean: Tensor | None,
+    variance: Tensor | None,
     training: bool,
     _: float,
     eps: float,
     *__: Any,
 ) -> Tensor:
-    """Normalize by the stored statistics. In training mode `operator_screen` has refused the operator."""
+    """Normalize by the stored statistics, or by those of the batch. `operator_screen` has refused what would change stored ones."""
+    return _normalized(x, weight, bias, None if training else (mean, variance), [0, *range(2, x.dim())], eps)
+
+
+def _instance_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor | None,
+    variance: Tensor | None,
+    own: bool,
+    _: float,
+    eps: float,
+    *__: Any,
+) -> Tensor:
+    """Normalize by the stored statistics, or by those of each picture."""
+    return _normalized(x, weight, bias, None if own else (mean, variance), list(range(2, x.dim())), eps)
+
+
+def _normalized(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    stored: tuple[Tensor | None, Tensor | None] | None,
+    dims: list[int],
+    eps: float,
+) -> Tensor:
+    """Normalize each channel by its stored mean and variance, or by those along some dimensions."""
     channels = (-1,) + (1,) * (x.dim() - 2)
-    y = (x - mean.view(channels)) * torch.rsqrt(variance + eps).view(channels)
+    if stored is None:
+        count = math.prod(x.shape[d] for d in dims)
+        centred = x - x.sum(dims, keepdim=True) / count
+        y = centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
+    else:
+        mean, variance = stored
+        assert mean is not None and variance is not None
+        y = (x - mean.view(channels)) * torch.rsqrt(variance + eps).view(channels)
     y = y if weight is None else y * weight.view(channels)
     return y if bias is None else y + bias.view(channels)
 
@@ -301,13 +340,21 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     product_along: ("propagate", product_along),
     extreme_along: ("scatter", extreme_along),
     overwrite_along: ("scatter", overwrite_along),
+    ranked_along: ("rank", ranked_along),
+    masked: ("mask", masked),
+    **LOSS_DECOMPOSITIONS,
+    at_edges: ("edges", at_edges),
+    scores_at_edges: ("edges", scores_at_edges),
+    extreme_at_edges: ("edges", extreme_at_edges),
+    linear_of_edges: ("linear", linear_of_edges),
+    weighted_rows: ("propagate", weighted_rows),
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
     aten.layer_norm.default: ("layer_norm", _layer_norm),
     aten.rms_norm.default: ("rms_norm", _rms_norm),
     aten.batch_norm.default: ("batch_norm", _batch_norm),
-    aten.instance_norm.default: ("instance_norm", _batch_norm),
+    aten.instance_norm.default: ("instance_norm", _instance_norm),
     aten.group_norm.default: ("group_norm", _group_norm),
     aten.cosine_similarity.default: ("cosine_similarity", _cosine),
     aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
@@ -342,7 +389,11 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that it
-    comes from."""
+    comes from. It goes on behind an operator that has no dense form, which it adds to `refusals`, so that all of them are known."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+        super().__init__(graph_module)
+        self.refusals: list[FrontendError] = []
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
@@ -353,9 +404,13 @@ class DensifyingInterpreter(torch.fx.Interpreter):
         try:
             return super().run_node(node)
         except FrontendError as error:
-            raise FrontendError(
-                f"{error.message}{fx_origin.module_suffix(node)}", hint=error.hint, span=fx_origin.source_span(node)
-            ) from None
-        except Exception as error:
-            message = f"`{node.target}`{fx_origin.module_suffix(node)} has no dense form: {error}"
-            raise FrontendError(message, span=fx_origin.source_span(node)) from error
+            refused = refusal(node, error.message, error.hint)
+        except Exception as error:  # whatever PyTorch raises
+            first_line = str(error).strip().partition("\n")[0]
+            refused = refusal(node, f"`{node.target}` has no dense form", HINT_OUTSIDE)
+            refused.notes += (f"PyTorch says: {type(error).__name__}: {first_line[:200]}",)
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            raise refused
+        self.refusals.append(refused)
+        return torch.zeros(value.shape, dtype=value.dtype)

@@ -4,16 +4,17 @@ decomposes the rest into simple operators."""
 from __future__ import annotations
 
 import logging
+import operator
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -26,6 +27,8 @@ from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences
 from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.refusals import raise_all
+from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
 from fuseflow.frontend.trace import Trace, trace
@@ -36,13 +39,14 @@ class ExportedGraph:
     """A dense graph of simple operators whose arguments are `tensors`, in order.
 
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
-    tensor. `notices` tell the user what PyTorch evaluated before.
+    tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`.
     """
 
     graph: Graph
     tensors: dict[str, Tensor]
     stored: dict[str, Storage]
     notices: list[str]
+    evaluated_flops: int
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
@@ -52,17 +56,50 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         traced = _trace(call)
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
-        operator_screen.screen_reads(traced, depends_on)
-        notices = fold_constants(traced, depends_on)
+        refusals = operator_screen.screen_reads(traced, depends_on)
+        notices, evaluated_flops = fold_constants(traced, depends_on)
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         select_data(traced, depends_on)
         tensors = traced.tensors
-        operator_screen.screen_program(traced)
+        blocked = operator_screen.screen_program(traced)
+        refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
+        if refusals:
+            raise_all([*refusals, *_later_refusals(traced, blocked)])
         stored = storage_of(tensors, formats)
-        graph = _replay(traced.graph_module, tensors, stored)
-    operator_screen.screen_lowered(graph)
+        graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
+    raise_all([*without_dense_form, *operator_screen.screen_lowered(graph)])
     operator_screen.screen_mutation(graph, list(tensors))
-    return ExportedGraph(graph, tensors, stored, notices)
+    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops)
+
+
+def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:
+    """Return what else is in the way of a model that is refused, as later steps find it. An argument stands for each value of a blocked
+    operator there, so that what uses the value is looked at too. What computes its operands is, because they become outputs."""
+    graph = traced.graph_module.graph
+    output = graph.output_node()
+    operands = [operand for node in blocked for operand in node.all_input_nodes]
+    output.args = ([*pytree.tree_leaves(output.args[0]), *dict.fromkeys(operands)],)
+    for node in blocked:
+        for value_node in [user for user in node.users if user.target is operator.getitem] or [node]:
+            value = value_node.meta.get("val")
+            if not isinstance(value, Tensor):
+                return []
+            stand_in = torch.zeros(1, dtype=value.dtype).expand(value.shape)
+            value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in, value))
+    graph.eliminate_dead_code()
+    tensors, refusals = traced.tensors, list[FrontendError]()
+    for name, tensor in tensors.items():
+        try:
+            storage_of({name: tensor}, {})
+        except FrontendError as error:
+            refusals.append(error)
+    if refusals:
+        return refusals
+    try:
+        dense, without_dense_form = _replay(traced.graph_module, tensors, storage_of(tensors, {}))
+        return [*without_dense_form, *operator_screen.screen_lowered(dense)]
+    except FrontendError as error:
+        return [error]
 
 
 def run_eagerly(call: ModelCall) -> list[Tensor]:
@@ -80,7 +117,8 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
 
 def _trace(call: ModelCall) -> Trace:
     try:
-        return trace(call, operator_screen.screen_tensor)
+        with torch.backends.mkldnn.flags(enabled=False):  # its LSTM ends the process when an exported one is traced
+            return trace(call, operator_screen.screen_tensor)
     except FrontendError:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
@@ -104,15 +142,19 @@ class _TensorsAsInputs(nn.Module):
     def __init__(self, graph: torch.fx.GraphModule, truths: list[bool]) -> None:
         super().__init__()
         self.truths = truths
+        self.refusals: list[FrontendError] = []
         object.__setattr__(self, "graph", graph)  # nn.Module must not see it, because its parameters are inputs here
 
     def forward(self, *tensors: Tensor) -> list[Tensor]:
         arguments = [t != 0 if truth else t for t, truth in zip(tensors, self.truths, strict=True)]
-        results = pytree.tree_leaves(DensifyingInterpreter(self.graph).run(*arguments))  # type: ignore[arg-type]
+        interpreter = DensifyingInterpreter(self.graph)  # type: ignore[arg-type]
+        results = pytree.tree_leaves(interpreter.run(*arguments))
+        self.refusals = interpreter.refusals
         return [result for result in results if result is not None]
 
 
-def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> Graph:
+def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> tuple[Graph, Sequence[FrontendError]]:
+    """Return the graph in its dense form, of simple operators, and what has no dense form."""
     # MLIR has no sparse tensors of truth values, so they arrive as integers.
     truths = [t.dtype == torch.bool and not stored[name][0].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -120,16 +162,17 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
             torch.empty(tuple(t.shape), dtype=torch.int32 if truth else t.dtype)
             for t, truth in zip(tensors.values(), truths, strict=True)
         )
-    run = torch.func.functionalize(_TensorsAsInputs(traced, truths).forward, remove="mutations")
+    body = _TensorsAsInputs(traced, truths)
+    run = torch.func.functionalize(body.forward, remove="mutations")
     with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
         try:
-            graph = make_fx(run, decomposition_table=get_decomposition_table())(*fake).graph
+            graph = make_fx(run, decomposition_table={**get_decomposition_table(), **SLICE_WRITES})(*fake).graph
         except FrontendError:
             raise
         except Exception as error:
             raise FrontendError(f"the model has no dense form: {type(error).__name__}: {_first_line(error)}") from error
     graph.eliminate_dead_code()
-    return graph
+    return graph, body.refusals
 
 
 @contextmanager

@@ -16,20 +16,39 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.errors import Span
+from fuseflow.frontend.named_region import REGION_KIND
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in (.*)')
+_ROOT_OR_CALL = re.compile(r"^L\['\w+'\]\.?|@\d+")
+"""What is no part of a module path: the variable of the model that Dynamo names, and the number of a later call of a module."""
 _LIBRARIES = tuple(str(Path(sysconfig.get_path(key)).resolve()) for key in ("stdlib", "purelib", "platlib"))
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 def module_path(node: Node) -> str:
     """Return the module path of a node, such as `layer1.lin`, or '' in the model's own `forward`. A second call of a module has the
-    same path."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path = str(next(reversed(stack.values()))[0]).replace("L['self'].", "").replace("L['self']", "")
-    return re.sub(r"@\d+", "", path)
+    same path. A named region in a module is a part of the path of all that it calls: `layer1.attention.lin`."""
+    outer, path = "", ""  # the last module, by its own path and with the regions around it
+    for name, kind in (node.meta.get("nn_module_stack") or {}).values():
+        if kind == REGION_KIND:
+            path = _join(path, name)
+            continue
+        module = _ROOT_OR_CALL.sub("", str(name))
+        path = _below(path, outer, module)
+        outer = module
+    return path
+
+
+def _below(path: str, outer: str, module: str) -> str:
+    """Return the path of a module that is called in the module `outer`, which has the path `path` if regions are counted."""
+    if path == outer:
+        return module
+    inner = module.removeprefix(f"{outer}.") if outer else module
+    return path if module == outer else _join(path, inner)
+
+
+def _join(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
 
 
 def module_suffix(node: Node) -> str:

@@ -10,6 +10,7 @@ from fuseflow.einsum.verify import verify
 from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.export import export_graph, run_eagerly
 from fuseflow.frontend.export_to_linalg import lower_to_linalg
+from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.linalg_to_einsum import extract_program
 from fuseflow.frontend.model_call import ModelCall
@@ -24,7 +25,9 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     verify(program)
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in program.inputs}
     expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))
-    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), tuple(exported.notices))
+    notice = flops_notice(exported.evaluated_flops, program)
+    notices = (*exported.notices, *([notice] if notice else []))
+    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices)
 
 
 def _outputs(program: Program, call: ModelCall) -> list[Any]:

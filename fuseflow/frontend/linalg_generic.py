@@ -98,7 +98,9 @@ def _coordinate(ssa: Any) -> Affine:
             sign = 1 if name == "arith.addi" else -1
             moved = tuple((loop, sign * factor) for loop, factor in second.terms)
             return Affine((*first.terms, *moved), first.offset + sign * second.offset)
-    raise FrontendError("an element is read at a place that depends on data", hint="gather it outside the model")
+    raise FrontendError(
+        "an element is read at a place that depends on data", hint="gather by positions that are known before it runs"
+    )
 
 
 def _linear(expression: Any) -> Affine:

@@ -10,6 +10,7 @@ from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Const, Expr
 from fuseflow.errors import FrontendError
+from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.frontend.unit_dimensions import squeeze_shape
 
@@ -109,13 +110,13 @@ class ScalarEvaluator:
             return simplify_apply(_SIMPLE[name], *operands)
         if name in ("linalg.index", "arith.index_cast"):
             raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
-        raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint="do it outside the model")
+        raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint=HINT_OUTSIDE)
 
     def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
         if name == "arith.cmpi":
             return simplify_apply(_INTEGER_PREDICATES[predicate], *operands)
         if predicate not in _FLOAT_PREDICATES:
-            raise FrontendError("a test for NaN has no Einsum form", hint="do it outside the model")
+            raise FrontendError("a test for NaN has no Einsum form", hint=HINT_OUTSIDE)
         return simplify_apply(_FLOAT_PREDICATES[predicate], *operands)
 
 

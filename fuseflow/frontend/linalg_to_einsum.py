@@ -19,6 +19,7 @@ from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Pro
 from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.errors import FrontendError, TensorError
 from fuseflow.frontend import linalg_modules
+from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.emitter import EinsumEmitter
 from fuseflow.frontend.linalg_generic import IndexingMap, LoopNest, result_elements
 from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
@@ -78,7 +79,7 @@ class _Builder:
             if handler is not None:
                 handler(self, op, origin)
             elif not _is_scalar(op.name):
-                raise FrontendError(f"`{op.name}` has no Einsum form", hint="do it outside the model")
+                raise FrontendError(f"`{op.name}` has no Einsum form", hint=HINT_OUTSIDE)
         except FrontendError as error:
             place = f" at module `{origin.path}`" if origin.path else ""
             raise FrontendError(error.message + place, hint=error.hint, span=error.span or origin.span) from None

@@ -10,6 +10,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from fuseflow.errors import FrontendError, UsageError
+from fuseflow.frontend.graph_modules import keep_origins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ def _module(model: object) -> nn.Module:
         case nn.Module():
             return model
         case ExportedProgram():
-            return model.module()
+            return keep_origins(model.module(check_guards=False))
         case Callable():
             return _FunctionModule(model)
     raise FrontendError(

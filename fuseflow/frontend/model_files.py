@@ -1,4 +1,4 @@
-"""Model files: Python files with a function `build(data, *, option=default)`.
+"""Model files: Python files with a function `build(data, *, option=default)`, and functions like it in other files and modules.
 
 The function returns a PyTorch module with its inputs, or an Einsum program with its tensors by name. The constants `FORMATS`,
 `INDICES`, `DATA` and `SMALL_DATA` of the file are optional.
@@ -6,6 +6,7 @@ The function returns a PyTorch module with its inputs, or an Einsum program with
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 import warnings
@@ -21,6 +22,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.factory import DEFAULT_FUNCTION, Factory, importable_from_here, require_module
 from fuseflow.frontend.model_options import BuildSignature
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
 DEFAULT_DATA = "karate"
 """The data set of a model file that names none."""
+
+
+class ModelFileError(FrontendError):
+    """A model file cannot be run, or its function gives no model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,40 +58,59 @@ class LoadedModel:
 
 
 def load_model(
-    path: Path,
+    path: Path | str,
     data: Data | str | None = None,
     seed: int = 0,
     *,
     data_dir: Path | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> LoadedModel:
-    """Run a model file and call its `build`.
+    """Run a model file and call its `build`, or the function that `file.py:function` or `package.module:function` names. A module is
+    looked for in the current directory first.
 
     `data` is a data set or the spec of one; a spec such as `:nodes=9` gives options to the default data set. Without `data`, the data
     set is the constant `DATA` of the file (`SMALL_DATA` with the option `small`) or else the karate club, unless `build` needs none.
     `options` are the keyword arguments of `build`, as values or as text. `seed` seeds PyTorch and fixes random weights; a `build` with
     an option `seed` receives it.
 
-    Raise `FileError` if the file does not exist, `UsageError` for data or an option that the model does not accept, and
+    Raise `FileError` if the file or the module does not exist, `UsageError` for data or an option that the model does not accept, and
     `FrontendError` with the line in the file for an exception inside it.
     """
-    path = Path(path)
-    text = read_text(path, "the model file")
-    with _user_module(path) as module:
-        with _errors_at_user_line(path), _seeded_torch(seed, "torch" in text):
-            exec(compile(text, str(path), "exec"), module.__dict__)
-        build = _build(path, module)
-        interface = BuildSignature.of(path, build)
+    factory = Factory.parse(str(path)) or Factory(DEFAULT_FUNCTION, Path(path))
+    place = factory.place
+    with _module(factory, seed) as module:
+        build = _build(place, module, factory.function)
+        interface = BuildSignature.of(place, build)
         values = interface.values(options or {})
-        default = _default_data(path, module, values.get("small", False) is True)
+        default = _default_data(place, module, values.get("small", False) is True)
         data_set = _data(interface, default, data, data_dir, seed)
         seeds = {o.name: seed for o in interface.options if o.name == "seed" and o.name not in values}
-        with _errors_at_user_line(path):
+        with _errors_at_user_line(str(module.__file__)):
             built = build(*(() if data_set is None else (data_set,)), **values, **seeds)
-    model, inputs = _checked(path, built)
+    model, inputs = _checked(place, factory.function, built)
     name, notice = (None, "") if data_set is None else (data_set.name, data_set.notice)
-    formats, indices = _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES")
+    formats, indices = _mapping(place, module, "FORMATS"), _mapping(place, module, "INDICES")
     return LoadedModel(model, inputs, name, values, formats, indices, notice)
+
+
+@contextmanager
+def _module(factory: Factory, seed: int) -> Iterator[ModuleType]:
+    """Run the file of a factory, or import its module, with PyTorch seeded. Inside the block it can import what is beside it."""
+    if factory.module:
+        with importable_from_here():
+            with _errors_at_user_line(factory.module), _seeded_torch(seed, used=True):
+                require_module(factory.module)
+                module = importlib.import_module(factory.module)
+            with _seeded_torch(
+                seed, used=True
+            ):  # Python runs a module once, and the numbers of its function are the same each time.
+                yield module
+        return
+    text = read_text(factory.file, "the model file")
+    with _user_module(factory.file) as module:
+        with _errors_at_user_line(str(factory.file)), _seeded_torch(seed, "torch" in text):
+            exec(compile(text, str(factory.file), "exec"), module.__dict__)
+        yield module
 
 
 def _data(interface: BuildSignature, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
@@ -130,7 +155,7 @@ def _default_data(path: Path, module: ModuleType, small: bool) -> str:
     """Return the default data set that the file names, or ''."""
     specs = [getattr(module, name, "") for name in ("SMALL_DATA", "DATA")]
     if not all(isinstance(spec, str) for spec in specs):
-        raise FrontendError(f"`DATA` in {path} is not the spec of a data set", hint=f'write `DATA = "{DEFAULT_DATA}"`')
+        raise ModelFileError(f"`DATA` in {path} is not the spec of a data set", hint=f'write `DATA = "{DEFAULT_DATA}"`')
     return str((specs[0] if small else "") or specs[1])
 
 
@@ -159,7 +184,7 @@ def _modules_loaded_from(folder: str, before: Collection[str]) -> list[str]:
 
 
 @contextmanager
-def _errors_at_user_line(path: Path) -> Iterator[None]:
+def _errors_at_user_line(path: str) -> Iterator[None]:
     """Turn an exception of the user's code into a `FrontendError` at the innermost line of the file that led to it."""
     try:
         with warnings.catch_warnings():
@@ -168,35 +193,37 @@ def _errors_at_user_line(path: Path) -> Iterator[None]:
     except FuseFlowError:
         raise
     except SyntaxError as error:
-        span = Span(error.filename or str(path), error.lineno or 1, error.offset)
-        raise FrontendError(f"syntax error: {error.msg}", span=span) from error
+        span = Span(error.filename or path, error.lineno or 1, error.offset)
+        raise ModelFileError(f"syntax error: {error.msg}", span=span) from error
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        span = Span(str(path), lines[-1] or 1) if lines else Span(str(path), 1)
-        raise FrontendError(f"the model file raises {type(error).__name__}: {error}", span=span) from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        span = Span(path, lines[-1] or 1) if lines else Span(path, 1)
+        raise ModelFileError(f"the model file raises {type(error).__name__}: {error}", span=span) from error
 
 
-def _build(path: Path, module: ModuleType) -> Callable[..., Any]:
-    build = getattr(module, "build", None)
+def _build(path: Path, module: ModuleType, function: str) -> Callable[..., Any]:
+    build = getattr(module, function, None)
     if callable(build):
         return build  # type: ignore[no-any-return, unused-ignore]
     functions = [
         name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__
     ]
-    suggestion = did_you_mean("build", functions) if functions else ""
-    hint = "define `def build(data): return module.eval(), (data.adjacency, data.features)`"
-    raise FrontendError(f"{path} has no function `build`", hint=hint, notes=[suggestion] if suggestion.startswith("did") else ())
+    suggestion = did_you_mean(function, functions) if functions else ""
+    hint = f"define `def {function}(data): return module.eval(), (data.adjacency, data.features)`"
+    raise ModelFileError(
+        f"{path} has no function `{function}`", hint=hint, notes=[suggestion] if suggestion.startswith("did") else ()
+    )
 
 
-def _checked(path: Path, built: object) -> tuple[torch.nn.Module | Program, tuple[Any, ...] | dict[str, Any]]:
+def _checked(path: Path, function: str, built: object) -> tuple[torch.nn.Module | Program, tuple[Any, ...] | dict[str, Any]]:
     match built:
         case (Program() | str() as program, dict() as tensors) if all(isinstance(name, str) for name in tensors):
             parsed = parse(program, f"{path}: program") if isinstance(program, str) else program
             verify(parsed)
             return parsed, tensors
         case (Program() | str(), other):
-            message = f"`build` in {path} returned a program with {type(other).__name__}, not its tensors by name"
-            raise FrontendError(message, hint='return `program, {"A": array, ...}`')
+            message = f"`{function}` in {path} returned a program with {type(other).__name__}, not its tensors by name"
+            raise ModelFileError(message, hint='return `program, {"A": array, ...}`')
 
     import torch
 
@@ -210,11 +237,11 @@ def _checked(path: Path, built: object) -> tuple[torch.nn.Module | Program, tupl
         case _:
             returned, hint = type(built).__name__, "return `module, (input, ...)`"
     expected = "(torch.nn.Module, tuple of inputs) or (program, tensors by name)"
-    raise FrontendError(f"`build` in {path} returned {returned}, not {expected}", hint=hint)
+    raise ModelFileError(f"`{function}` in {path} returned {returned}, not {expected}", hint=hint)
 
 
 def _mapping(path: Path, module: ModuleType, name: str) -> dict[str, str]:
     value = getattr(module, name, {})
     if not isinstance(value, dict) or not all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):
-        raise FrontendError(f"`{name}` in {path} is not a dictionary of strings", hint=f'write `{name} = {{"tensor": "text"}}`')
+        raise ModelFileError(f"`{name}` in {path} is not a dictionary of strings", hint=f'write `{name} = {{"tensor": "text"}}`')
     return dict(value)

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 class ModelSpec:
     """All that determines the program and the tensors of a model.
 
-    `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), of a text program
-    (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program. The first three have their positional arguments in `inputs`, or their
-    keyword arguments if it is a mapping, and further keyword arguments in `kwargs`. A model file takes `data`, `data_dir` and `options`,
-    which are the keyword arguments of its `build`. The last three take their inputs from `tensors`, which is a YAML file or a mapping
-    from names to arrays. `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A
-    model file is imported again if `fresh`, and else only if something that it depends on changed since it was imported last.
+    `model` is a `torch.nn.Module`, a function of tensors, an exported program, the path of a model file (`.py`), a function that builds
+    a model (`file.py:function`, `package.module:function`), the path of an exported program (`.pt2`), of a text program (`.ein`) or of a
+    Linalg module (`.mlir`), or an Einsum program. The first three have their positional arguments in `inputs`, or their keyword
+    arguments if it is a mapping, and further keyword arguments in `kwargs`. What builds a model takes `data`, `data_dir` and `options`,
+    which are the keyword arguments of its function. The last four take their inputs from `tensors`, which is a YAML file or a mapping
+    from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats`
+    gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if
+    `fresh`, and else only if something that it depends on changed since it was imported last.
     """
 
     model: Model
@@ -42,12 +44,13 @@ class ModelSpec:
     seed: int = 0
     fresh: bool = False
     kwargs: Mapping[str, Any] | None = None
+    dims: Mapping[str, int] | None = None
 
     def refuse(self, kind: str, source: str, *names: str) -> None:
         """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which
         kind of model does not accept them, and `source` names the argument that gives such a model its inputs."""
         for name in names:
             value = getattr(self, name)
-            if value is not None and (name not in ("options", "fresh") or value):
+            if value is not None and (name not in ("options", "fresh", "dims") or value):
                 hint = "it is read anew in every run" if name == "fresh" else f"its inputs are given by `{source}`"
                 raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=hint)

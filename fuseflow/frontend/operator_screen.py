@@ -1,7 +1,7 @@
 """A check that refuses operators without an Einsum form before the graph is lowered, because lowering some of them ends the process.
 
 The check has two parts. The first one looks at the graph as the user wrote it, and refuses known operators with a reason and a hint.
-The second one looks at the decomposed graph, where only the operators of a list are allowed.
+The second one looks at the decomposed graph, where only the operators of a list are allowed. Both return everything that is in the way.
 """
 
 from __future__ import annotations
@@ -24,33 +24,30 @@ from fuseflow.frontend.aten_operators import (
     UNSUPPORTED_FAMILIES,
 )
 from fuseflow.frontend.dependence import Dependence
+from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
 from fuseflow.frontend.trace import Argument, Trace
 
-_PLACES_IN_NOTE = 4
 
-
-def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> None:
-    """Raise `FrontendError` if the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
+def screen_reads(traced: Trace, depends_on: Mapping[Node, Dependence]) -> list[FrontendError]:
+    """Return the places where the control flow of a model depends on weights or features. What it asks of the structure of its inputs is
     answered."""
+    refusals: list[FrontendError] = []
     for read in traced.reads:
         if depends_on.get(read.node) == "data":
             problem = (
                 "control flow" if read.method == "__bool__" else f"a Python number, taken out of a tensor by `{read.method}`,"
             )
-            hint = "compute the condition outside the model, or use `torch.where`"
-            raise FrontendError(f"{problem} depends on data", hint=hint, span=read.span)
+            hint = "use `torch.where`, or give the model the number as an argument"
+            refusals.append(FrontendError(f"{problem} depends on data", hint=hint, span=read.span))
+    return refusals
 
 
-def screen_program(traced: Trace) -> None:
-    """Raise `FrontendError` with module path and line if the user's own operators include one that is known to have no Einsum form. The
-    notes name all other such operators, so that one attempt tells everything that is in the way."""
+def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
+    """Return, by node, what stands against the user's own operators that are known to have no Einsum form."""
     arguments = {node: (argument.name, argument.tensor) for node, argument in traced.arguments.items()}
-    refusals = [error for node in _live_calls(traced.graph_module.graph) for error in _refusals(node, arguments)]
-    if refusals:
-        first, *others = refusals
-        first.notes += tuple(_summary(others))
-        raise first
+    by_node = {node: list(_refusals(node, arguments)) for node in _live_calls(traced.graph_module.graph)}
+    return {node: refusals for node, refusals in by_node.items() if refusals}
 
 
 def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
@@ -59,23 +56,11 @@ def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         hint = "write it without `torch.cond` and the like"
-        yield _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
+        yield refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
     name = fx_origin.short_name(node.target)
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):
-            yield _refusal(node, f"{family.description} (`{node.target}`)", family.hint)
-
-
-def _summary(refusals: list[FrontendError]) -> Iterator[str]:
-    """Yield one note for each kind of refusal: `also a sliding window (...) at module `stem`, and 3 more`."""
-    by_problem: dict[str, list[str]] = {}
-    for error in refusals:
-        problem, _, place = error.message.partition(" at module ")
-        by_problem.setdefault(problem, []).append(place)
-    for problem, places in by_problem.items():
-        where = ", ".join(list(dict.fromkeys(place for place in places if place))[:_PLACES_IN_NOTE])
-        count = f", {len(places)} times" if len(places) > 1 else ""
-        yield f"also {problem}{count}" + (f", at module {where}" if where else "")
+            yield refusal(node, f"{family.description} (`{node.target}`)", family.hint)
 
 
 def screen_mutation(graph: Graph, names: list[str]) -> None:
@@ -90,25 +75,29 @@ def screen_mutation(graph: Graph, names: list[str]) -> None:
             )
 
 
-def screen_lowered(graph: Graph) -> None:
-    """Raise `FrontendError` for an operator that is not known to lower to Linalg, and for values of a type that an Einsum cannot hold."""
+def screen_lowered(graph: Graph) -> list[FrontendError]:
+    """Return what stands against operators that are not known to lower to Linalg, and against values of a type that no Einsum can hold."""
+    refusals: list[FrontendError] = []
     for node in _live_calls(graph):
         name = fx_origin.short_name(node.target)
         if name not in LOWERABLE:
             user_operator = fx_origin.operator_name(node).removesuffix(".")
             through = f", through `{node.target}`," if user_operator != name else ""
-            raise _refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE)
-        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
-            if isinstance(value, Tensor) and (value.is_complex() or value.dtype in (torch.float16, torch.bfloat16)):
-                raise _refusal(node, f"values of type {value.dtype} (`{node.target}`)", "use float32 or float64")
+            refusals.append(refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE))
+            continue
+        values = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, Tensor)]
+        if any(value.is_complex() or value.dtype in (torch.float16, torch.bfloat16) for value in values):
+            refusals.append(refusal(node, f"values of type {values[0].dtype} (`{node.target}`)", "use float32 or float64"))
+    return refusals
 
 
 def _screen_training(node: Node) -> Iterator[FrontendError]:
     name = fx_origin.short_name(node.target)
     if name in TRAINING_FLAGS:
         problem, position, hint = TRAINING_FLAGS[name]
-        if len(node.args) > position and node.args[position]:
-            yield _refusal(node, f"{problem}: `{name}` in training mode", hint)
+        changes_nothing = name in ("batch_norm", "instance_norm") and node.args[3] is None  # there are no stored statistics
+        if len(node.args) > position and node.args[position] and not changes_nothing:
+            yield refusal(node, f"{problem}: `{name}` in training mode", hint)
 
 
 def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
@@ -122,7 +111,7 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
     stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
     if (stored == 0).any():
         message = f"`{node.target}` counts the zeros that `{name}` stores"
-        yield _refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
+        yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
 
 
 def screen_tensor(argument: Argument) -> None:
@@ -153,14 +142,6 @@ def _index_problem(tensor: Tensor) -> str:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return ""
-
-
-def _refusal(node: Node, message: str, hint: str) -> FrontendError:
-    """Return an error that names the module and the user's line, and in a note the line of a library and the shape of the result."""
-    span, line, value = fx_origin.source_span(node), fx_origin.library_line(node), node.meta.get("val")
-    shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
-    notes = [f"it computes values{shape} in {line}"] if line else []
-    return FrontendError(f"{message}{fx_origin.module_suffix(node)}", hint=hint, notes=notes, span=span)
 
 
 def _live_calls(graph: Graph) -> list[Node]:

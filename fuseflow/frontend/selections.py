@@ -164,8 +164,8 @@ def combined(
     shaped, zero = described(base), _is_zero(base)
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
-    if reduce in EXTREMES and not (include_self and not zero):
-        return _extreme(selections, node, base, dim, positions, source, EXTREMES[reduce] == "max", zero, include_self)
+    if reduce in EXTREMES and not include_self:  # else what the base has would count as an entry
+        return _extreme(selections, node, base, dim, positions, source, EXTREMES[reduce] == "max", zero)
     if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
         return None
     result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
@@ -193,10 +193,7 @@ def _extreme(
     source: Node,
     largest: bool,
     zero: bool,
-    floor: bool,
-) -> Node | None:
-    if floor:  # the zeros of the base count as entries
-        return None
+) -> Node:
     rows, dtype = described(base).shape[dim], described(source).dtype
     ones = torch.ones(len(positions), dtype=dtype)
     matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))

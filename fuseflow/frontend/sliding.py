@@ -75,6 +75,25 @@ def _unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
     return torch.cat([column.unsqueeze(-1) for column in columns], -1)
 
 
+def _im2col(x: Tensor, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """Return the windows of pictures as columns: x of (n, c, h, w) becomes (n, c * kh * kw, windows)."""
+    if x.dim() == 3:
+        return _im2col(x.unsqueeze(0), kernel, dilation, padding, stride).squeeze(0)
+    x = _pad(x, [padding[1], padding[1], padding[0], padding[0]])
+    counts = [(x.shape[2 + n] - dilation[n] * (kernel[n] - 1) - 1) // stride[n] + 1 for n in range(2)]
+    windows = [
+        x[:, :, _steps(r * dilation[0], stride[0], counts[0]), _steps(s * dilation[1], stride[1], counts[1])]
+        for r in range(kernel[0])
+        for s in range(kernel[1])
+    ]
+    columns = torch.stack(windows, 2)  # batch, channel, place in the window, row, column
+    return columns.reshape(x.shape[0], x.shape[1] * len(windows), counts[0] * counts[1])
+
+
+def _steps(start: int, step: int, count: int) -> slice:
+    return slice(start, start + step * (count - 1) + 1, step)
+
+
 def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[int]) -> list[int]:
     """Return a setting along each dimension. PyTorch takes one number for all of them, and nothing for the default."""
     numbers = list(default) if value is None or value == [] else [value] if isinstance(value, int) else list(value)
@@ -160,6 +179,33 @@ def _spread(x: Tensor, dim: int, step: int) -> Tensor:
     return x.narrow(dim, 0, (size - 1) * step + 1)
 
 
+def _slice_scatter(
+    x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """Return x with a slice overwritten: what is before it, the source, and what is behind it. With a step, each position is one."""
+    size = x.shape[dim]
+    places = range(size)[slice(start, end, step)]
+    source = source.expand(*x.shape[:dim], len(places), *x.shape[dim + 1 :]) if source.dim() == x.dim() else source
+    parts: list[Tensor] = []
+    behind = 0
+    for n, at in enumerate(places if step > 1 else places[:1]):
+        width = 1 if step > 1 else len(places)
+        parts += [x.narrow(dim, behind, at - behind), source.narrow(dim, n, width)]
+        behind = at + width
+    parts = [part for part in (*parts, x.narrow(dim, behind, size - behind)) if part.shape[dim]]
+    return torch.cat(parts, dim) if len(parts) > 1 else parts[0].clone()
+
+
+def _select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    at = index % x.shape[dim]
+    return _slice_scatter(x, source.unsqueeze(dim), dim, at, at + 1)
+
+
+SLICE_WRITES: dict[Any, Callable[..., Tensor]] = {
+    aten.slice_scatter.default: _slice_scatter,
+    aten.select_scatter.default: _select_scatter,
+}
+"""What a write to a slice becomes after functionalization: a concatenation."""
 SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _pad,
     aten.pad.default: _pad_mode,
@@ -167,6 +213,7 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.select.int: _select,
     aten.unbind.int: lambda x, dim=0: [_select(x, dim, n) for n in range(x.shape[dim])],
     aten.unfold.default: _unfold,
+    aten.im2col.default: _im2col,
     aten.glu.default: _glu,
     aten.repeat.default: _repeat,
     aten.tile.default: _repeat,

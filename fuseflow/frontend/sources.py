@@ -17,6 +17,7 @@ from fuseflow.einsum.selections import replace_affine
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Source", "input_tensors", "load"]
 
+MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
+"""A hint that says what a model may be."""
+
 
 def load(spec: ModelSpec) -> Source:
     """Read a model with its data. Raise `UsageError` for an argument that this kind of model does not accept, and another
@@ -38,10 +42,10 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh")
+        spec.refuse("an Einsum program", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims")
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
-        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh")
+        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh", "dims")
         source = _import(model, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
     tensors = {**source.tensors, **selections}
@@ -49,25 +53,49 @@ def load(spec: ModelSpec) -> Source:
 
 
 def _load_file(path: Path, spec: ModelSpec) -> Source:
+    factory = Factory.parse(str(path))
+    if factory is not None and factory.module:
+        spec.refuse(f"the function `{path}`", "data", "inputs", "kwargs", "tensors", "fresh", "dims")
+        return _import_file(spec)  # A module of Python may depend on more than the files that an entry of the cache names.
+    if factory is not None:
+        spec.refuse(f"the model file `{path}`", "data", "inputs", "kwargs", "tensors", "dims")
+        return import_or_recall(spec, _import_file)
     match path.suffix:
-        case ".py":
-            spec.refuse(f"the model file `{path}`", "data", "inputs", "kwargs", "tensors")
-            return import_or_recall(spec, _import_file)
         case ".ein" | ".mlir":
-            spec.refuse(f"the program `{path}`", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh")
+            spec.refuse(
+                f"the program `{path}`", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims"
+            )
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
             return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
+        case ".pt2":
+            spec.refuse(f"the exported program `{path}`", "tensors", "data", "data_dir", "options", "fresh")
+            return _load_exported(path, spec)
         case _:
-            raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+            raise UsageError(f"cannot read `{path}` as a model", hint=MODEL_KINDS)
+
+
+def _load_exported(path: Path, spec: ModelSpec) -> Source:
+    """Import an exported program in a file, on the inputs of the user or on those that it was exported with."""
+    from fuseflow.frontend.exported_file.inputs import program_inputs  # both load PyTorch
+    from fuseflow.frontend.exported_file.reader import read_exported_program
+
+    program = read_exported_program(path)
+    if spec.inputs is not None or spec.kwargs is not None:
+        spec.refuse(f"the exported program `{path}` with `inputs`", "inputs", "tensors", "dims")
+        return _import(program, spec.inputs, spec.formats or {}, path.stem, spec.kwargs)
+    args, kwargs = program_inputs(program, f"`{path}`", spec.tensors, spec.dims or {}, spec.seed)
+    return _import(program, args, spec.formats or {}, path.stem, kwargs)
 
 
 def _import_file(spec: ModelSpec) -> Source:
     """Run the model file that `spec` names and import the model that it builds."""
-    path, directory = Path(str(spec.model)), None if spec.data_dir is None else Path(spec.data_dir)
+    path, directory = str(spec.model), None if spec.data_dir is None else Path(spec.data_dir)
+    factory = Factory.parse(path)
+    assert factory is not None
     model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
-    source = _built(model, spec.formats or {}, path.stem)
+    source = _built(model, spec.formats or {}, factory.stem)
     notices = (*([model.notice] if model.notice else []), *source.notices)
     return replace(source, data=model.data, options=model.options, seed=spec.seed, notices=notices)
 

@@ -37,26 +37,36 @@ def nearest_order(graph: nx.DiGraph[str], program_order: Sequence[str]) -> LoopO
 
 def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Iterator[LoopOrder]:
     """Yield all linear extensions, lazily, in lexicographic order of `program_order`."""
+    if not graph:
+        yield ()
+        return
     waiting = {v: graph.in_degree(v) for v in graph}
     prefix: list[str] = []
-
-    def extend() -> Iterator[LoopOrder]:
-        if len(prefix) == len(waiting):
+    candidates = [iter(program_order)]  # for each place of the prefix, and the next one, what was not tried there
+    while candidates:
+        v = next((v for v in candidates[-1] if waiting[v] == 0), None)
+        if v is None:
+            candidates.pop()
+            if prefix:
+                _remove_last(prefix, graph, waiting)
+            continue
+        waiting[v] = -1
+        for w in graph.successors(v):
+            waiting[w] -= 1
+        prefix.append(v)
+        if len(prefix) < len(waiting):
+            candidates.append(iter(program_order))
+        else:
             yield tuple(prefix)
-            return
-        for v in program_order:
-            if waiting[v] == 0:
-                waiting[v] = -1
-                for w in graph.successors(v):
-                    waiting[w] -= 1
-                prefix.append(v)
-                yield from extend()
-                prefix.pop()
-                for w in graph.successors(v):
-                    waiting[w] += 1
-                waiting[v] = 0
+            _remove_last(prefix, graph, waiting)
 
-    yield from extend()
+
+def _remove_last(prefix: list[str], graph: nx.DiGraph[str], waiting: dict[str, int]) -> None:
+    """Remove the last loop of a prefix, for which the loops after it then wait again."""
+    v = prefix.pop()
+    for w in graph.successors(v):
+        waiting[w] += 1
+    waiting[v] = 0
 
 
 def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:

@@ -31,7 +31,7 @@ class PartitionedProgram:
     is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has them. `program` is
     what is lowered: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the user
     chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a tensor
-    that the elimination of reshapes renamed.
+    that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`.
     """
 
     schedule: Schedule
@@ -44,6 +44,7 @@ class PartitionedProgram:
     user_formats: frozenset[str]
     views: Mapping[str, Einsum]
     user_names: Mapping[str, str]
+    formed: tuple[Region, ...]
 
     @cached_property
     def extents(self) -> Extents:
@@ -88,7 +89,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     reshapes = eliminate_reshapes(typed.source, kept)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
-    regions = _refined_regions(blocked, reshapes, regions)
+    formed, regions = regions, _refined_regions(blocked, reshapes, regions)
     return PartitionedProgram(
         schedule=schedule,
         source=source,
@@ -100,6 +101,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
         user_formats=declared | {reshapes.statements.get(name, name) for name in declared},
         views={e.name: e for e in blocked.einsums if e.name in reshapes.views},
         user_names={ours: name for name, ours in reshapes.statements.items()},
+        formed=formed,
     )
 
 

@@ -13,6 +13,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.repetition import GROWN, divided_regions
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.lower.views import source_of
 from fuseflow.schedule import Schedule
@@ -54,7 +55,7 @@ def lower_for(
     """
     partitioned = partition_program(program, with_primitives(schedule, machine))
     if partitioned.schedule.primitives != "public":
-        return partitioned, lower_regions(partitioned, tensors)
+        return _without_repetition(program, partitioned, tensors)
     memo = LoweringMemo()
     lowered = attempt(_lowered, partitioned, tensors, memo)
     if isinstance(lowered, Refusal):
@@ -72,6 +73,21 @@ def lower_for(
         if _private(current) < _private(fewest):
             best, fewest = trial, current
     return best, iter(fewest)
+
+
+def _without_repetition(
+    program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]
+) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
+    """Return the program in regions of which none that nobody named repeats too much, and the regions, lowered."""
+    if partitioned.schedule.fuse_regions not in GROWN:
+        return partitioned, lower_regions(partitioned, tensors)
+    memo = LoweringMemo()
+    while not isinstance(lowered := attempt(_lowered, partitioned, tensors, memo), Refusal):
+        regions = divided_regions(partitioned, lowered)
+        if regions is partitioned.formed:
+            return partitioned, iter(lowered)
+        partitioned = partition_program(program, partitioned.schedule, regions)
+    return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
 
 
 def _lowered(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo) -> tuple[CompiledRegion, ...]:

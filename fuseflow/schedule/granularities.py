@@ -1,4 +1,7 @@
-"""The two granularities that need no names: `layerwise`, one region for each repeated module, and `full`, as few regions as possible."""
+"""The two granularities that need no names: `layerwise`, one region for each repeated module, and `full`, as few regions as possible.
+
+Both divide a region that would be too large (`schedule.region_size`).
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,32 @@ from collections.abc import Collection
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule.module_paths import in_module, lone_einsums
 from fuseflow.schedule.partition import Partition, Region
+from fuseflow.schedule.region_size import RegionDivider
 
 
 def layerwise_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
     """Return a region for each layer, cut at reshapes and where entries of a whole result are kept. Without modules,
     this is the same as `full_regions`."""
     labels = layer_labels(program)
-    return _grow(program, labels, kept) if labels else full_regions(program, kept)
+    return _grow(program, labels, kept).regions(RegionDivider(program).pieces) if labels else full_regions(program, kept)
 
 
 def full_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
     """Return the largest regions between Einsums that stand alone: a single region if there are none."""
-    return _grow(program, {e.name: "full" for e in program.einsums}, kept)
+    return _grow(program, _one_label(program), kept).regions(RegionDivider(program).pieces)
 
 
-def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> tuple[Region, ...]:
+def undivided_regions(program: Program, layerwise: bool, kept: Collection[str]) -> tuple[Region, ...]:
+    """Return the regions of a granularity as they would be if none were too large."""
+    labels = layer_labels(program) if layerwise else {}
+    return _grow(program, labels or _one_label(program), kept).regions()
+
+
+def _one_label(program: Program) -> dict[str, str]:
+    return {e.name: "full" for e in program.einsums}
+
+
+def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> Partition:
     """Put every Einsum into the region of an operand's producer, else of its label, else of its own; some stay alone. An operator
     without a module of its own may join a producer of any label.
     """
@@ -35,7 +49,7 @@ def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> tu
         neighbours = [r for r in partition.producers(einsum) if joins_any_layer or r.label == label]
         open_regions = [r for r in (*neighbours, *partition.labelled(label)) if r.einsums[0] not in lone]
         partition.join_or_open(einsum, open_regions, label)
-    return partition.regions()
+    return partition
 
 
 def layer_of(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -77,14 +77,15 @@ class Partition:
                 return name
         raise ValueError(f"{einsum.name} may join {region.label}")
 
-    def regions(self) -> tuple[Region, ...]:
-        """Return the regions in an order in which they can run, as near to program order as that allows, with unique names."""
+    def regions(self, divide: Callable[[Sequence[str]], list[list[str]]] = lambda einsums: [list(einsums)]) -> tuple[Region, ...]:
+        """Return the regions in an order in which they can run, as near to program order as that allows, with unique names. `divide` may
+        part the Einsums of one in several pieces, each of which reads only the pieces before it.
+        """
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
-        ordered = list(nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]]))
-        return tuple(
-            Region(name, tuple(region.einsums))
-            for name, region in zip(_unique([region.label for region in ordered]), ordered, strict=True)
-        )
+        ordered = nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]])
+        pieces = [(region.label, piece) for region in ordered for piece in divide(region.einsums)]
+        names = _unique([label for label, _ in pieces])
+        return tuple(Region(name, tuple(piece)) for name, (_, piece) in zip(names, pieces, strict=True))
 
 
 def _unique(labels: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import networkx as nx
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.granularities import layer_labels
+from fuseflow.schedule.granularities import layer_labels, undivided_regions
 from fuseflow.schedule.module_paths import reshape_einsums
 from fuseflow.schedule.named_regions import find_members
 from fuseflow.schedule.partition import Region
@@ -66,6 +66,8 @@ def why_cut(
             return f"regions `{homes[0]}` and `{homes[1]}` of the schedule meet here"
     if labels and labels[producer] != labels[consumer]:
         return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
+    if any({producer, consumer} <= set(r.einsums) for r in undivided_regions(program, bool(labels), kept)):
+        return "one region would have too many loops of reductions, or repeat too much, so it is divided"
     return detour(program, regions, producer, consumer) or f"`{consumer}` had joined a region of another operand"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fuseflow.errors import DataError, SweepError, did_you_mean
 from fuseflow.frontend.data import DATASET_NAMES, FILE_READERS
+from fuseflow.frontend.factory import Factory
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
 from fuseflow.sim.machine.files import load_machine, with_settings
@@ -134,19 +135,28 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
 
 def _model_label(model: str, among: Sequence[str]) -> str:
     """Return the name of a model without its folder, or with it if another model has the same name."""
-    stem = Path(model).stem
-    return stem if [Path(other).stem for other in among].count(stem) == 1 else model
+    stem = _stem(model)
+    return stem if [_stem(other) for other in among].count(stem) == 1 else model
+
+
+def _stem(model: str) -> str:
+    factory = Factory.parse(model)
+    return Path(model).stem if factory is None else factory.stem
 
 
 def _check_settings(
     file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]
 ) -> None:
     """Raise an error for a setting that the model would ignore, and for an unknown name, before anything runs."""
-    suffix = Path(model).suffix
-    if suffix not in (".py", ".ein", ".mlir"):
-        hint = "give a .py model file, an .ein program or an .mlir module"
+    factory = Factory.parse(model)
+    if factory is None and Path(model).suffix not in (".ein", ".mlir"):
+        hint = "give a .py model file, `file.py:function`, an .ein program or an .mlir module"
         raise SweepError(f"cannot read `{model}` as a model", hint=hint, span=file.text.place("model", n))
-    is_python = suffix == ".py"
+    if factory is not None and factory.module:
+        hint = f"write a file that says `from {factory.module} import {factory.function} as build`, and name that"
+        message = f"a sweep keeps results by the content of files, and cannot tell when `{model}` changes"
+        raise SweepError(message, hint=hint, span=file.text.place("model", n))
+    is_python = factory is not None
     ignored = (
         {"data": data, "data_dir": file.content.data_dir, "options": options or None} if not is_python else {"tensors": tensors}
     )

@@ -16,6 +16,7 @@ import fuseflow
 from fuseflow.errors import DataError
 from fuseflow.filesystem import read_bytes
 from fuseflow.frontend.data import FILE_READERS, locate_files
+from fuseflow.frontend.factory import Factory
 
 
 @cache
@@ -48,7 +49,8 @@ def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir
 
 def _model_files(model: Path) -> Iterator[Path]:
     """Yield the file of a model, and the modules in its folder that it imports, directly or not."""
-    files = [model]
+    factory = Factory.parse(str(model))
+    files = [model if factory is None else factory.file]
     for path in files:
         yield path
         if path.suffix == ".py":

@@ -319,7 +319,7 @@ def test_help(command: str) -> None:
 BAD: dict[str, tuple[list[str], str]] = {
     "missing model file": (["run", "nothing.py"], "nothing.py"),
     "missing program": (["run", "nothing.ein"], "nothing.ein"),
-    "unknown kind of model": (["run", "t.yaml"], "give a .py model file"),
+    "unknown kind of model": (["run", "t.yaml"], "give a .py file, `file.py:function`"),
     "missing tensors": (["run", "p.ein"], "--tensors"),
     "missing tensor file": (["run", "p.ein", "--tensors", "no.yaml"], "no.yaml"),
     "program that does not parse": (["compile", "bad.ein"], "bad.ein:2"),

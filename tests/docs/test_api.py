@@ -66,6 +66,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     invoke("run", *program, "--sample", "100%", "--json", str(paths["sampled.json"]))
     for name, words in {
         "estimate": ("estimate",),
+        "check of a model": ("check",),
         "explanation of cycles": ("explain", "cycles"),
         "explanation of fusion": ("explain", "fusion"),
         "explanation of an order": ("explain", "order"),

@@ -120,7 +120,7 @@ output Y
 @pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_the_share_that_a_threshold_keeps(fuse: str, lanes: int):
-    """Without it, everything is expected to stay. With the share of the run, the product behind it has the FLOPs of the run."""
+    """Without it, a half is expected to stay, and a notice says so. With it, the product behind has the FLOPs of the run."""
     rng = np.random.default_rng(0)
     tensors = {"A": rng.standard_normal((64, 96)) * (rng.random((64, 96)) < 0.5), "W": rng.standard_normal((96, 4))}
     schedule = ff.Schedule.fuse(fuse)
@@ -129,9 +129,32 @@ def test_the_share_that_a_threshold_keeps(fuse: str, lanes: int):
     run = compiled.run()
     kept = np.count_nonzero(np.abs(2 * tensors["A"]) >= 2) / np.count_nonzero(tensors["A"])
     told = Estimator(assumptions=Assumptions.parse([f"H.kept={kept}"]))
-    assert compiled.estimate().flops > 1.5 * run.stats["flops"]
+    half = Estimator(assumptions=Assumptions.parse(["H.kept=0.5"]))
+    assert compiled.estimate().flops == compiled.estimate(half).flops != pytest.approx(run.stats["flops"], rel=0.1)
+    assert compiled.estimate().notices == (
+        "half of the entries are expected to pass the threshold of `H`; `--stats H.kept=0.3` says better",
+    )
+    assert not compiled.estimate(told).notices
     assert compiled.estimate(told).flops == pytest.approx(run.stats["flops"], rel=0.02)
     assert not compiled.estimate(told).exact
+
+
+def test_the_share_of_an_input_is_that_of_its_values():
+    """Nothing is assumed of values that are known: two of six pass."""
+    values = np.array([[1.0, 5.0, 0.0, 2.0], [9.0, 3.0, 0.0, 1.0]])
+    program = parse("tensor A[2, 4] csr\nH[i, j] = keep(threshold 4) A[i, j]\nY[i, j] = H[i, j] * 2\noutput Y")
+    estimates = [
+        ff.compile(program, tensors={"A": values}, schedule=ff.Schedule.fuse("full")).estimate(e)
+        for e in (Estimator(), Estimator(assumptions=Assumptions.parse([f"H.kept={2 / 6}"])), Estimator(statistics_only=True))
+    ]
+    assert estimates[0].flops == estimates[1].flops < estimates[2].flops
+    assert not estimates[0].notices and estimates[2].notices
+
+
+def test_a_keep_of_what_is_not_zero_leaves_all():
+    program = parse("tensor A[2, 4] csr\nH[i, j] = keep(nonzero) relu(A[i, j])\nY[i, j] = H[i, j] * 2\noutput Y")
+    estimate = ff.compile(program, tensors={"A": -np.ones((2, 4))}, schedule=ff.Schedule.fuse("full")).estimate()
+    assert not estimate.notices and not estimate.exact
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,16 +32,19 @@ def refused(module: nn.Module, *inputs: Any) -> FrontendError:
 
 OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
     "nonzero": (lambda x: x.nonzero(), "indexing by a tensor (`aten.nonzero.default`)", "outside"),
-    "topk": (lambda x: x.topk(2).values, "sorting or scanning (`aten.topk.default`)", "outside"),
-    "sort": (lambda x: x.sort().values, "sorting or scanning", "outside"),
-    "cumsum": (lambda x: x.cumsum(1), "sorting or scanning", "outside"),
-    "argmax": (lambda x: x.argmax(1), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
-    "indices of max": (lambda x: x.max(1).indices * 1.0, "a loop index is used as a value", "buffer"),
-    "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
+    "kthvalue": (lambda x: x.kthvalue(2).values, "sorting or scanning (`aten.kthvalue.default`)", "outside"),
+    "median": (lambda x: x.median(1).values, "sorting or scanning", "outside"),
+    "cumprod": (lambda x: x.cumprod(1), "sorting or scanning", "outside"),
+    "argmax of all": (lambda x: x.argmax(), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
+    "tril of truth values": (lambda x: torch.tril(x > 0) * x, "a loop index used as a value", "buffer"),
     "rand": (lambda x: x + torch.rand(6, 4), "random numbers (`aten.rand.default`)", ".eval()"),
     "dropout": (lambda x: F.dropout(x), "random numbers: `dropout` in training mode", "training=self.training"),
-    "diagonal": (lambda x: torch.diag(x.sum(0)) @ x.t(), "a diagonal (`aten.diag.default`)", "`d[:, None] * a`"),
-    "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), "statistics of the batch: `batch_norm`", ".eval()"),
+    "diagonal": (lambda x: torch.diag(x.sum(0), 1), "a diagonal (`aten.diag.default`)", "`d[:, None] * a`"),
+    "batch norm": (
+        lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4), training=True),
+        "statistics of the batch: `batch_norm`",
+        ".eval()",
+    ),
     "item": (lambda x: x * x.sum().item(), "a Python number, taken out of a tensor by `item`, depends on data", "torch.where"),
     "cond": (
         lambda x: torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y + 1, (x,)),
@@ -240,3 +244,31 @@ def test_sparse_tensors_that_pytorch_did_not_check() -> None:
     outside = torch.sparse_coo_tensor([[0], [7]], [1.0], (3, 3), check_invariants=False, is_coalesced=True)
     for tensor in (past_the_end, outside):
         assert "`x` is not a valid sparse tensor: " in refused(Function(lambda a, x: a @ x), tensor, torch.ones(3, 2)).message
+
+
+def test_code_of_a_library_is_not_to_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint for code that the user did not write says nothing of moving it, and the place of the library is told."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cumprod(x, 0)
+
+    with pytest.raises(FrontendError) as own:
+        import_model(Model(), (torch.rand(3, 2),))
+    assert "outside" in own.value.hint
+    monkeypatch.setattr("fuseflow.frontend.fx_origin._LIBRARIES", (str(Path(__file__).parent),))
+    with pytest.raises(FrontendError) as library:
+        import_model(Model(), (torch.rand(3, 2),))
+    assert "outside" not in library.value.hint and "another layer" in library.value.hint
+    assert any("of shape (3, 2) in test_refusals.py:" in note for note in library.value.notes)
+
+
+def test_operators_without_a_dense_form_are_all_told() -> None:
+    """PyTorch stops at the first of them; the import goes on behind it."""
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x).real + torch.linalg.inv(x @ x.T).sum() + torch.cumprod(torch.linalg.cholesky(x @ x.T), 0).sum()
+
+    with pytest.raises(FrontendError) as error:
+        import_model(model, (torch.rand(3, 4),))
+    assert all(name in str(error.value) for name in ("cumprod", "fft", "inv", "cholesky"))

@@ -89,28 +89,8 @@ def run_scan(address: int) -> int:
             if tokens_at(node, 0) == 0:
                 return 0
             visible_at = visible(ref)
-            control = head_run(ref).kind == CONTROL
-            if control or s.phase == CLOSING:
-                if room_at(node, 0) == 0 or room_at(node, 1) == 0:
-                    return 0
-                word = next_word(ref)
-                end = stop_word(0, 0)
-                takes_stop = control and (s.phase == IDLE or word != DONE)
-                if takes_stop:
-                    end = word if word == DONE else raise_stop(word, 1)
-                    if s.phase == CLOSING:
-                        if low_of(word) != 0:
-                            node.fault = MISALIGNED
-                            return 0
-                        end -= stop_word(1, 0)  # the fiber's own end is part of it
-                t = close(node, visible_at, max(crds.free, refs.free))
-                if takes_stop:
-                    take(ref, 1, t)
-                push(crds, CONTROL, end, 1, t)
-                push(refs, CONTROL, end, 1, t)
-                s.phase = IDLE
-                if end == DONE:
-                    node.waits = ENDED
+            if head_run(ref).kind == CONTROL or s.phase == CLOSING:
+                if not _close_fiber(node, s, visible_at):
                     return 0
                 continue
             if s.phase == IDLE:
@@ -138,18 +118,54 @@ def run_scan(address: int) -> int:
         if s.phase == OPENING:
             take(ref, 1, t)
             s.phase = EMITTING
-        if s.lows == 0:
-            push(crds, AFFINE, s.next, k, t)
-            push(refs, AFFINE, s.base + s.next, k, t)
-        else:
-            push(crds, SLICE, s.crds + 8 * s.next, k, t)
-            if s.refs == 0:
-                push(refs, AFFINE, s.next, k, t)
-            else:
-                push(refs, SLICE, s.refs + 8 * s.next, k, t)
+        _push_elements(node, s, k, t)
         s.next += k
         if s.next == s.end:
             s.phase = CLOSING
+
+
+@inline
+def _close_fiber(node: Any, s: Any, visible_at: int) -> bool:
+    """Fire once to end a fiber, with the stop that follows it if one is there. Return False if it has to wait, after a fault, and at the
+    end of the stream."""
+    ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
+    if room_at(node, 0) == 0 or room_at(node, 1) == 0:
+        return False
+    word = next_word(ref)
+    end = stop_word(0, 0)
+    takes_stop = head_run(ref).kind == CONTROL and (s.phase == IDLE or word != DONE)
+    if takes_stop:
+        end = word if word == DONE else raise_stop(word, 1)
+        if s.phase == CLOSING:
+            if low_of(word) != 0:
+                node.fault = MISALIGNED
+                return False
+            end -= stop_word(1, 0)  # the fiber's own end is part of it
+    t = close(node, visible_at, max(crds.free, refs.free))
+    if takes_stop:
+        take(ref, 1, t)
+    push(crds, CONTROL, end, 1, t)
+    push(refs, CONTROL, end, 1, t)
+    s.phase = IDLE
+    if end == DONE:
+        node.waits = ENDED
+        return False
+    return True
+
+
+@inline
+def _push_elements(node: Any, s: Any, k: int, t: int) -> None:
+    """Give the next k coordinates of the fiber, and the references to what is below them."""
+    crds, refs = target(node, 0), target(node, 1)
+    if s.lows == 0:
+        push(crds, AFFINE, s.next, k, t)
+        push(refs, AFFINE, s.base + s.next, k, t)
+        return
+    push(crds, SLICE, s.crds + 8 * s.next, k, t)
+    if s.refs == 0:
+        push(refs, AFFINE, s.next, k, t)
+    else:
+        push(refs, SLICE, s.refs + 8 * s.next, k, t)
 
 
 @inline

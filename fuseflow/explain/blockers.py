@@ -1,0 +1,68 @@
+"""What is in the way of a model: every operator and argument that has no Einsum form, and what stops a later stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.errors import FrontendError, FusionError, GraphError, ProgramError, Span, TensorError
+from fuseflow.frontend.aten_operators import HINTS_WITHOUT_ALTERNATIVE
+from fuseflow.frontend.model_files import ModelFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One thing that is in the way.
+
+    `module` is the module path, `library` the line of the library that calls the operator, and `span` the line of the user's own code.
+    They are empty where they are not known. `shape` is that of the value that is computed. `hint` says what to do, and `alternative`
+    whether that is another way to compute the same.
+    """
+
+    problem: str
+    module: str
+    library: str
+    span: Span | None
+    shape: tuple[int, ...] | None
+    hint: str
+    alternative: bool
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the blocker as plain values."""
+        return {
+            "problem": self.problem,
+            "module": self.module,
+            "library": self.library,
+            "line": None if self.span is None else str(self.span),
+            "shape": None if self.shape is None else list(self.shape),
+            "hint": self.hint,
+            "alternative": self.alternative,
+            "notes": list(self.notes),
+        }
+
+
+def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
+    """Return what stops a compilation, or nothing if it ends. What the user asked wrongly (files, options, schedules) is raised."""
+    try:
+        compile_model()
+    except ModelFileError:
+        raise
+    except FrontendError as error:
+        from fuseflow.frontend.refusals import refusals_of  # loads PyTorch, as the model just did
+
+        return tuple(_blocker(refusal) for refusal in refusals_of(error))
+    except (ProgramError, TensorError, FusionError, GraphError) as error:
+        return (_blocker(error),)
+    return ()
+
+
+def _blocker(error: FrontendError | ProgramError | TensorError | FusionError | GraphError) -> Blocker:
+    place = getattr(error, "place", None)
+    problem, _, module = error.message.partition(" at module ")
+    alternative = bool(error.hint) and error.hint not in HINTS_WITHOUT_ALTERNATIVE
+    if place is None:
+        return Blocker(problem, module.strip("`"), "", error.span, None, error.hint, alternative, error.notes)
+    notes = tuple(note for note in error.notes if place.library not in note or not place.library)
+    return Blocker(problem, place.module, place.library, error.span, place.shape, error.hint, alternative, notes)

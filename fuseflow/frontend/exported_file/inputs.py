@@ -1,0 +1,160 @@
+"""The inputs of an exported program: those that it was exported with, arrays by name, or random ones where a size changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from fuseflow.errors import FileError, UsageError, did_you_mean
+from fuseflow.tensors.array_files import load_array
+from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.tensor_listing import read_entries
+
+Arrays = str | Path | Mapping[str, Any]
+
+
+def program_inputs(
+    program: ExportedProgram, label: str, arrays: Arrays | None, sizes: Mapping[str, int], seed: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and the keyword arguments of a program.
+
+    `arrays` gives inputs by name, in a YAML file or a mapping; the others are those that the program was exported with. `sizes` gives sizes
+    to dimensions, as in `{"x.0": 7}`. All inputs in which such a size occurs are then random.
+    """
+    names, described = _user_inputs(program)
+    leaves: list[Any] = [None] * len(names)
+    if program.example_inputs is not None:
+        leaves = pytree.tree_leaves(program.example_inputs)
+    elif any(value is None for value in described):
+        raise FileError(f"{label} has no sample inputs, and its inputs are not tensors alone", hint="save it with its inputs")
+    values = dict(zip(names, leaves, strict=True))
+    if sizes:
+        values |= _resized(program, values, dict(zip(names, described, strict=True)), sizes, seed)
+    given = _arrays(arrays, names)
+    for name, array in given.items():
+        values[name] = _as_tensor(name, array, described[names.index(name)])
+    for name in names:
+        if values[name] is None and described[names.index(name)] is not None:
+            message = f"input `{name}` of {label} has no numbers: the program was saved without sample inputs"
+            raise UsageError(message, hint=f"give it in a file of tensors: `{name}: {{path: FILE.npy}}`")
+    spec = program.call_spec.in_spec
+    assert spec is not None
+    args, kwargs = pytree.tree_unflatten([values[name] for name in names], spec)
+    return args, kwargs
+
+
+def _user_inputs(program: ExportedProgram) -> tuple[list[str], list[Tensor | None]]:
+    """Return the names of the inputs, and what is known of each: a tensor without numbers, or None for what is no tensor."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    names = [spec.arg.name for spec in specs]
+    return names, [value if isinstance(value := values.get(name), Tensor) else None for name in names]
+
+
+def _arrays(arrays: Arrays | None, names: Sequence[str]) -> Mapping[str, Any]:
+    if arrays is None:
+        return {}
+    if isinstance(arrays, str | Path):
+        return {entry.name: load_array(entry.path) for entry in read_entries(arrays, names, "the exported program")}
+    for name in arrays:
+        if name not in names:
+            raise UsageError(f"the exported program has no input `{name}`", hint=did_you_mean(name, names))
+    return arrays
+
+
+def _as_tensor(name: str, array: Any, described: Tensor | None) -> Any:
+    """Return an array as a tensor of the type that the program takes. Raise `UsageError` if its shape does not fit."""
+    if described is None:
+        raise UsageError(f"input `{name}` of the exported program is no tensor", hint="leave it out: its value is in the file")
+    if isinstance(array, Tensor):
+        tensor = array
+    elif is_scipy(array):
+        rows = array.tocsr()
+        tensor = torch.sparse_csr_tensor(rows.indptr, rows.indices, torch.from_numpy(rows.data), rows.shape)
+    else:
+        tensor = torch.from_numpy(np.array(array))
+    expected = ["any" if isinstance(size, torch.SymInt) else size for size in described.shape]
+    if len(expected) != tensor.dim() or any(e not in ("any", s) for e, s in zip(expected, tensor.shape, strict=True)):
+        raise UsageError(f"input `{name}` has the shape {tuple(tensor.shape)}, and the program takes {_shape(described)}")
+    return tensor.to(described.dtype)
+
+
+def _resized(
+    program: ExportedProgram,
+    values: Mapping[str, Any],
+    described: Mapping[str, Tensor | None],
+    sizes: Mapping[str, int],
+    seed: int,
+) -> dict[str, Tensor]:
+    """Return random inputs with new sizes: numbers of a normal distribution, or, for integers, elements of the sample input."""
+    symbols: dict[str, int] = {}
+    for place, size in sizes.items():
+        symbol = _symbol(program, described, place, size)
+        if symbols.setdefault(symbol, size) != size:
+            raise UsageError(f"`{place}` is the same dimension as another one, and has another size", hint="give one of them")
+    generator = torch.Generator().manual_seed(seed)
+    inputs: dict[str, Tensor] = {}
+    for name, tensor in described.items():
+        if tensor is None or not any(str(size) in symbols for size in tensor.shape if isinstance(size, torch.SymInt)):
+            continue
+        shape = [symbols.get(str(size), _hint(size)) if isinstance(size, torch.SymInt) else size for size in tensor.shape]
+        if tensor.dtype.is_floating_point:
+            inputs[name] = torch.randn(shape, generator=generator).to(tensor.dtype)
+        elif isinstance(values[name], Tensor) and values[name].numel():
+            drawn = torch.randint(values[name].numel(), shape, generator=generator)
+            inputs[name] = values[name].reshape(-1)[drawn]
+        else:
+            raise UsageError(f"input `{name}` has integers, and the file has none to draw from", hint="give it by `--tensors`")
+    return inputs
+
+
+def _symbol(program: ExportedProgram, described: Mapping[str, Tensor | None], place: str, size: int) -> str:
+    """Return the symbol of a dimension, which a user names by input and axis, such as `x.0`."""
+    name, _, axis = place.rpartition(".")
+    tensor = described.get(name)
+    if tensor is None:
+        known = [f"{n}.{d}" for n, t in described.items() if t is not None for d in range(t.dim())]
+        raise UsageError(f"the exported program has no dimension `{place}`", hint=did_you_mean(place, known))
+    if not axis.isdecimal() or int(axis) >= tensor.dim():
+        raise UsageError(f"input `{name}` has no dimension {axis}: its shape is {_shape(tensor)}", hint=f"as in `{name}.0=7`")
+    extent = tensor.shape[int(axis)]
+    if not isinstance(extent, torch.SymInt):
+        if extent == size:
+            return f"{place} is fixed"
+        hint = "export it with `dynamic_shapes`"
+        raise UsageError(f"dimension {axis} of `{name}` is fixed at {extent} in the exported program", hint=hint)
+    symbol = next((s for s in program.range_constraints if str(s) == str(extent)), None)
+    if symbol is None:
+        free = [str(s) for s in program.range_constraints]
+        message = f"dimension {axis} of `{name}` is `{extent}`, which follows from other dimensions"
+        raise UsageError(
+            message, hint=f"give the size of a dimension that is {' or '.join(free)}: {_dimensions(described, free)}"
+        )
+    allowed = program.range_constraints[symbol]
+    if not (allowed.lower <= size <= allowed.upper) or size < 1:
+        raise UsageError(f"`{place}={size}` is out of range: the program takes {max(1, allowed.lower)} to {allowed.upper}")
+    return str(symbol)
+
+
+def _hint(size: torch.SymInt) -> int:
+    hint = size.node.hint
+    if hint is None:
+        raise UsageError(f"the size `{size}` of an input is not known", hint="give every dimension a size")
+    return int(hint)
+
+
+def _dimensions(described: Mapping[str, Tensor | None], symbols: Sequence[str]) -> str:
+    places = [f"{n}.{d}" for n, t in described.items() if t is not None for d, s in enumerate(t.shape) if str(s) in symbols]
+    return ", ".join(f"`{place}`" for place in places)
+
+
+def _shape(tensor: Tensor) -> str:
+    return " x ".join(str(size) for size in tensor.shape)

@@ -1,0 +1,105 @@
+"""Operators that combine the elements along a dimension with known weights, as products with known matrices.
+
+A cumulative sum is a product with a triangular matrix of ones, and an enlargement of a picture one with a matrix for each dimension. The
+matrix is what PyTorch computes of the rows of the identity, so that no rule of an operator is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend.known_positions import Handler
+from fuseflow.frontend.selection_products import product_along
+from fuseflow.frontend.selections import Selections, call_arguments, described, named, reshaped
+
+
+def _along_one(selections: Selections, node: Node) -> Node | None:
+    """An operator along the dimension that it names, as `cumsum(x, dim)`."""
+    x = call_arguments(node, "self")[0]
+    shaped = described(x)
+    if not shaped.is_floating_point() or shaped.dim() == 0:
+        return None
+    dim = _named_dimension(node, shaped)
+    identity = torch.eye(shaped.shape[dim], dtype=shaped.dtype)
+    rest, options = list(node.args[1:]), dict(node.kwargs)
+    if "dim" in options or not rest:
+        options["dim"] = 1
+    else:
+        rest[_DIMENSION_POSITIONS[_name(node)] - 1] = 1
+    matrix: Tensor = node.target(identity, *rest, **options)  # type: ignore[operator]
+    return _product(selections, node, x, dim, matrix.t())
+
+
+def _along_last(selections: Selections, node: Node) -> Node | None:
+    """An operator on the last dimensions, behind a batch and channels, whose weights along each dimension have the sum 1."""
+    x = call_arguments(node, "self")[0]
+    shaped, result = described(x), described(node)
+    if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in node.args[1:]):
+        return None
+    rank = shaped.dim() - _leading(node, shaped)
+    for dim in range(shaped.dim() - rank, shaped.dim()):
+        if shaped.shape[dim] != result.shape[dim]:
+            x = _product(selections, node, x, dim, _interpolation(node, shaped, dim, rank))
+    return reshaped(selections, node, x, result.shape)
+
+
+def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:
+    """Return the weights of an operator along one dimension: what it makes of one row of the identity for each channel, which is the same
+    everywhere along the other dimensions."""
+    extent, sizes = shaped.shape[dim], tuple(shaped.shape[-rank:])
+    across = [1] * rank
+    across[dim - (shaped.dim() - rank)] = extent
+    channels = torch.eye(extent, dtype=shaped.dtype).reshape(1, extent, *across).expand(1, extent, *sizes).contiguous()
+    weights: Tensor = node.target(channels, *node.args[1:], **node.kwargs)  # type: ignore[operator]
+    others = [d for d in range(2, 2 + rank) if d != 2 + dim - (shaped.dim() - rank)]
+    for d in reversed(others):
+        weights = weights.select(d, 0)
+    return weights[0].t()
+
+
+def _leading(node: Node, shaped: Tensor) -> int:
+    """Return how many dimensions are batch and channels."""
+    rank = int(next(digit for digit in reversed(_name(node)) if digit.isdecimal()))
+    return shaped.dim() - rank
+
+
+def _product(selections: Selections, node: Node, x: Node, dim: int, matrix: Tensor) -> Node:
+    rows, columns = matrix.nonzero(as_tuple=True)
+    extents = (matrix.shape[0], matrix.shape[1])
+    weights = selections.matrix(rows, columns, matrix[rows, columns], extents, named(node, _name(node)))
+    return selections.call(node, product_along, (weights, x, dim), _with_extent(described(x).shape, dim, extents[0]))
+
+
+def _with_extent(shape: Sequence[int], dim: int, extent: int) -> tuple[int, ...]:
+    return (*shape[:dim], extent, *shape[dim + 1 :])
+
+
+def _named_dimension(node: Node, shaped: Tensor) -> int:
+    position = _DIMENSION_POSITIONS[_name(node)]
+    dim = node.args[position] if len(node.args) > position else node.kwargs.get("dim", -1)
+    assert isinstance(dim, int)
+    return dim % shaped.dim()
+
+
+def _name(node: Node) -> str:
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    return target._schema.name.partition("::")[2].rstrip("_")
+
+
+_DIMENSION_POSITIONS = {"cumsum": 1, "diff": 2}
+"""At which position an operator names its dimension."""
+_INTERPOLATIONS = (
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+    "upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_nearest_exact1d "
+    "_upsample_nearest_exact2d _upsample_nearest_exact3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa"
+)
+LINEAR_MAPS: dict[str, Handler] = {
+    **dict.fromkeys(_DIMENSION_POSITIONS, _along_one),
+    **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
+}
+"""For each operator, by name, what replaces it."""

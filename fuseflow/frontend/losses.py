@@ -1,0 +1,129 @@
+"""Losses and distances, as PyTorch's formulas without the operators that have no Einsum form.
+
+A class that is known, as the target of a cross entropy, selects a column of the logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend.known_positions import Handler
+from fuseflow.frontend.selections import Selections, described, named
+
+aten = torch.ops.aten
+_NONE, _MEAN = 0, 1
+"""The numbers that stand for reductions in ATen. The third one is a sum."""
+
+
+def _reduced(x: Tensor, reduction: int) -> Tensor:
+    return x if reduction == _NONE else x.mean() if reduction == _MEAN else x.sum()
+
+
+def _binary_cross_entropy_with_logits(
+    x: Tensor, y: Tensor, weight: Tensor | None = None, positive: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
+    softened = torch.log(1 + torch.exp(-x.abs())) + torch.relu(-x)
+    loss = (1 - y) * x + (softened if positive is None else (1 + (positive - 1) * y) * softened)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _kl_div(x: Tensor, y: Tensor, reduction: int = _MEAN, *, log_target: bool = False) -> Tensor:
+    if log_target:
+        return _reduced(torch.exp(y) * (y - x), reduction)
+    entropy = torch.where(y > 0, y * torch.log(torch.where(y > 0, y, 1.0)), 0.0)
+    return _reduced(entropy - y * x, reduction)
+
+
+def _bilinear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    left, right = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+    rows = torch.bmm(left.expand(weight.shape[0], *left.shape), weight).permute(1, 0, 2)  # row, output, feature of y
+    z = (rows * right.unsqueeze(1)).sum(-1).reshape(*x.shape[:-1], weight.shape[0])
+    return z if bias is None else z + bias
+
+
+def _distance(difference: Tensor, order: float, keepdim: bool = False) -> Tensor:
+    if order == 2:
+        return torch.sqrt((difference * difference).sum(-1, keepdim=keepdim))
+    if order == 1:
+        return difference.abs().sum(-1, keepdim=keepdim)
+    if order == float("inf"):
+        return difference.abs().amax(-1, keepdim=keepdim)
+    return torch.pow(torch.pow(difference.abs(), order).sum(-1, keepdim=keepdim), 1 / order)
+
+
+def _cdist(x: Tensor, y: Tensor, p: float = 2, *_: Any) -> Tensor:
+    return _distance(x.unsqueeze(-2) - y.unsqueeze(-3), p)
+
+
+def _pairwise_distance(x: Tensor, y: Tensor, p: float = 2, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    return _distance(x - y + eps, p, keepdim)
+
+
+LOSS_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
+    aten.binary_cross_entropy_with_logits.default: ("bce", _binary_cross_entropy_with_logits),
+    aten.kl_div.default: ("kl_div", _kl_div),
+    aten.bilinear.default: ("bilinear", _bilinear),
+    aten.cdist.default: ("cdist", _cdist),
+    aten.pairwise_distance.default: ("distance", _pairwise_distance),
+}
+"""Operators that become several Einsums, with the prefix of their names."""
+
+
+def _cross_entropy(selections: Selections, node: Node) -> Node | None:
+    x, target, weight, reduction, ignored, smoothing = _arguments(
+        node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100, label_smoothing=0.0
+    )
+    if smoothing:
+        return None
+    logarithms = selections.call(node, aten.log_softmax.int, (x, described(x).dim() - 1), described(x).shape)
+    return _picked(selections, node, logarithms, target, weight, reduction, ignored)
+
+
+def _nll_loss(selections: Selections, node: Node) -> Node | None:
+    x, target, weight, reduction, ignored = _arguments(
+        node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100
+    )
+    return _picked(selections, node, x, target, weight, reduction, ignored)
+
+
+def _arguments(node: Node, **defaults: Any) -> list[Any]:
+    given = dict(zip(defaults, node.args, strict=False))
+    return [given.get(name, node.kwargs.get(name, default)) for name, default in defaults.items()]
+
+
+def _picked(
+    selections: Selections, node: Node, logarithms: Node, target: Any, weight: Any, reduction: int, ignored: int
+) -> Node | None:
+    """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class."""
+    classes, shaped = selections.known(target), described(logarithms)
+    weights = torch.ones(shaped.shape[-1]) if weight is None else _numbers(selections, weight)
+    if classes is None or classes.is_floating_point() or weights is None or shaped.dim() > 2:
+        return None
+    classes = classes.reshape(-1)
+    rows = (classes != ignored).nonzero().reshape(-1)
+    values = -weights[classes[rows]].to(shaped.dtype)
+    if reduction == _MEAN:
+        values = values / -values.sum()
+    count = classes.shape[0]
+    matrix = selections.matrix(rows, classes[rows], values, (count, shaped.shape[-1]), named(node, "target"))
+    logarithms = selections.call(node, aten.reshape.default, (logarithms, [count, -1]), (count, shaped.shape[-1]))
+    products = selections.call(node, aten.mul.Tensor, (matrix, logarithms), (count, shaped.shape[-1]))
+    if reduction == _NONE:
+        summed = selections.call(node, aten.sum.dim_IntList, (products, [1]), (count,))
+        return selections.call(node, aten.reshape.default, (summed, list(described(node).shape)), described(node).shape)
+    return selections.call(node, aten.sum.default, (products,), ())
+
+
+def _numbers(selections: Selections, node: Node) -> Tensor | None:
+    """Return the numbers of an argument that the user gave, or None for what is computed."""
+    argument = selections.traced.arguments.get(node)
+    return None if argument is None or argument.tensor.is_meta else argument.tensor
+
+
+LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _nll_loss, "nll_loss_nd": _nll_loss}
+"""For each operator, by name, what replaces it."""

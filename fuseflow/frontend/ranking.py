@@ -1,0 +1,127 @@
+"""Sorting, and the largest elements along a dimension, by comparing all pairs.
+
+The rank of an element is how many others come before it: those that are larger, and of equal ones those that stand before it. The element
+of rank r is then a sum of which one term is not zero, and its position is one, too. This is the order of a stable sort. PyTorch promises
+no order of equal elements for `topk`, and its choice may be another one there.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend import fx_origin
+from fuseflow.frontend.known_positions import Handler
+from fuseflow.frontend.selections import Selections, call_arguments, described, named
+
+
+def ranked_along(
+    x: Tensor, before: Tensor, places: Tensor, positions: Tensor | None, dim: int, count: int, largest: bool
+) -> Tensor:
+    """Return the first `count` elements along `dim` in order, or their `positions`, which are integers. `before[i, j]` is 1 where j < i,
+    and `places` counts from 0."""
+    x = x.movedim(dim, -1)
+    mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
+    ahead = other > mine if largest else other < mine
+    earlier = torch.where(other == mine, before, 0.0)
+    rank = (torch.where(ahead, 1.0, 0.0) + earlier).sum(-1)
+    chosen = rank.unsqueeze(-2) == places[:count].unsqueeze(-1)
+    values = torch.where(chosen, x.unsqueeze(-2), 0.0) if positions is None else torch.where(chosen, positions, 0)
+    return values.sum(-1).movedim(-1, dim)
+
+
+def _ranking(
+    selections: Selections, node: Node, dim: int, count: int, largest: bool, wanted: tuple[str, ...], keep: bool = True
+) -> dict[str, Node]:
+    """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form. With
+    `keep` False the dimension, of which one element is left, vanishes."""
+    x = call_arguments(node, "self")[0]
+    shaped = described(x)
+    if not shaped.is_floating_point() or shaped.dim() == 0:
+        return {}
+    dim %= shaped.dim()
+    extent = shaped.shape[dim]
+    before = selections.vector(torch.ones(extent, extent, dtype=shaped.dtype).tril(-1), named(node, "before"))
+    places = selections.vector(torch.arange(extent, dtype=shaped.dtype), named(node, "places"))
+    shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
+    nodes: dict[str, Node] = {}
+    for what in wanted:
+        positions = selections.vector(torch.arange(extent), named(node, "positions")) if what == "positions" else None
+        value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
+        result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest), value)
+        nodes[what] = result if keep else _call(selections, node, torch.ops.aten.squeeze.dim, (result, dim), value.squeeze(dim))
+    return nodes
+
+
+def _call(selections: Selections, node: Node, target: Any, args: tuple[Any, ...], value: Tensor) -> Node:
+    result = node.graph.call_function(target, args)
+    result.meta = {**node.meta, "val": value}
+    selections.dependences[result] = "data"
+    return result
+
+
+_RESULTS = ("values", "positions")
+"""What an operator with two results returns, in order."""
+
+
+def _wanted(node: Node) -> tuple[str, ...]:
+    """Return which of the two results of an operator are read."""
+    read = {user.args[1] for user in node.users if user.target is operator.getitem}
+    return tuple(what for n, what in enumerate(_RESULTS) if n in read)
+
+
+def _put(node: Node, ranking: dict[str, Node]) -> None:
+    """Let what reads the two results of an operator read the nodes that replace them."""
+    for user in list(node.users) if ranking else []:
+        if user.target is operator.getitem and isinstance(position := user.args[1], int):
+            user.replace_all_uses_with(ranking[_RESULTS[position]])
+
+
+def _option(node: Node, position: int, name: str, default: Any) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
+
+
+def _topk(selections: Selections, node: Node) -> Node | None:
+    count, dim, largest = _option(node, 1, "k", 1), _option(node, 2, "dim", -1), _option(node, 3, "largest", True)
+    _put(node, _ranking(selections, node, dim, count, largest, _wanted(node)))
+    return None
+
+
+def _sort(selections: Selections, node: Node) -> Node | None:
+    stable = "stable" in str(node.target)
+    dim = _option(node, 2 if stable else 1, "dim", -1)
+    descending = _option(node, 3 if stable else 2, "descending", False)
+    extent = described(call_arguments(node, "self")[0]).shape[dim]
+    if "argsort" in str(node.target):
+        return _ranking(selections, node, dim, extent, descending, ("positions",)).get("positions")
+    _put(node, _ranking(selections, node, dim, extent, descending, _wanted(node)))
+    return None
+
+
+def _extreme(selections: Selections, node: Node) -> Node | None:
+    """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
+    dim, keep = _option(node, 1, "dim", None), _option(node, 2, "keepdim", False)
+    if not isinstance(dim, int):
+        return None
+    name = fx_origin.short_name(node.target)
+    if name.startswith("arg"):
+        return _ranking(selections, node, dim, 1, "max" in name, ("positions",), keep).get("positions")
+    if "positions" in _wanted(node):  # a maximum alone has an Einsum form
+        _put(node, _ranking(selections, node, dim, 1, "max" in name, _wanted(node), keep))
+    return None
+
+
+RANKINGS: dict[str, Handler] = {
+    "topk": _topk,
+    "sort": _sort,
+    "argsort": _sort,
+    "argmax": _extreme,
+    "argmin": _extreme,
+    "max": _extreme,
+    "min": _extreme,
+}
+"""For each operator, by name, what replaces it."""

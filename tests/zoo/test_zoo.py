@@ -1,0 +1,62 @@
+"""The zoo: how many models it has, and that the committed table says what becomes of its fast models. `make zoo` runs all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import zoo_registry
+import zoo_table
+import zoo_verdict
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "models.md"
+FAST = [name for name, row in zoo_table.read().items() if row["fast"]]
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, zoo_registry.Model]:
+    pytest.importorskip("torch_geometric")
+    pytest.importorskip("transformers")
+    return zoo_registry.all_models()
+
+
+def test_the_zoo_has_as_many_models_of_each_family_as_it_promises(models: dict[str, zoo_registry.Model]) -> None:
+    counts = Counter(model.family for model in models.values())
+    assert counts["pyg"] >= 45 and counts["huggingface"] >= 30 and counts["plain"] >= 60 and counts["scientific"] >= 15
+
+
+def test_the_table_has_every_model_in_order_and_no_other(models: dict[str, zoo_registry.Model]) -> None:
+    rows = zoo_table.read()
+    assert list(rows) == list(models)
+    assert [name for name, model in models.items() if model.fast] == FAST
+    assert zoo_table.text(rows.values()) == zoo_table.TABLE.read_text()
+
+
+def test_no_model_of_the_table_crashes_or_is_wrong() -> None:
+    assert not {name for name, row in zoo_table.read().items() if zoo_table.verdict(row) in ("crash", "wrong")}
+
+
+def test_the_page_shows_the_summary_of_the_table() -> None:
+    assert zoo_table.markdown(zoo_table.read().values()) in PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_table_says_what_becomes_of_a_fast_model(name: str, models: dict[str, zoo_registry.Model]) -> None:
+    assert zoo_table.line(zoo_verdict.row(models[name])) == zoo_table.line(zoo_table.read()[name])
+
+
+@pytest.mark.parametrize("fault", [1e-3, np.nan])
+def test_a_wrong_element_is_found(fault: float) -> None:
+    expected = torch.rand(4, 1, 3) + 1
+    output = expected.numpy().reshape(4, 3).copy()
+    assert not zoo_verdict.difference([output], [expected])
+    output[2, 1] += fault * 2
+    assert zoo_verdict.difference([output], [expected]) == "output 0 differs from PyTorch"
+
+
+def test_a_missing_output_and_another_shape_are_found() -> None:
+    assert zoo_verdict.difference([], [torch.ones(2)]) == "0 outputs instead of 1"
+    assert zoo_verdict.difference([np.ones(3)], [torch.ones(2)]) == "output 0 has shape (3,) instead of (2,)"

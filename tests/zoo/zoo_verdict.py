@@ -1,0 +1,102 @@
+"""What fuseflow says of a model of the zoo, at each granularity, beside what PyTorch computes."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+from zoo_registry import Model
+
+from fuseflow import Schedule
+from fuseflow import compile as compile_model
+from fuseflow.errors import FuseFlowError
+from fuseflow.frontend.flops import flop_counter, program_flops
+
+GRANULARITIES = ("none", "layerwise", "full")
+LARGEST_ERROR = 1e-4
+LEAST_SHARE = 0.5
+"""A program with less of the FLOPs of its model is hollow."""
+ROOT = Path(__file__).resolve().parents[2]
+
+Row = dict[str, Any]
+
+
+def row(model: Model) -> Row:
+    """The row of a model in the table: its verdict at each granularity, what blocks it, and the share of its FLOPs in the program.
+
+    A verdict is `accepted`, `refused` (an error of fuseflow), `crash` (any other error), or `wrong` (other values than PyTorch).
+    `seconds` is the processor time of the first compilation. It is no part of the table.
+    """
+    entry: Row = {"name": model.name, "family": model.family, "fast": model.fast}
+    reasons: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for fuse in GRANULARITIES:
+            entry[fuse], reason, details = _verdict(model, fuse)
+            entry = details | entry
+            if reason:
+                reasons[fuse] = reason
+    return entry | ({"reasons": _merged(reasons)} if reasons else {})
+
+
+def _merged(reasons: dict[str, str]) -> dict[str, str]:
+    """The reasons by granularity, or under `all` if they are the same."""
+    same = len(reasons) == len(GRANULARITIES) and len(set(reasons.values())) == 1
+    return {"all": next(iter(reasons.values()))} if same else reasons
+
+
+def _verdict(model: Model, fuse: str) -> tuple[str, str, Row]:
+    """The verdict at one granularity, its reason, and what else there is to know."""
+    module, args, keywords = model.bring()
+    with flop_counter() as counter:
+        results = module(*args, **keywords)
+    flops = counter.get_total_flops()
+    expected = [leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+    module, args, keywords = model.bring()
+    try:
+        start = time.process_time()
+        program = compile_model(module, args, kwargs=keywords, schedule=Schedule.fuse(fuse))
+        seconds = time.process_time() - start
+        share = round(program_flops(program.program) / flops, 3) if flops else None
+        outputs = list(program.run(check=False).outputs.values())
+    except FuseFlowError as error:
+        return "refused", _line(error.message), {}
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return "crash", _line(f"{type(error).__name__} in {Path(frame.filename).name}, {frame.name}: {error}"), {}
+    details = {"flops_share": share, "hollow": share is not None and share < LEAST_SHARE, "seconds": round(seconds, 2)}
+    wrong = difference(outputs, expected)
+    return ("wrong", wrong, details) if wrong else ("accepted", "", details)
+
+
+def difference(outputs: list[Any], expected: list[torch.Tensor]) -> str:
+    """How the outputs of a run differ from those of PyTorch, or '' if they do not. An error is relative to the largest magnitude.
+
+    The program of a model has no dimensions of extent 1, so they are left out of the comparison.
+    """
+    if len(outputs) != len(expected):
+        return f"{len(outputs)} outputs instead of {len(expected)}"
+    for place, (output, tensor) in enumerate(zip(outputs, expected, strict=True)):
+        wanted = tensor.to_dense().to(torch.float64).squeeze().numpy()
+        computed = np.asarray(output if isinstance(output, np.ndarray) else output.toarray(), dtype=np.float64).squeeze()
+        if computed.shape != wanted.shape:
+            return f"output {place} has shape {computed.shape} instead of {wanted.shape}"
+        tolerance = max(LARGEST_ERROR, torch.finfo(tensor.dtype).eps * 2 if tensor.dtype.is_floating_point else 0.0)
+        finite = wanted[np.isfinite(wanted)]
+        if not np.allclose(computed, wanted, rtol=0, atol=tolerance * np.abs(finite).max(initial=0), equal_nan=True):
+            return f"output {place} differs from PyTorch"
+    return ""
+
+
+def _line(text: str) -> str:
+    """The first line of a text, without what is of this machine or of this run."""
+    first = text.strip().partition("\n")[0]
+    first = re.sub(r"0x[0-9a-f]{4,}", "0x...", first.replace(str(ROOT), "."))
+    return re.sub(r"/\S*/site-packages/", "", first)
