@@ -84,7 +84,7 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
             value = value_node.meta.get("val")
             if not isinstance(value, Tensor):
                 return []
-            stand_in = torch.zeros(1, dtype=value.dtype).expand(value.shape)
+            stand_in = torch.zeros((), dtype=value.dtype).expand(value.shape)
             value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in, value))
     graph.eliminate_dead_code()
     tensors, refusals = traced.tensors, list[FrontendError]()
