@@ -6,10 +6,11 @@ from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.causal_attention import CAUSAL
+from fuseflow.frontend.data_positions import COMPARISONS
 from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
 from fuseflow.frontend.edge_matrix import edges_to_matrices
 from fuseflow.frontend.known_masks import MASKS
-from fuseflow.frontend.known_positions import GATHERS
+from fuseflow.frontend.known_positions import GATHERS, Handler
 from fuseflow.frontend.linear_maps import LINEAR_MAPS
 from fuseflow.frontend.losses import LOSSES
 from fuseflow.frontend.movements import MOVEMENTS
@@ -18,6 +19,7 @@ from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
 _HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | LOSSES | CAUSAL
+"""For each operator, by name, what replaces it."""
 
 
 def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
@@ -27,20 +29,29 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     selections, memories = Selections.of(traced, dependences), Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
-        handler = _HANDLERS.get(fx_origin.short_name(node.target).rstrip("_")) if node.op == "call_function" else None
-        if handler is None or dependences.get(node) != "data" or _is_read_as_it_was(node):
+        handlers = _handlers(node)
+        if not handlers or dependences.get(node) != "data" or _is_read_as_it_was(node):
             continue
         root = memories.root(node)
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
             continue  # a view that is written to
         with graph.inserting_before(node):
-            result = handler(selections, node)
+            result = next((result for handler in handlers if (result := handler(selections, node)) is not None), None)
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"]}
             node.replace_all_uses_with(result)
             graph.erase_node(node)
     remove_unused(traced)
     edges_to_matrices(selections)
+
+
+def _handlers(node: Node) -> list[Handler]:
+    """Return what may replace an operator, the first choice first."""
+    if node.op != "call_function":
+        return []
+    name = fx_origin.short_name(node.target)
+    name = name if name.startswith("_") else name.rstrip("_")
+    return [table[name] for table in (_HANDLERS, COMPARISONS) if name in table]
 
 
 def _is_read_as_it_was(node: Node) -> bool:

@@ -21,10 +21,12 @@ def _along_one(selections: Selections, node: Node) -> Node | None:
     """An operator along the dimension that it names, as `cumsum(x, dim)`."""
     x = call_arguments(node, "self")[0]
     shaped = described(x)
-    if not shaped.is_floating_point() or shaped.dim() == 0:
+    if shaped.dim() == 0:
         return None
-    dim = _named_dimension(node, shaped)
-    identity = torch.eye(shaped.shape[dim], dtype=shaped.dtype)
+    dim, dtype = _named_dimension(node, shaped), described(node).dtype
+    if dtype != shaped.dtype:  # it converts first
+        x = selections.computed(node, torch.Tensor.to, (x, dtype))
+    identity = torch.eye(shaped.shape[dim], dtype=dtype)
     rest, options = list(node.args[1:]), dict(node.kwargs)
     if "dim" in options or not rest:
         options["dim"] = 1

@@ -30,8 +30,9 @@ def ranked_along(
     earlier = torch.where(other == mine, before, 0.0)
     rank = (torch.where(ahead, 1.0, 0.0) + earlier).sum(-1)
     chosen = rank.unsqueeze(-2) == places[:count].unsqueeze(-1)
-    values = torch.where(chosen, x.unsqueeze(-2), 0.0) if positions is None else torch.where(chosen, positions, 0)
-    return values.sum(-1).movedim(-1, dim)
+    ranked = x.unsqueeze(-2) if positions is None else positions
+    nothing = 0.0 if ranked.is_floating_point() else 0
+    return torch.where(chosen, ranked, nothing).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
 
 
 def _ranking(
@@ -41,16 +42,17 @@ def _ranking(
     `keep` False the dimension, of which one element is left, vanishes."""
     x = call_arguments(node, "self")[0]
     shaped = described(x)
-    if not shaped.is_floating_point() or shaped.dim() == 0:
+    if shaped.dtype == torch.bool or shaped.dim() == 0:
         return {}
     dim %= shaped.dim()
     extent = shaped.shape[dim]
-    before = selections.vector(torch.ones(extent, extent, dtype=shaped.dtype).tril(-1), named(node, "before"))
-    places = selections.vector(torch.arange(extent, dtype=shaped.dtype), named(node, "places"))
+    counts = shaped.dtype if shaped.is_floating_point() else torch.float32
+    before = selections.vector(torch.ones(extent, extent, dtype=counts).tril(-1), named(node, "before"))
+    places = selections.counted(extent, counts, named(node, "places"))
     shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
     nodes: dict[str, Node] = {}
     for what in wanted:
-        positions = selections.vector(torch.arange(extent), named(node, "positions")) if what == "positions" else None
+        positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
         value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
         result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest), value)
         nodes[what] = result if keep else _call(selections, node, torch.ops.aten.squeeze.dim, (result, dim), value.squeeze(dim))
