@@ -128,11 +128,17 @@ PATTERN_DEPENDENT = {
 }
 """Operators whose result depends on which zeros are stored, with the position of the tensor that stores them."""
 
+MOVEMENTS = _names("""
+    permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy slice select flip
+    cat split_with_sizes constant_pad_nd
+""")
+"""The operators that leave every number as it is."""
+
 LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
     _to_copy to
-    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn
+    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn floor ceil round trunc
     exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor

@@ -286,9 +286,20 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return torch.pow(x, exponent)
 
 
+def _remainder(rounding: str) -> Callable[..., Tensor]:
+    """Return the function that gives what is left of x, less y times their rounded quotient."""
+
+    def left(x: Tensor, y: Tensor | float) -> Tensor:
+        return x - torch.div(x, y, rounding_mode=rounding) * y
+
+    return left
+
+
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     **SLIDING_REPLACEMENTS,
     **RECURRENT_REPLACEMENTS,
+    **dict.fromkeys((aten.remainder.Tensor, aten.remainder.Scalar), _remainder("floor")),
+    **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), _remainder("trunc")),
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
