@@ -56,7 +56,7 @@ SORTING = UnsupportedOperators(
     HINT_OUTSIDE,
     _names("""
         topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
-        unique_dim unique_consecutive searchsorted bucketize diff
+        unique_dim unique_consecutive diff
     """),
 )
 DIAGONAL = UnsupportedOperators(
@@ -79,8 +79,8 @@ UNSUPPORTED_FAMILIES = (
         "a sliding window",
         "use average pooling or a convolution",
         _names("""
-            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-            adaptive_max_pool3d
+            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
+           
         """),
     ),
     UnsupportedOperators(

@@ -219,10 +219,18 @@ def _written_at(
     return written_along(base, along, source.expand(shape), places, positions, 0)
 
 
+def _written_where(base: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """Return `base` with `base[mask] = value`."""
+    mask = mask.reshape(*mask.shape, *[1] * (base.dim() - mask.dim()))
+    return torch.where(mask, value.reshape(()).to(base.dtype), base)
+
+
 def _index_put(selections: Selections, node: Node) -> Node | None:
     """`x[index] = values`, with one index."""
     base, indices, values = call_arguments(node, "self", "indices", "values")
     accumulate = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
+    if not accumulate and len(indices) == 1 and described(indices[0]).dtype == torch.bool and described(values).numel() == 1:
+        return selections.computed(node, _written_where, (base, indices[0], values))
     if accumulate or len(indices) != 1 or not _is_comparable(base, indices[0]) or described(indices[0]).dim() != 1:
         return None
     extent, count = described(base).shape[0], described(indices[0]).shape[0]
@@ -257,7 +265,29 @@ def _histogram(selections: Selections, node: Node) -> Node | None:
     return selections.computed(node, counted_in_bins, (x, places, float(low), float(high)))  # type: ignore[arg-type]
 
 
+def _take(selections: Selections, node: Node) -> Node | None:
+    x, index = call_arguments(node, "self", "index")
+    if not _is_comparable(x, index):
+        return None
+    flat, positions = _flat(selections, node, x), _flat(selections, node, index)
+    return _taken(selections, node, flat, 0, positions)
+
+
+def _take_along(selections: Selections, node: Node) -> Node | None:
+    x, index = call_arguments(node, "self", "indices")
+    dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim")
+    if not isinstance(dim, int) or not _is_comparable(x, index):
+        return None
+    dim %= described(x).dim()
+    if any(a != b for d, (a, b) in enumerate(zip(described(x).shape, described(index).shape, strict=True)) if d != dim):
+        return None
+    places = _places(selections, node, described(x).shape[dim])
+    return selections.computed(node, taken_along, (x, index, places, dim))
+
+
 COMPARISONS: dict[str, Handler] = {
+    "take": _take,
+    "take_along_dim": _take_along,
     "gather": _gather,
     "index_select": _index_select,
     "embedding": _embedding,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
@@ -14,11 +15,13 @@ from fuseflow.frontend.known_positions import GATHERS, Handler
 from fuseflow.frontend.linear_maps import LINEAR_MAPS
 from fuseflow.frontend.losses import LOSSES
 from fuseflow.frontend.movements import MOVEMENTS
+from fuseflow.frontend.neighbours import NEIGHBOURS
 from fuseflow.frontend.ranking import RANKINGS
+from fuseflow.frontend.scans import SCANS
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
-_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | LOSSES | CAUSAL
+_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | LOSSES | CAUSAL
 """For each operator, by name, what replaces it."""
 
 
@@ -30,7 +33,7 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
         handlers = _handlers(node)
-        if not handlers or dependences.get(node) != "data" or _is_read_as_it_was(node):
+        if not handlers or dependences.get(node) != "data" or _is_read_as_it_was(node, positions):
             continue
         root = memories.root(node)
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
@@ -54,6 +57,15 @@ def _handlers(node: Node) -> list[Handler]:
     return [table[name] for table in (_HANDLERS, COMPARISONS) if name in table]
 
 
-def _is_read_as_it_was(node: Node) -> bool:
-    """Return whether an operator writes to a value that something else reads, too."""
-    return any(len(target.users) > 1 or target.op == "placeholder" for target in written_by(node))
+def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
+    """Return whether an operator writes to a value that something else reads, too. What was computed from it before is no matter."""
+    return any(
+        target.op == "placeholder" or any(user is not node and not _is_past(user, node, positions) for user in target.users)
+        for target in written_by(node)
+    )
+
+
+def _is_past(user: Node, writer: Node, positions: dict[Node, int]) -> bool:
+    target = user.target
+    is_view = not isinstance(target, OpOverload) or any(result.alias_info is not None for result in target._schema.returns)
+    return not is_view and user in positions and positions[user] < positions[writer]

@@ -49,6 +49,18 @@ def _along_last(selections: Selections, node: Node) -> Node | None:
     return reshaped(selections, node, x, result.shape)
 
 
+def _average(selections: Selections, node: Node) -> Node | None:
+    """An average over windows that are cut at the edges, whose padding does not count. Whole windows have a form of their own."""
+    padding, ceil_mode, includes = (
+        node.args[n] if len(node.args) > n else node.kwargs.get(option, default)
+        for n, option, default in ((3, "padding", 0), (4, "ceil_mode", False), (5, "count_include_pad", True))
+    )
+    divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
+    is_padded = any(padding) if isinstance(padding, list | tuple) else bool(padding)
+    cut = ceil_mode or (is_padded and not includes)
+    return _along_last(selections, node) if cut and divisor is None and not (ceil_mode and is_padded and includes) else None
+
+
 def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:
     """Return the weights of an operator along one dimension: what it makes of one row of the identity for each channel, which is the same
     everywhere along the other dimensions."""
@@ -103,5 +115,6 @@ _INTERPOLATIONS = (
 LINEAR_MAPS: dict[str, Handler] = {
     **dict.fromkeys(_DIMENSION_POSITIONS, _along_one),
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
 }
 """For each operator, by name, what replaces it."""

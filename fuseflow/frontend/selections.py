@@ -100,6 +100,17 @@ class Selections:
         """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
         return self.traced.add(self.names.unique(name), values.to_sparse_csr(), torch.empty_like(values, device="meta"))
 
+    def pattern(self, node: Node) -> Node | None:
+        """Return an argument that is true where a sparse matrix, given by the user, stores an entry, or None for any other value."""
+        argument = self.traced.arguments.get(node)
+        if argument is None or argument.tensor.layout == torch.strided or argument.tensor.dim() != 2:
+            return None
+        stored = argument.tensor.detach().to_sparse_csr()
+        truths = torch.ones(stored.values().shape, dtype=torch.bool)
+        pattern = torch.sparse_csr_tensor(stored.crow_indices(), stored.col_indices(), truths, tuple(stored.shape))
+        value = torch.empty(tuple(stored.shape), dtype=torch.bool, device="meta")
+        return self.traced.add(self.names.unique(f"{argument.name}.pattern"), pattern, value)
+
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor
 
