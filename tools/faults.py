@@ -3,8 +3,8 @@
     python tools/faults.py [--limit 2000] [--seed 0] [--jobs 2] [FAULT...]
 
 Plants one fault after the other, runs programs until one differs, and prints after how many. Faults that a run does not show are looked
-for in wide programs, which are asked everything else, too. FAULT: words of the faults to plant, all
-if none are given. Exit status 1 if one is not found.
+for in wide programs, which are asked everything else, too; faults of offsets, selections and the like in programs with views. FAULT:
+words of the faults to plant, all if none are given. Exit status 1 if one is not found.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import program_fuzz
 from program_faults import FAULTS, WIDE_FAULTS
+from view_faults import VIEW_FAULTS
+
+ALL = FAULTS | WIDE_FAULTS | VIEW_FAULTS
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,11 @@ class Found:
 
 def find(fault: str, seed: int, limit: int) -> Found:
     done = 0
-    wide = fault in WIDE_FAULTS
-    with (FAULTS | WIDE_FAULTS)[fault]():
+    wide, views = fault in WIDE_FAULTS, fault in VIEW_FAULTS
+    with ALL[fault]():
         while done < limit:
             programs = min(program_fuzz.CHUNK, limit - done)
-            tally = program_fuzz.run(seed, programs, smaller=False, wide=wide, surfaces=int(wide))
+            tally = program_fuzz.run(seed, programs, smaller=False, wide=wide, views=views, surfaces=int(wide))
             done, seed = done + tally.programs, seed + 1
             if tally.differing:
                 return Found(fault, done, tally.differing[0].differs)
@@ -63,7 +66,7 @@ def _find(work: tuple[str, int, int]) -> Found:
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.argument("words", nargs=-1)
 def main(limit: int, seed: int, jobs: int, words: tuple[str, ...]) -> None:
-    faults = [fault for fault in FAULTS | WIDE_FAULTS if not words or any(word in fault for word in words)]
+    faults = [fault for fault in ALL if not words or any(word in fault for word in words)]
     missed = 0
     for found in results([(fault, seed, limit) for fault in faults], jobs):
         missed += not found.differs

@@ -1,6 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide] [--keep] [--narrow] [--surfaces 5]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views] [--keep] [--narrow]
+        [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
@@ -17,6 +18,9 @@ integers, vectors and public primitives, and are for any machine. With --surface
 estimate is compared with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is
 made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
 was stopped, and every line of progress says with which one.
+
+With --views the programs have what real models have: slices with offsets and strides, windows, gathers and scatters by known positions,
+concatenations, maxima by a pattern, and the largest entries of each row.
 
 With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped. Some
 results of which every group is kept are stored n:m.
@@ -68,6 +72,7 @@ LONG = 1000
 @click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
+@click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
@@ -81,17 +86,20 @@ def main(
     narrow: bool,
     select: bool,
     wide: bool,
+    views: bool,
     keep: bool,
     surfaces: int,
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or keep or surfaces):
-        raise click.UsageError("--wide, --keep and --surfaces are of --programs")
+    if graphs is not None and (wide or views or keep or surfaces):
+        raise click.UsageError("--wide, --views, --keep and --surfaces are of --programs")
+    if wide and views:
+        raise click.UsageError("give either --wide or --views")
     if programs is not None and select:
         raise click.UsageError("--select is of --graphs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, keep, narrow, surfaces)))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, surfaces)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow))
 
 
@@ -102,6 +110,7 @@ class Options:
     bitmap: bool
     nm: bool
     wide: bool
+    views: bool
     keep: bool
     narrow: bool
     surfaces: int
@@ -109,7 +118,23 @@ class Options:
     @property
     def prefix(self) -> str:
         """Of the names of the files of programs that differ."""
-        return "bitmap_" * self.bitmap + "nm_" * self.nm + "wide_" * self.wide + "keep_" * self.keep + "narrow_" * self.narrow
+        return "".join(f"{mode}_" for mode, on in self.modes.items() if on)
+
+    @property
+    def modes(self) -> dict[str, bool]:
+        return {
+            "bitmap": self.bitmap,
+            "nm": self.nm,
+            "wide": self.wide,
+            "views": self.views,
+            "keep": self.keep,
+            "narrow": self.narrow,
+        }
+
+    @property
+    def kinds(self) -> dict[str, bool]:
+        """The modes that have quotas."""
+        return {mode: on for mode, on in self.modes.items() if mode != "bitmap"}
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
@@ -132,11 +157,11 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
             )
     for kind, count in total.refused.most_common():
         click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
-    wrong = program_fuzz.missed(total, options.wide, options.keep, options.narrow, options.nm) if total.programs >= LONG else []
+    wrong = program_fuzz.missed(total, **options.kinds) if total.programs >= LONG else []
     for line in wrong:
         click.echo(f"missed, {line}")
     names = [
-        *program_fuzz.quotas_of(options.wide, options.keep, options.narrow, options.nm),
+        *program_fuzz.quotas_of(**options.kinds),
         *([program_fuzz.SURFACES] if options.surfaces else []),
     ]
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
@@ -159,8 +184,7 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    modes = {"bitmap": options.bitmap, "nm": options.nm, "wide": options.wide, "keep": options.keep, "narrow": options.narrow}
-    return program_fuzz.run(seed, examples, surfaces=options.surfaces, **modes)
+    return program_fuzz.run(seed, examples, surfaces=options.surfaces, **options.modes)
 
 
 def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool) -> bool:

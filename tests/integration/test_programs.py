@@ -12,13 +12,15 @@ from typing import Protocol
 import numpy as np
 import program_fuzz
 import pytest
+import torch
 import torch_oracle
 from hypothesis import HealthCheck, given, settings
 from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check
 from program_surfaces import check_surfaces
-from random_programs import Case, planned, wide_programs
+from random_programs import Case, planned, view_programs, wide_programs
+from view_faults import VIEW_FAULTS
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
@@ -100,6 +102,18 @@ def test_random_programs_that_keep_parts_of_results(seed: int) -> None:
     assert all(tally.quotas[name] for name in program_fuzz.KEEP_QUOTAS)
 
 
+def test_random_programs_with_views() -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, views=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert [name for name in program_fuzz.VIEW_QUOTAS if not tally.quotas[name]] == []
+
+
+@pytest.mark.parametrize("fault", ["a stride is ignored", "of equal entries the last is kept"])
+def test_a_fault_that_only_views_show_is_found(fault: str) -> None:
+    with VIEW_FAULTS[fault]():
+        assert program_fuzz.run(SEEDS[0], EXAMPLES, smaller=False, views=True).differing
+
+
 @pytest.mark.parametrize("seed", [*WIDE_SEEDS, *slow(MORE_WIDE_SEEDS)])
 def test_random_wide_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed, wide=True)
@@ -123,7 +137,7 @@ def test_quotas(fuzzed: Fuzzed) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(planned() | wide_programs())
+@given(planned() | wide_programs() | view_programs())
 def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     path = tmp_path_factory.mktemp("kept") / "program.yaml"
     save(Kept(case, 7, "a line\nand another"), path)
@@ -233,3 +247,43 @@ def test_the_oracle_knows_what_rounding_decides(text: str, low: float, high: flo
     """a and b are the same number up to rounding, c is exact."""
     found = torch_oracle.evaluate(parse(ORACLE.format(text)), {"x": 0.5, "c": 4.0})["Y"]
     assert low <= found.value.error.item() <= high
+
+
+X = torch.arange(1.0, 13.0, dtype=torch.float64).reshape(6, 2)
+Z = torch.tensor([[3.0, -5.0, 5.0, 0.0], [1.0, 1.0, 1.0, -2.0]], dtype=torch.float64)
+S = torch.nn.functional.one_hot(torch.tensor([4, 0, 4]), 6).double()
+VIEWS = """
+tensor X[6, 2] f64
+tensor M[3, 2] f64
+tensor N[2, 2] f64
+tensor Z[2, 4] f64
+tensor S[3, 6] f64
+tensor W[3] f64
+tensor Y{} f64
+Y[i, j] = {}
+output Y
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("X[2*i + 1, j]", X[1::2]),
+        ("X[5 - i, j]", X.flip(0)),
+        ("X[3, j] + 0 * X[i, j]", X[3].expand(6, 2)),
+        ("X[i - 1, j]", torch.nn.functional.pad(X, (0, 0, 1, 0))),
+        ("X[i + 0, j] + X[i - 6, j]", torch.cat((X, X))),
+        ("sum(r) W[r] * X[2*i + r - 1, j]", torch.nn.functional.pad(X, (0, 0, 1, 0)).unfold(0, 3, 2).sum(-1)),
+        ("max(r) W[r] * X[2*i + r, j]", torch.nn.functional.max_pool1d(X.T[None], 3, 2)[0].T),
+        ("sum(k) S[i, k] * X[k, j]", X[[4, 0, 4]]),
+        ("sum(k) S[k, i] * M[k, j]", torch.zeros(6, 2, dtype=torch.float64).index_add(0, torch.tensor([4, 0, 4]), X[:3])),
+        ("max(k) where(Z[k, i] == 0, -inf, N[k, j])", torch.where(Z.T[..., None] == 0, -torch.inf, X[:2]).amax(1)),
+        ("keep(1 over j) X[i, j]", torch.zeros_like(X).scatter(1, X.topk(1).indices, X.topk(1).values)),
+        ("keep(2 over j) Z[i, j]", torch.tensor([[0.0, -5.0, 5.0, 0.0], [1.0, 0.0, 0.0, -2.0]])),
+    ],
+)
+def test_the_oracle_reads_views_as_operators_of_pytorch_do(text: str, expected: torch.Tensor) -> None:
+    """The indices of the program say where an entry is; the operators of PyTorch on the right are what models call for that."""
+    arrays = {"X": X.numpy(), "M": X[:3].numpy(), "N": X[:2].numpy(), "Z": Z.numpy(), "S": S.numpy(), "W": np.ones(3)}
+    program = parse(VIEWS.format([*expected.shape], text))
+    np.testing.assert_array_equal(torch_oracle.evaluate(program, arrays)["Y"].array, expected.numpy())

@@ -19,10 +19,11 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
-from program_levels import Checked, Difference, Run, check, compiled
+from program_levels import Checked, Difference, Run, check, compiled, selected
 from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
-from random_programs import Case, planned, wide_programs
+from random_programs import Case, planned, view_programs, wide_programs
+from views import FEATURES, features
 
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
@@ -77,6 +78,14 @@ KEEP_QUOTAS = {
 """The same of programs that keep parts of results."""
 NM_QUOTAS = {"an input stored n:m": 0.50}
 """The same of programs with n:m levels."""
+VIEW_QUOTAS = {
+    **dict.fromkeys(FEATURES, 0.10),
+    **{f"fused, {feature}": 0.05 for feature in FEATURES},
+    "three Einsums or more": 0.30,
+    "fused across a reduction": 0.20,
+    "lanes": 0.15,
+}
+"""The same of programs with what real models have (`views`)."""
 NARROW_QUOTAS = {
     **{f"elements of {dtype}": 0.10 for dtype in ("i4", "u4", "i8", "u8", "i16", "f16", "bf16")},
     "a narrow result": 0.30,
@@ -130,12 +139,14 @@ def run(
     keep: bool = False,
     nm: bool = False,
     narrow: bool = False,
+    views: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
-    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`)."""
+    results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
+    `views`: programs with views."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
-    drawn = (wide_programs if wide else planned)()
+    drawn = (view_programs if views else wide_programs if wide else planned)()
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
     drawn = drawn.map(nm_levels.in_program) if nm else drawn
     drawn = drawn.map(keeps.in_program) if keep else drawn
@@ -223,6 +234,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "locate never": checked.schedule.locate == "never",
         "an input stored n:m": any(is_grouped(tensor) for name, tensor in case.tensors.items() if is_read(name, checked)),
         **keeps_held(program, checked),
+        **views_held(case, checked),
         **narrows_held(program, checked),
         "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
@@ -250,6 +262,16 @@ def _kind_of_keep(keep: Keep) -> str:
     if keep.kind == "materializing":
         return "keep of a whole result"
     return "keep of a group" if keep.rule.every else "keep of a fiber"
+
+
+def views_held(case: Case, checked: Checked) -> dict[str, bool]:
+    """Which features of real models a program has, and whether a statement that has one is fused with others."""
+    having = features(case)
+    fused = {name for run in checked.runs if len(run.region.einsums) > 1 for name in run.region.einsums}
+    return {
+        **{feature: bool(names) for feature, names in having.items()},
+        **{f"fused, {feature}": bool(names & fused) for feature, names in having.items()},
+    }
 
 
 def narrows_held(program: Program, checked: Checked) -> dict[str, bool]:
@@ -353,16 +375,18 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False) -> dict[str, float]:
-    of_mode = NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
+def quotas_of(wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False) -> dict[str, float]:
+    of_mode = VIEW_QUOTAS if views else NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
     return of_mode | (NM_QUOTAS if nm else {})
 
 
-def missed(tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False, nm: bool = False) -> list[str]:
+def missed(
+    tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False
+) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
-    most = WIDE_REFUSALS if wide or keep else REFUSALS
+    most = WIDE_REFUSALS if wide or keep or views else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 
@@ -370,7 +394,7 @@ def with_orders(kept: Kept) -> Kept:
     """The case with the order and the lanes that it picked written out, if they can be found: a compiler that ranks orders otherwise
     asks for them still."""
     try:
-        schedule, *_ = compiled(kept.case)
+        schedule, *_ = compiled(selected(kept.case))
     except Exception:
         return kept
     return replace(kept, case=replace(kept.case, schedule=schedule, pick=0, deal=0))

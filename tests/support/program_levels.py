@@ -23,6 +23,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.padding import guard_data
+from fuseflow.einsum.selections import replace_affine
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, fusion_choices
 from fuseflow.fusion.orders import candidate_orders
@@ -88,6 +89,7 @@ def check(case: Case) -> Checked:
     """Compile and run a case and compare all levels."""
     with limited(SECONDS):
         want = meaning(case)
+        case = selected(case)
         try:
             schedule, program, made = compiled(case)
         except FuseFlowError as error:
@@ -117,12 +119,21 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 def meaning(case: Case) -> Arrays:
-    """What PyTorch says, and the Einsum interpreter too."""
-    program = infer(case.program)
+    """What PyTorch says, and the Einsum interpreter too: of the program, and of the products with selections that are compiled."""
+    program, compiles = infer(case.program), selected(case)
     want = {name: found.array for name, found in torch_oracle.evaluate(program, case.arrays).items()}
     for name, array in evaluate(program, case.arrays).items():
         agree("Einsum interpreter", name, array, want[name])
+    if compiles is not case:
+        for name, array in evaluate(infer(compiles.program), compiles.arrays).items():
+            agree("selections", name, array, want[name])
     return want
+
+
+def selected(case: Case) -> Case:
+    """The case as it is compiled: affine indices are products with selections, which are inputs that the compiler makes."""
+    program, selections = replace_affine(case.program)
+    return replace(case, program=program, tensors={**case.tensors, **selections}) if selections else case
 
 
 def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray[np.float64]) -> None:

@@ -22,6 +22,7 @@ import torch
 
 from fuseflow.einsum.nodes import (
     Access,
+    Affine,
     Apply,
     Const,
     Einsum,
@@ -209,8 +210,11 @@ def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int
 
 
 def _sizes(indices: tuple[Index, ...], shape: Sequence[int]) -> dict[str, int]:
-    """The size of every index of dimensions of these sizes; a dimension that is split has two indices."""
-    return dict(zip(index_names(indices), _parts(indices, shape), strict=True))
+    """The size of every index of dimensions of these sizes; a dimension that is split has two indices. An affine index says nothing: it
+    may run beyond its dimension."""
+    whole = [(index, size) for index, size in zip(indices, shape, strict=True) if not isinstance(index, Affine)]
+    plain = tuple(index for index, _ in whole)
+    return dict(zip(index_names(plain), _parts(plain, [size for _, size in whole]), strict=True))
 
 
 def _parts(indices: tuple[Index, ...], shape: Sequence[int]) -> tuple[int, ...]:
@@ -225,7 +229,7 @@ def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], si
             values = number(node.value).reshape([1] * len(names))
             return Value(values, torch.zeros_like(values))
         case Access():
-            return _read(node, known[node.tensor], names)
+            return _read(*_shifted(node, known[node.tensor], sizes), names)
         case Apply():
             return span.note(_apply(node.op, [_evaluate(a, known, names, sizes, span) for a in node.args]))
         case Reduce():
@@ -235,6 +239,31 @@ def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], si
             return value
         case Keep():
             return _keep(node, _evaluate(node.body, known, names, sizes, span), [names.index(v) for v in node.over])
+
+
+def _shifted(node: Access, value: Value, sizes: Mapping[str, int]) -> tuple[Access, Value]:
+    """An access without affine indices, and the value that it reads: one dimension for every term, so that all indices are plain."""
+    indices = list[Index]()
+    for index in node.indices:
+        if isinstance(index, Affine):
+            factors = [(factor, sizes[name]) for name, factor in index.terms]
+            parts = (_slices(x, len(indices), factors, index.offset) for x in (value.values, value.error))
+            value = Value(*parts)
+            indices += [name for name, _ in index.terms]
+        else:
+            indices.append(index)
+    return Access(node.tensor, tuple(indices)), value
+
+
+def _slices(x: torch.Tensor, axis: int, factors: Sequence[tuple[int, int]], start: int) -> torch.Tensor:
+    """An axis read at `start` plus every multiple of the factors, with one axis for each of them. Outside is 0."""
+    if not factors:
+        inside = 0 <= start < x.shape[axis]
+        return x.select(axis, start) if inside else torch.zeros([*x.shape[:axis], *x.shape[axis + 1 :]], dtype=x.dtype)
+    (factor, size), *rest = factors
+    if not size:
+        return torch.zeros([*x.shape[:axis], *(n for _, n in factors), *x.shape[axis + 1 :]], dtype=x.dtype)
+    return torch.stack([_slices(x, axis, rest, start + factor * k) for k in range(size)], axis)
 
 
 def _read(node: Access, value: Value, names: tuple[str, ...]) -> Value:

@@ -3,6 +3,7 @@
 from .case import Case
 from .data import formats, tensors
 from .programs import cases, planned
+from .views import view_programs
 from .wide import wide_programs
 
-__all__ = ["Case", "cases", "formats", "planned", "tensors", "wide_programs"]
+__all__ = ["Case", "cases", "formats", "planned", "tensors", "view_programs", "wide_programs"]

@@ -17,14 +17,17 @@ from fuseflow.einsum.nodes import (
     Einsum,
     Expr,
     Index,
+    Keep,
     Program,
     Reduce,
     TensorType,
     accesses,
     free_indices,
     index_names,
+    plain_names,
     walk,
 )
+from fuseflow.selection import Rule
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import dtype_name
 
@@ -33,7 +36,8 @@ from .data import formats, tensors
 T = TypeVar("T")
 
 LETTERS = {"a": "ijklxyzw", "b": "pqrtuvfg", "c": "cdehmno"}
-"""First letters of the indices of each of the dimension sizes of a program. `c` is the product of the two others, if a program has it."""
+"""First letters of the indices of each of the dimension sizes of a program. `c` is the product of the two others, or their
+sum, if a program has it."""
 SPREAD = "s"
 """An index of a left side that the body lacks."""
 SIZES = ((3, 3), (3, 2), (2, 4), (3, 1), (1, 1), (4, 3), (3, 0))
@@ -133,11 +137,13 @@ class Builder:
 
     # Statements
 
-    def state(self, kept: Sequence[Index], body: Expr, op: str = "sum") -> str:
-        """The statement `T[kept] = op(the other indices) body`, or a simpler one. Returns the name of the result."""
+    def state(self, kept: Sequence[Index], body: Expr, op: str = "sum", rule: tuple[Rule, str] | None = None) -> str:
+        """The statement `T[kept] = op(the other indices) body`, or a simpler one. Of the result, only what the rule keeps along an index is
+        kept, if there is one. Returns the name of the result."""
         name = f"T{len(self.einsums)}"
         over = tuple(v for v in free_indices(body) if v not in index_names(tuple(kept)))
-        einsum = Einsum(name, tuple(kept), Reduce(op, over, body) if over else body)
+        body = Reduce(op, over, body) if over else body
+        einsum = Einsum(name, tuple(kept), Keep(rule[0], rule[1:], body) if rule else body)
         shape = self.shape(self.sorts_of(kept))
         found = self.fair(einsum, shape)
         if found is None:
@@ -155,7 +161,7 @@ class Builder:
         own = math.prod(self.shape(map(self.sort, sorted(reduced(einsum.body)))))
         self.space[name] = own * math.prod(self.space.get(a.tensor, 1) for a in accesses(einsum.body))
         self.einsums.append(einsum)
-        if set(index_names(einsum.indices)) - set(free_indices(einsum.body)) or self.chance(8):
+        if set(index_names(einsum.indices)) - plain_names(einsum.body) or self.chance(8):
             self.declared.append(TensorType(name, shape, self.draw(formats(len(kept), coo=False)), "f64"))
         return name
 
