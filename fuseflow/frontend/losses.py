@@ -78,7 +78,7 @@ def _cross_entropy(selections: Selections, node: Node) -> Node | None:
     x, target, weight, reduction, ignored, smoothing = _arguments(
         node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100, label_smoothing=0.0
     )
-    logarithms = selections.call(node, aten.log_softmax.int, (x, described(x).dim() - 1), described(x).shape)
+    logarithms = selections.call(node, aten.log_softmax.int, (x, min(1, described(x).dim() - 1)), described(x).shape)
     return _picked(selections, node, logarithms, target, weight, reduction, ignored, smoothing)
 
 
@@ -106,10 +106,16 @@ def _picked(
 ) -> Node | None:
     """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class. A part of the
     weight, the `smoothing`, is shared by all classes."""
+    if described(target).is_floating_point():
+        return None
+    if described(logarithms).dim() > 2:  # a picture of classes is a batch of pixels
+        logarithms = selections.computed(node, _classes_last, (logarithms,))
     classes, shaped = selections.known(target), described(logarithms)
     weights = torch.ones(shaped.shape[-1]) if weight is None else _numbers(selections, weight)
-    if classes is None or classes.is_floating_point() or weights is None or shaped.dim() > 2:
+    if weights is None:
         return None
+    if classes is None:
+        return None if smoothing else _picked_by_data(selections, node, logarithms, target, weights, reduction, ignored)
     classes = classes.reshape(-1)
     rows = (classes != ignored).nonzero().reshape(-1)
     values = -weights[classes[rows]].to(shaped.dtype)
@@ -128,6 +134,31 @@ def _picked(
         summed = selections.call(node, aten.sum.dim_IntList, (products, [1]), (count,))
         return selections.call(node, aten.reshape.default, (summed, list(described(node).shape)), described(node).shape)
     return selections.call(node, aten.sum.default, (products,), ())
+
+
+def _classes_last(x: Tensor) -> Tensor:
+    """Return the classes, which are dimension 1, as columns of a matrix that has everything else as rows."""
+    return x.movedim(1, -1).reshape(-1, x.shape[1])
+
+
+def _picked_by_data(
+    selections: Selections, node: Node, logarithms: Node, target: Node, weights: Tensor, reduction: int, ignored: int
+) -> Node:
+    """Return the loss where the classes are data. One that is ignored has the weight 0, if it is a class at all."""
+    classes = torch.arange(len(weights))
+    counted = torch.where(classes == ignored, 0, weights).to(described(logarithms).dtype)
+    places = selections.counted(len(weights), described(target).dtype, named(node, "places"))
+    weight = selections.vector(counted, named(node, "weight"))
+    return selections.computed(node, picked_loss, (logarithms, target, places, weight, reduction))
+
+
+def picked_loss(logarithms: Tensor, target: Tensor, places: Tensor, weight: Tensor, reduction: int) -> Tensor:
+    """Return minus the logarithms at the target's classes, weighed by class, summed up or averaged over the weights."""
+    weights = torch.where(target.reshape(-1, 1) == places, weight, 0.0)
+    losses = -(weights * logarithms.reshape(-1, places.shape[0])).sum(1)
+    if reduction == _NONE:
+        return losses.reshape(target.shape)
+    return losses.sum() / weights.sum() if reduction == _MEAN else losses.sum()
 
 
 def _numbers(selections: Selections, node: Node) -> Tensor | None:

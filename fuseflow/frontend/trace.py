@@ -48,9 +48,24 @@ _MADE_LIKE = {
 """Operators that take the type of a new tensor from another one, with the number that fills it if they always fill the same."""
 _READS = frozenset(
     getattr(Tensor, name)
-    for name in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "__contains__")
+    for name in (
+        "item",
+        "tolist",
+        "numpy",
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__array__",
+        "__contains__",
+        "__format__",
+    )
 )
 """Methods that take numbers out of a tensor."""
+_SIZED = frozenset(
+    getattr(Tensor, name) for name in ("view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "as_strided")
+) | {*(torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty)}
+"""Functions that take extents, which may be tensors of one integer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,16 +213,29 @@ class _NumberReads(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func in _SIZED:
+            args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
+            kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
         if func not in _READS:
             return func(*args, **(kwargs or {}))
-        mode = proxy_tensor.get_proxy_mode()
-        if mode is not None:
-            proxy = proxy_tensor.get_proxy_slot(args[0], mode.tracer, None)
-            if proxy is not None:
-                frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
-                self.reads.append(NumberRead(proxy.proxy.node, func.__name__, innermost_user_line(frames)))
+        self._note(args[0], func.__name__)
         with disable_proxy_modes_tracing():
             return func(*args, **(kwargs or {}))
+
+    def _extent(self, tensor: Tensor) -> Any:
+        """Return the integer that a tensor holds, where an extent is asked for. Any other tensor is left to PyTorch."""
+        if tensor.dim() or tensor.is_floating_point() or tensor.is_complex():
+            return tensor
+        self._note(tensor, "__index__")
+        with disable_proxy_modes_tracing():
+            return tensor.item()
+
+    def _note(self, tensor: Tensor, method: str) -> None:
+        mode = proxy_tensor.get_proxy_mode()
+        proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
+        if proxy is not None:
+            frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
+            self.reads.append(NumberRead(proxy.proxy.node, method, innermost_user_line(frames)))
 
 
 def _element_description(value: Any, include_real: bool = False) -> Any:

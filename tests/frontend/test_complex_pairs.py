@@ -47,7 +47,8 @@ def written_parts(x: Tensor, y: Tensor) -> Tensor:
     z = fft.fft(x)
     z.real[0] = y[0]
     z[1, :2] = 1j * y[1, :2]
-    return z.real - z.imag
+    difference: Tensor = z.real - z.imag
+    return difference
 
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {

@@ -17,6 +17,7 @@ GENERATOR = torch.Generator().manual_seed(3)
 X = torch.randn(4, 6, generator=GENERATOR)
 Y = torch.randn(4, 6, generator=GENERATOR)
 P = torch.rand(4, 6, generator=GENERATOR) * 0.8 + 0.1
+PIXELS = torch.tensor([[[0, 1], [2, 0]], [[1, 1], [2, 0]]])
 CLASSES = torch.tensor([1, 5, 0, 3])
 PICTURE = torch.randn(2, 3, 7, 8, generator=GENERATOR)
 HOLES = torch.where(P > 0.6, float("nan"), X)
@@ -68,6 +69,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X, CLASSES, P[0]),
     ),
     "smoothed sums": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1, reduction="none"), (X, CLASSES)),
+    "classes of pixels": (lambda x: F.cross_entropy(x.reshape(2, 3, 2, 2), PIXELS, P[0, :3], ignore_index=1), (X,)),
+    "classes of pixels, each": (lambda x: F.cross_entropy(x.reshape(2, 3, 2, 2), PIXELS, reduction="none"), (X,)),
+    "classes of pixels, smoothed": (lambda x: F.cross_entropy(x.reshape(2, 3, 2, 2), PIXELS, label_smoothing=0.2), (X,)),
+    "logarithms of pixels": (lambda x: F.nll_loss(x.reshape(2, 3, 2, 2), PIXELS), (X,)),
+    "classes that are data": (lambda x, y, w: F.cross_entropy(x, y.argmax(1), w), (X, Y, P[0])),
+    "data, ignored": (lambda x, y: F.cross_entropy(x, y.argmax(1), ignore_index=int(Y[0].argmax())), (X, Y)),
+    "data, each": (lambda x, y: F.cross_entropy(x, y.argmax(1), reduction="none"), (X, Y)),
+    "data of pixels": (
+        lambda x, y: F.cross_entropy(x.reshape(2, 3, 2, 2), y.reshape(2, 3, 2, 2).argmax(1), reduction="sum"),
+        (X, Y),
+    ),
     "margins": (lambda x, y: F.margin_ranking_loss(x, y, torch.ones(4, 6), margin=0.3), (X, Y)),
     "hinges": (lambda x, y: F.hinge_embedding_loss(x, y.sign()), (X, Y)),
     "triplets": (lambda x, y: F.triplet_margin_loss(x, y, x + y), (X, Y)),

@@ -111,6 +111,21 @@ def test_control_flow_may_ask_numbers_in_the_code() -> None:
         assert torch.allclose(torch.as_tensor(output), shape)
 
 
+def test_extents_may_be_tensors() -> None:
+    def chunks(x: Tensor, i: Tensor) -> Tensor:
+        extents: list[Any] = [torch.div(x.size(0), i.max() + 1, rounding_mode="trunc"), -1]
+        return x.view(*extents) * 2
+
+    result = ff.compile(chunks, (X, torch.tensor([1, 0]))).run()
+    (output,) = result.outputs.values()
+    assert torch.allclose(torch.as_tensor(output), X.view(X.shape[0] // 2, -1) * 2)
+
+
+def test_names_made_of_data_are_refused() -> None:
+    with pytest.raises(FrontendError, match="`__format__`, depends on data"):
+        import_model(lambda x: {"0": x, "1": 2 * x}[f"{(x.sum() > 0).long()}"], (X,))
+
+
 def test_numbers_that_data_is_written_to_are_data() -> None:
     def written(x: Tensor) -> Tensor:
         limit = torch.tensor([1.0, 2.0])
