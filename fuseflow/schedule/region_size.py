@@ -51,7 +51,7 @@ class RegionDivider:
         quarter = len(einsums) // 4
         crossing, middle = self._crossing(einsums), len(einsums) / 2
         end = min(
-            range(max(1, quarter), len(einsums) - quarter + (quarter == 0)),
+            range(max(1, quarter), len(einsums) - quarter),  # neither piece is empty
             key=lambda n: (crossing[n], abs(n - middle)),
         )
         return tuple(einsums[:end]), tuple(einsums[end:])
