@@ -1,7 +1,7 @@
 """The parser of the text form of an Einsum program, which `fuseflow.einsum.text` prints. Each line holds one statement; a comment starts
 with `#`.
 
-    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? ("block" BLOCK)? (DTYPE | "fill" number)*
+    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? "all"? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" keep? expression ("@" PATH)?
     keep       = "keep" "(" ("nonzero" | "threshold" number | count ("of" count)? "over" NAME ("," NAME)*) ")"
@@ -149,6 +149,7 @@ class _Line(TokenReader):
             if self.peek().text != "(":
                 self.fail(f"expected the dimensions in storage order, as in `order (1, 0)`, found {self.show_next()}")
             self.skip_group()
+        self.accept("all")
         last = self.tokens[self.at - 1]
         try:
             return Format.parse(self.text[first.start : last.start + len(last.text)], rank)

@@ -86,7 +86,11 @@ def _check_declarations(program: Program, verified: Mapping[str, TensorType]) ->
         if count > 1:
             last_span = [t.span for t in program.tensors if t.name == name][-1]
             raise ProgramError(f"tensor `{name}` is declared {count} times", span=last_span)
+    defined = program.defined
     for tensor in program.tensors:
+        if tensor.name in defined and tensor.format is not None and tensor.format.complete:
+            message = f"`{tensor.format.short()}` of `{tensor.name}`, which is computed: `all` says how given numbers are stored"
+            raise ProgramError(message, hint="leave `all` out: what is computed is stored, zeros too", span=tensor.span)
         if verified.get(tensor.name) != tensor:
             _check_declaration(tensor)
     for name, count in Counter(e.name for e in program.einsums).items():

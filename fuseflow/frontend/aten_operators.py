@@ -56,7 +56,7 @@ SORTING = UnsupportedOperators(
     HINT_OUTSIDE,
     _names("""
         topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
-        unique_dim unique_consecutive searchsorted bucketize diff
+        unique_dim unique_consecutive diff
     """),
 )
 DIAGONAL = UnsupportedOperators(
@@ -79,8 +79,8 @@ UNSUPPORTED_FAMILIES = (
         "a sliding window",
         "use average pooling or a convolution",
         _names("""
-            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
-            adaptive_max_pool3d
+            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
+           
         """),
     ),
     UnsupportedOperators(
@@ -128,11 +128,17 @@ PATTERN_DEPENDENT = {
 }
 """Operators whose result depends on which zeros are stored, with the position of the tensor that stores them."""
 
+MOVEMENTS = _names("""
+    permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy slice select flip
+    cat split_with_sizes constant_pad_nd
+""")
+"""The operators that leave every number as it is."""
+
 LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
     _to_copy to
-    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn
+    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn floor ceil round trunc
     exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor

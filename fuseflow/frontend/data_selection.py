@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.causal_attention import CAUSAL
+from fuseflow.frontend.data_positions import COMPARISONS
 from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
 from fuseflow.frontend.edge_matrix import edges_to_matrices
 from fuseflow.frontend.known_masks import MASKS
-from fuseflow.frontend.known_positions import GATHERS
+from fuseflow.frontend.known_positions import GATHERS, Handler
 from fuseflow.frontend.linear_maps import LINEAR_MAPS
 from fuseflow.frontend.losses import LOSSES
 from fuseflow.frontend.movements import MOVEMENTS
+from fuseflow.frontend.neighbours import NEIGHBOURS
 from fuseflow.frontend.ranking import RANKINGS
+from fuseflow.frontend.scans import SCANS
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
-_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | LOSSES | CAUSAL
+_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | LOSSES | CAUSAL
+"""For each operator, by name, what replaces it."""
 
 
 def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
@@ -27,14 +32,14 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     selections, memories = Selections.of(traced, dependences), Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
-        handler = _HANDLERS.get(fx_origin.short_name(node.target).rstrip("_")) if node.op == "call_function" else None
-        if handler is None or dependences.get(node) != "data" or _is_read_as_it_was(node):
+        handlers = _handlers(node)
+        if not handlers or dependences.get(node) != "data" or _is_read_as_it_was(node, positions):
             continue
         root = memories.root(node)
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
             continue  # a view that is written to
         with graph.inserting_before(node):
-            result = handler(selections, node)
+            result = next((result for handler in handlers if (result := handler(selections, node)) is not None), None)
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"]}
             node.replace_all_uses_with(result)
@@ -43,6 +48,24 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     edges_to_matrices(selections)
 
 
-def _is_read_as_it_was(node: Node) -> bool:
-    """Return whether an operator writes to a value that something else reads, too."""
-    return any(len(target.users) > 1 or target.op == "placeholder" for target in written_by(node))
+def _handlers(node: Node) -> list[Handler]:
+    """Return what may replace an operator, the first choice first."""
+    if node.op != "call_function":
+        return []
+    name = fx_origin.short_name(node.target)
+    name = name if name.startswith("_") else name.rstrip("_")
+    return [table[name] for table in (_HANDLERS, COMPARISONS) if name in table]
+
+
+def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
+    """Return whether an operator writes to a value that something else reads, too. What was computed from it before is no matter."""
+    return any(
+        target.op == "placeholder" or any(user is not node and not _is_past(user, node, positions) for user in target.users)
+        for target in written_by(node)
+    )
+
+
+def _is_past(user: Node, writer: Node, positions: dict[Node, int]) -> bool:
+    target = user.target
+    is_view = not isinstance(target, OpOverload) or any(result.alias_info is not None for result in target._schema.returns)
+    return not is_view and user in positions and positions[user] < positions[writer]

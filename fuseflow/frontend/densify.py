@@ -18,11 +18,14 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
 from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.identities import IDENTITIES
 from fuseflow.frontend.known_masks import masked
 from fuseflow.frontend.losses import LOSS_DECOMPOSITIONS
+from fuseflow.frontend.neighbours import extreme_of_row
 from fuseflow.frontend.ranking import ranked_along
 from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.refusals import refusal
+from fuseflow.frontend.scans import scanned_along
 from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
 from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
@@ -289,6 +292,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     **SLIDING_REPLACEMENTS,
     **RECURRENT_REPLACEMENTS,
+    **IDENTITIES,
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
@@ -303,7 +307,6 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.dot.default: _matmul,
     aten.reciprocal.default: lambda x: 1 / x,  # PyTorch's decomposition checks for zero with cf.assert.
     aten.pow.Tensor_Scalar: _power,
-    aten.isnan.default: lambda x: x != x,
     aten.tan.default: lambda x: torch.sin(x) / torch.cos(x),
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
@@ -340,7 +343,9 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     product_along: ("propagate", product_along),
     extreme_along: ("scatter", extreme_along),
     overwrite_along: ("scatter", overwrite_along),
+    extreme_of_row: ("neighbours", extreme_of_row),
     ranked_along: ("rank", ranked_along),
+    scanned_along: ("scan", scanned_along),
     masked: ("mask", masked),
     **LOSS_DECOMPOSITIONS,
     at_edges: ("edges", at_edges),

@@ -12,6 +12,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import einsum_names
 from fuseflow.frontend.mlir_locations import Origin
 from fuseflow.frontend.symbolic_values import SymbolicValue, dimension_index, tensor_value, uses_undefined
+from fuseflow.tensors.dtypes import DTYPES
 
 
 class EinsumEmitter:
@@ -96,12 +97,13 @@ class EinsumEmitter:
     def _append(
         self, name: str, indices: tuple[Index, ...], body: Expr, type: TensorType, origin: Origin, force: bool = False
     ) -> str:
-        """Add an Einsum and return the name of its result. The result is declared if `force` asks for it, or if its extents do not
-        follow from its operands."""
+        """Add an Einsum and return the name of its result. The result is declared if `force` asks for it, if its extents do not
+        follow from its operands, or if it is rounded to a narrow float."""
         if uses_undefined(body):
             raise FrontendError(f"`{name}` reads an uninitialized tensor", hint="start from a linalg.fill")
         result = self._names.unique(name)
-        if force or not plain_names(body).issuperset(index_names(indices)):
+        is_narrow = DTYPES[type.dtype].narrow and not DTYPES[type.dtype].is_integer
+        if force or is_narrow or not plain_names(body).issuperset(index_names(indices)):
             stored = type if force else replace(type, format=None, block=())
             self.declared[result] = replace(stored, name=result)
         self.einsums.append(Einsum(result, indices, body, origin.location))

@@ -22,10 +22,12 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin, operator_screen
 from fuseflow.frontend.column_split import split_linear_columns
+from fuseflow.frontend.comparisons import compare_alike
 from fuseflow.frontend.constant_folding import fold_constants
 from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences
+from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.refusals import raise_all
 from fuseflow.frontend.sliding import SLICE_WRITES
@@ -84,7 +86,7 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
             value = value_node.meta.get("val")
             if not isinstance(value, Tensor):
                 return []
-            stand_in = torch.zeros(1, dtype=value.dtype).expand(value.shape)
+            stand_in = torch.zeros((), dtype=value.dtype).expand(value.shape)
             value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in, value))
     graph.eliminate_dead_code()
     tensors, refusals = traced.tensors, list[FrontendError]()
@@ -166,13 +168,35 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
     run = torch.func.functionalize(body.forward, remove="mutations")
     with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
         try:
-            graph = make_fx(run, decomposition_table={**get_decomposition_table(), **SLICE_WRITES})(*fake).graph
+            graph = make_fx(run, decomposition_table={**get_decomposition_table(), **SLICE_WRITES, **INNER_IDENTITIES})(
+                *fake
+            ).graph
         except FrontendError:
             raise
         except Exception as error:
             raise FrontendError(f"the model has no dense form: {type(error).__name__}: {_first_line(error)}") from error
+    _forget_places_of_writes(graph)
+    compare_alike(graph)
     graph.eliminate_dead_code()
     return graph, body.refusals
+
+
+def _forget_places_of_writes(graph: Graph) -> None:
+    """Let operators that write to their operand, which PyTorch's own decompositions contain, return their result. The trace has each later
+    use of the operand as a use of the result. A view is left alone, since its tensor would change, too."""
+    for node in graph.nodes:
+        name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
+        operator_name = name.partition("::")[2]
+        if not operator_name.endswith("_") or operator_name.startswith("_") or _is_view(node.args[0]):
+            continue
+        packet = getattr(torch.ops.aten, operator_name.removesuffix("_"), None)
+        overload = getattr(packet, node.target._overloadname, None)
+        node.target = overload or node.target
+
+
+def _is_view(node: object) -> bool:
+    target = node.target if isinstance(node, Node) else None
+    return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)
 
 
 @contextmanager

@@ -36,9 +36,9 @@ class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
         return to_location(Origin(fx_origin.module_path(node), name, fx_origin.source_span(node)), self._c)
 
 
-def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
-    """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order. Raise `FrontendError` if
-    torch-mlir cannot lower the graph."""
+def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], dtypes: Mapping[str, str], name: str) -> Any:
+    """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order, and `dtypes` the element types
+    that no type of MLIR has. Raise `FrontendError` if torch-mlir cannot lower the graph."""
     context = linalg_modules.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
@@ -51,12 +51,12 @@ def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], name: str) -> A
     linalg_modules.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")
     linalg_modules.run_pipeline(module, linalg_modules.CLEANUP_PIPELINE, "cleaning up the Linalg")
     with context, ir.Location.unknown():
-        _attach_storage(module, stored)
+        _attach_storage(module, stored, dtypes)
     linalg_modules.verify_module(module)
     return module
 
 
-def _attach_storage(module: Any, stored: Mapping[str, Storage]) -> None:
+def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[str, str]) -> None:
     """Give the arguments their names and encodings. Operations accept a sparse operand with a dense result, so nothing else changes."""
     function = linalg_modules.only_function(module)
     arguments = function.body.blocks[0].arguments
@@ -67,12 +67,17 @@ def _attach_storage(module: Any, stored: Mapping[str, Storage]) -> None:
     (*_, return_op) = function.body.blocks[0].operations
     types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in return_op.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
-    function.arg_attrs = ir.ArrayAttr.get([_attributes(name, format) for name, (format, _) in stored.items()])
+    function.arg_attrs = ir.ArrayAttr.get(
+        [_attributes(name, format, dtypes.get(name, "")) for name, (format, _) in stored.items()]
+    )
 
 
-def _attributes(name: str, format: Format) -> Any:
-    """Return the attributes of an argument: its name, and its format where an encoding cannot express the format completely."""
+def _attributes(name: str, format: Format, dtype: str) -> Any:
+    """Return the attributes of an argument: its name, its format where an encoding cannot express the format completely, and its `dtype`,
+    if there is one to be said."""
     attributes = {linalg_modules.NAME_ATTRIBUTE: ir.StringAttr.get(name)}
     if not has_encoding(format):
         attributes[linalg_modules.FORMAT_ATTRIBUTE] = ir.StringAttr.get(str(format))
+    if dtype:
+        attributes[linalg_modules.DTYPE_ATTRIBUTE] = ir.StringAttr.get(dtype)
     return ir.DictAttr.get(attributes)

@@ -14,13 +14,13 @@ from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.linalg_to_einsum import extract_program
 from fuseflow.frontend.model_call import ModelCall
-from fuseflow.frontend.torch_tensors import dense_array, from_torch
+from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
 
 
 def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> ModelImport:
     """Import a call of a PyTorch model as a program called `name`; see `fuseflow.frontend.import_model`."""
     exported = export_graph(call, formats)
-    linalg = lower_to_linalg(exported.graph, exported.stored, name)
+    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name)
     program = extract_program(linalg)
     verify(program)
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in program.inputs}

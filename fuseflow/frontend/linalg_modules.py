@@ -19,6 +19,10 @@ NAME_ATTRIBUTE = "samml.name"
 FORMAT_ATTRIBUTE = "samml.format"
 """The attribute of an argument that has the storage format of the tensor, where its encoding cannot express the format."""
 
+DTYPE_ATTRIBUTE = "samml.dtype"
+"""The attribute of an argument that has the element type of the tensor, where the type in MLIR does not say it."""
+ARGUMENT_ATTRIBUTES = (NAME_ATTRIBUTE, FORMAT_ATTRIBUTE, DTYPE_ATTRIBUTE)
+
 CLEANUP_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
 """The pipeline that cleans up modules without encodings. Its unit-dimension pass does not support encodings."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from torch_mlir import ir
 
+from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Const, Expr
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
@@ -36,8 +38,10 @@ _SIMPLE = {
     "math.absi": "abs",
     **{f"math.{name}": name for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
 }
-_CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
-"""Conversions of type, which keep the number except that narrowing rounds it."""
+_CONVERSIONS = ("arith.extf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
+"""Conversions of type that keep the number."""
+_TO_INTEGERS = {"arith.fptosi": True, "arith.fptoui": True, "arith.trunci": False}
+"""Conversions to integers, and whether they leave a fraction out. Numbers are taken to be in the range of the integers."""
 
 _FLOAT_PREDICATES = {
     1: "eq",
@@ -56,11 +60,35 @@ _FLOAT_PREDICATES = {
 """The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
+_NARROW = {"f16": "f16", "bf16": "bf16"}
+
+
+def _rounded(x: Expr) -> Expr:
+    """Return the nearest integer, ties to even."""
+    return simplify_apply("saturate", x, Const(-math.inf), Const(math.inf))
+
+
+def _floor(x: Expr) -> Expr:
+    return simplify_apply("sub", _rounded(x), simplify_apply("gt", _rounded(x), x))
+
+
+def _ceil(x: Expr) -> Expr:
+    return simplify_apply("add", _rounded(x), simplify_apply("lt", _rounded(x), x))
+
+
+def _truncated(x: Expr) -> Expr:
+    return simplify_apply("where", simplify_apply("lt", x, Const(0.0)), _ceil(x), _floor(x))
+
+
 _DERIVED: dict[str, Callable[[Expr], Expr]] = {
     "math.exp2": lambda x: simplify_apply("pow", Const(2.0), x),
     "math.expm1": lambda x: simplify_apply("sub", simplify_apply("exp", x), Const(1.0)),
     "math.log1p": lambda x: simplify_apply("log", simplify_apply("add", x, Const(1.0))),
     "math.log2": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(1.4426950408889634)),
+    "math.floor": _floor,
+    "math.ceil": _ceil,
+    "math.roundeven": _rounded,
+    "math.trunc": _truncated,
     "math.log10": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(0.4342944819032518)),
 }
 
@@ -100,6 +128,10 @@ class ScalarEvaluator:
         operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
         if name in _CONVERSIONS:
             return operands[0]
+        if name == "arith.truncf":
+            return round_to(operands[0], _NARROW.get(str(op.results[0].type), "f32"))
+        if name in _TO_INTEGERS and str(op.results[0].type) in ("i32", "i64"):
+            return _truncated(operands[0]) if _TO_INTEGERS[name] else operands[0]
         if name in _DERIVED:
             return _DERIVED[name](operands[0])
         if name in ("arith.cmpf", "arith.cmpi"):
@@ -130,7 +162,7 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
     "arith.ori": lambda a, b: simplify_apply("max", a, b),
     "arith.xori": _xor,
 }
-_READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi"))
+_READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_TO_INTEGERS, "arith.truncf", *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi"))
 
 
 def constant_value(attribute: Any) -> Expr:

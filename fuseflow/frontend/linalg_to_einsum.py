@@ -36,12 +36,14 @@ from fuseflow.frontend.symbolic_values import (
 )
 from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
 from fuseflow.tensors import Format
+from fuseflow.tensors.dtypes import DTYPES
 
 _DYNAMIC = -(2**63)
 """How MLIR marks a number that is not known."""
 
-_DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
-"""The dtype of each element type of MLIR. Truth values are the numbers 0 and 1."""
+_DTYPES = {name: name for name in ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")} | {"i1": "i32"}
+"""The dtype of each element type of MLIR. Truth values are the numbers 0 and 1. Only an attribute of an argument says that its integers
+have no sign."""
 
 
 def extract_program(module: Any, file: str = "") -> Program:
@@ -65,11 +67,9 @@ class _Builder:
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            name, format = (
-                _attribute(function, position, key) for key in (linalg_modules.NAME_ATTRIBUTE, linalg_modules.FORMAT_ATTRIBUTE)
-            )
+            name, format, dtype = (_attribute(function, position, key) for key in linalg_modules.ARGUMENT_ATTRIBUTES)
             user_name = name or from_location(argument.location).path or f"arg{position}"
-            name = self._emitter.declare(_declaration(user_name, argument.type, format))
+            name = self._emitter.declare(_declaration(user_name, argument.type, format, dtype))
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
@@ -283,16 +283,16 @@ def _attribute(function: Any, position: int, key: str) -> str:
     return ""
 
 
-def _declaration(name: str, type: Any, format: str = "") -> TensorType:
+def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> TensorType:
     """Return the declaration of a tensor, without its dimensions of extent 1. `format` is its storage format where the encoding of its
-    type does not have it. Raise `FrontendError` for unknown extents and element types."""
+    type does not have it, and `dtype` its element type where MLIR has none. Raise `FrontendError` for unknown extents and element types."""
     if not isinstance(type, ir.RankedTensorType):
         raise FrontendError(f"`{name}` is a {type}", hint="the arguments and results of the function are tensors of known rank")
     if not type.has_static_shape:
         raise FrontendError(f"tensor `{name}` has an unknown extent: {type}", hint="give every extent as a number")
-    dtype = str(type.element_type)
-    if dtype not in _DTYPES:
-        raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint="use f32, f64, i32 or i64")
+    element_type = str(type.element_type)
+    if element_type not in _DTYPES or dtype not in ("", *DTYPES):
+        raise FrontendError(f"tensor `{name}` has elements of type {dtype or element_type}", hint=f"use {', '.join(_DTYPES)}")
     shape = tuple(type.shape)
     stored, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
     if format:
@@ -303,7 +303,11 @@ def _declaration(name: str, type: Any, format: str = "") -> TensorType:
                 f"tensor `{name}`, attribute `{linalg_modules.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
             ) from None
     return TensorType(
-        name, squeeze_shape(shape), squeeze_format(stored, shape), _DTYPES[dtype], block=squeeze_block(block, shape)
+        name,
+        squeeze_shape(shape),
+        squeeze_format(stored, shape),
+        dtype or _DTYPES[element_type],
+        block=squeeze_block(block, shape),
     )
 
 

@@ -21,10 +21,12 @@ def _along_one(selections: Selections, node: Node) -> Node | None:
     """An operator along the dimension that it names, as `cumsum(x, dim)`."""
     x = call_arguments(node, "self")[0]
     shaped = described(x)
-    if not shaped.is_floating_point() or shaped.dim() == 0:
+    if shaped.dim() == 0:
         return None
-    dim = _named_dimension(node, shaped)
-    identity = torch.eye(shaped.shape[dim], dtype=shaped.dtype)
+    dim, dtype = _named_dimension(node, shaped), described(node).dtype
+    if dtype != shaped.dtype:  # it converts first
+        x = selections.computed(node, torch.Tensor.to, (x, dtype))
+    identity = torch.eye(shaped.shape[dim], dtype=dtype)
     rest, options = list(node.args[1:]), dict(node.kwargs)
     if "dim" in options or not rest:
         options["dim"] = 1
@@ -45,6 +47,18 @@ def _along_last(selections: Selections, node: Node) -> Node | None:
         if shaped.shape[dim] != result.shape[dim]:
             x = _product(selections, node, x, dim, _interpolation(node, shaped, dim, rank))
     return reshaped(selections, node, x, result.shape)
+
+
+def _average(selections: Selections, node: Node) -> Node | None:
+    """An average over windows that are cut at the edges, whose padding does not count. Whole windows have a form of their own."""
+    padding, ceil_mode, includes = (
+        node.args[n] if len(node.args) > n else node.kwargs.get(option, default)
+        for n, option, default in ((3, "padding", 0), (4, "ceil_mode", False), (5, "count_include_pad", True))
+    )
+    divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
+    is_padded = any(padding) if isinstance(padding, list | tuple) else bool(padding)
+    cut = ceil_mode or (is_padded and not includes)
+    return _along_last(selections, node) if cut and divisor is None and not (ceil_mode and is_padded and includes) else None
 
 
 def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:
@@ -101,5 +115,6 @@ _INTERPOLATIONS = (
 LINEAR_MAPS: dict[str, Handler] = {
     **dict.fromkeys(_DIMENSION_POSITIONS, _along_one),
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
 }
 """For each operator, by name, what replaces it."""

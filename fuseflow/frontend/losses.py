@@ -78,10 +78,8 @@ def _cross_entropy(selections: Selections, node: Node) -> Node | None:
     x, target, weight, reduction, ignored, smoothing = _arguments(
         node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100, label_smoothing=0.0
     )
-    if smoothing:
-        return None
     logarithms = selections.call(node, aten.log_softmax.int, (x, described(x).dim() - 1), described(x).shape)
-    return _picked(selections, node, logarithms, target, weight, reduction, ignored)
+    return _picked(selections, node, logarithms, target, weight, reduction, ignored, smoothing)
 
 
 def _nll_loss(selections: Selections, node: Node) -> Node | None:
@@ -97,9 +95,17 @@ def _arguments(node: Node, **defaults: Any) -> list[Any]:
 
 
 def _picked(
-    selections: Selections, node: Node, logarithms: Node, target: Any, weight: Any, reduction: int, ignored: int
+    selections: Selections,
+    node: Node,
+    logarithms: Node,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignored: int,
+    smoothing: float = 0.0,
 ) -> Node | None:
-    """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class."""
+    """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class. A part of the
+    weight, the `smoothing`, is shared by all classes."""
     classes, shaped = selections.known(target), described(logarithms)
     weights = torch.ones(shaped.shape[-1]) if weight is None else _numbers(selections, weight)
     if classes is None or classes.is_floating_point() or weights is None or shaped.dim() > 2:
@@ -107,10 +113,15 @@ def _picked(
     classes = classes.reshape(-1)
     rows = (classes != ignored).nonzero().reshape(-1)
     values = -weights[classes[rows]].to(shaped.dtype)
-    if reduction == _MEAN:
-        values = values / -values.sum()
-    count = classes.shape[0]
-    matrix = selections.matrix(rows, classes[rows], values, (count, shaped.shape[-1]), named(node, "target"))
+    total = -values.sum() if reduction == _MEAN else torch.ones(())
+    count, width = classes.shape[0], shaped.shape[-1]
+    places, columns, entries = rows, classes[rows], (1 - smoothing) * values / total
+    if smoothing:
+        places = torch.cat((places, rows.repeat_interleave(width)))
+        columns = torch.cat((columns, torch.arange(width).repeat(len(rows))))
+        shared = -weights.to(shaped.dtype).repeat(len(rows)) * smoothing / width / total
+        entries = torch.cat((entries, shared))
+    matrix = selections.matrix(places, columns, entries, (count, width), named(node, "target"))
     logarithms = selections.call(node, aten.reshape.default, (logarithms, [count, -1]), (count, shaped.shape[-1]))
     products = selections.call(node, aten.mul.Tensor, (matrix, logarithms), (count, shaped.shape[-1]))
     if reduction == _NONE:

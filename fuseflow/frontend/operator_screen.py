@@ -19,6 +19,7 @@ from fuseflow.frontend.aten_operators import (
     HINT_EVAL,
     HINT_OUTSIDE,
     LOWERABLE,
+    MOVEMENTS,
     PATTERN_DEPENDENT,
     TRAINING_FLAGS,
     UNSUPPORTED_FAMILIES,
@@ -75,6 +76,10 @@ def screen_mutation(graph: Graph, names: list[str]) -> None:
             )
 
 
+_WRAPPING = (torch.int8, torch.uint8, torch.int16)
+"""The integers whose arithmetic leaves their range soon. PyTorch's results wrap around, and those of a program saturate."""
+
+
 def screen_lowered(graph: Graph) -> list[FrontendError]:
     """Return what stands against operators that are not known to lower to Linalg, and against values of a type that no Einsum can hold."""
     refusals: list[FrontendError] = []
@@ -86,8 +91,11 @@ def screen_lowered(graph: Graph) -> list[FrontendError]:
             refusals.append(refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE))
             continue
         values = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, Tensor)]
-        if any(value.is_complex() or value.dtype in (torch.float16, torch.bfloat16) for value in values):
+        if any(value.is_complex() for value in values):
             refusals.append(refusal(node, f"values of type {values[0].dtype} (`{node.target}`)", "use float32 or float64"))
+        elif name not in MOVEMENTS and any(value.dtype in _WRAPPING for value in values):
+            problem = f"arithmetic in {values[0].dtype}, which wraps around (`{node.target}`)"
+            refusals.append(refusal(node, problem, "convert the operands to int32 or to a float first"))
     return refusals
 
 

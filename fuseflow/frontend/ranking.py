@@ -30,27 +30,36 @@ def ranked_along(
     earlier = torch.where(other == mine, before, 0.0)
     rank = (torch.where(ahead, 1.0, 0.0) + earlier).sum(-1)
     chosen = rank.unsqueeze(-2) == places[:count].unsqueeze(-1)
-    values = torch.where(chosen, x.unsqueeze(-2), 0.0) if positions is None else torch.where(chosen, positions, 0)
-    return values.sum(-1).movedim(-1, dim)
+    ranked = x.unsqueeze(-2) if positions is None else positions
+    nothing = 0.0 if ranked.is_floating_point() else 0
+    return torch.where(chosen, ranked, nothing).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
 
 
 def _ranking(
-    selections: Selections, node: Node, dim: int, count: int, largest: bool, wanted: tuple[str, ...], keep: bool = True
+    selections: Selections,
+    node: Node,
+    dim: int,
+    count: int,
+    largest: bool,
+    wanted: tuple[str, ...],
+    keep: bool = True,
+    of: Node | None = None,
 ) -> dict[str, Node]:
-    """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form. With
-    `keep` False the dimension, of which one element is left, vanishes."""
-    x = call_arguments(node, "self")[0]
+    """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form.
+    With `keep` False the dimension, of which one element is left, vanishes. What is ranked is the operand of the node, or `of`."""
+    x = of or call_arguments(node, "self")[0]
     shaped = described(x)
-    if not shaped.is_floating_point() or shaped.dim() == 0:
+    if shaped.dtype == torch.bool or shaped.dim() == 0:
         return {}
     dim %= shaped.dim()
     extent = shaped.shape[dim]
-    before = selections.vector(torch.ones(extent, extent, dtype=shaped.dtype).tril(-1), named(node, "before"))
-    places = selections.vector(torch.arange(extent, dtype=shaped.dtype), named(node, "places"))
+    counts = shaped.dtype if shaped.is_floating_point() else torch.float32
+    before = selections.vector(torch.ones(extent, extent, dtype=counts).tril(-1), named(node, "before"))
+    places = selections.counted(extent, counts, named(node, "places"))
     shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
     nodes: dict[str, Node] = {}
     for what in wanted:
-        positions = selections.vector(torch.arange(extent), named(node, "positions")) if what == "positions" else None
+        positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
         value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
         result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest), value)
         nodes[what] = result if keep else _call(selections, node, torch.ops.aten.squeeze.dim, (result, dim), value.squeeze(dim))
@@ -105,9 +114,13 @@ def _sort(selections: Selections, node: Node) -> Node | None:
 def _extreme(selections: Selections, node: Node) -> Node | None:
     """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
     dim, keep = _option(node, 1, "dim", None), _option(node, 2, "keepdim", False)
+    name = fx_origin.short_name(node.target)
+    if dim is None and name.startswith("arg") and not keep:
+        x = call_arguments(node, "self")[0]
+        flat = selections.computed(node, torch.ops.aten.reshape.default, (x, [-1]))
+        return _ranking(selections, node, 0, 1, "max" in name, ("positions",), False, flat).get("positions")
     if not isinstance(dim, int):
         return None
-    name = fx_origin.short_name(node.target)
     if name.startswith("arg"):
         return _ranking(selections, node, dim, 1, "max" in name, ("positions",), keep).get("positions")
     if "positions" in _wanted(node):  # a maximum alone has an Einsum form
@@ -115,7 +128,35 @@ def _extreme(selections: Selections, node: Node) -> Node | None:
     return None
 
 
+def _one_in_order(selections: Selections, node: Node) -> Node | None:
+    """`median(x, dim)`, which is the lower one of two, and `kthvalue(x, k, dim)`."""
+    is_median = fx_origin.short_name(node.target) == "median"
+    x = call_arguments(node, "self")[0]
+    dim = _option(node, 1 if is_median else 2, "dim", None if is_median else -1)
+    if not isinstance(dim, int) or not described(x).dim():
+        return None
+    keep = _option(node, 2 if is_median else 3, "keepdim", False)
+    position = (described(x).shape[dim] - 1) // 2 if is_median else _option(node, 1, "k", 1) - 1
+    ranking = _ranking(selections, node, dim, position + 1, False, _wanted(node), True)
+    _put(node, {what: _taken(selections, node, ranked, dim, position, keep) for what, ranked in ranking.items()})
+    return None
+
+
+def _taken(selections: Selections, node: Node, ranked: Node, dim: int, position: int, keep: bool) -> Node:
+    last = selections.computed(node, torch.ops.aten.slice.Tensor, (ranked, dim, position, position + 1))
+    return last if keep else selections.computed(node, torch.ops.aten.squeeze.dim, (last, dim))
+
+
+def _sorted_rows(selections: Selections, node: Node) -> Node | None:
+    x = call_arguments(node, "self")[0]
+    extent = described(x).shape[0] if described(x).dim() else 0
+    return _ranking(selections, node, 0, extent, False, ("values",)).get("values") if extent else None
+
+
 RANKINGS: dict[str, Handler] = {
+    "median": _one_in_order,
+    "kthvalue": _one_in_order,
+    "msort": _sorted_rows,
     "topk": _topk,
     "sort": _sort,
     "argsort": _sort,

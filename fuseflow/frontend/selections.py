@@ -9,13 +9,14 @@ here, once: the messages of single edges then exist nowhere.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.constant_folding import node_values
@@ -51,6 +52,14 @@ class Selections:
         self.dependences[result] = "data"
         return result
 
+    def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...]) -> Node:
+        """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
+        result = origin.graph.call_function(function, args)
+        value = function(*map_arg(args, lambda node: _on_no_device(described(node))))
+        result.meta = {**origin.meta, "val": value}
+        self.dependences[result] = "data"
+        return result
+
     # What is known
 
     def known(self, node: object) -> Tensor | None:
@@ -80,12 +89,34 @@ class Selections:
         """Return an argument that is a known dense vector."""
         return self.traced.add(self.names.unique(name), values, torch.empty_like(values, device="meta"))
 
+    def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
+        """Return an argument that counts from 0."""
+        key = "counted", extent, dtype
+        if key not in self._nodes:
+            self._nodes[key] = self.vector(torch.arange(extent, dtype=dtype), name)
+        return self._nodes[key]
+
     def mask(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
         return self.traced.add(self.names.unique(name), values.to_sparse_csr(), torch.empty_like(values, device="meta"))
 
+    def pattern(self, node: Node) -> Node | None:
+        """Return an argument that is true where a sparse matrix, given by the user, stores an entry, or None for any other value."""
+        argument = self.traced.arguments.get(node)
+        if argument is None or argument.tensor.layout == torch.strided or argument.tensor.dim() != 2:
+            return None
+        stored = argument.tensor.detach().to_sparse_csr()
+        truths = torch.ones(stored.values().shape, dtype=torch.bool)
+        pattern = torch.sparse_csr_tensor(stored.crow_indices(), stored.col_indices(), truths, tuple(stored.shape))
+        value = torch.empty(tuple(stored.shape), dtype=torch.bool, device="meta")
+        return self.traced.add(self.names.unique(f"{argument.name}.pattern"), pattern, value)
+
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor
+
+
+def _on_no_device(tensor: Tensor) -> Tensor:
+    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
 
 
 def _content(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,7 +192,7 @@ def combined(
 ) -> Node | None:
     """Return what becomes of `base` where the entries of `source` along `dim` are combined with it at known positions. None if there is no
     form of it."""
-    shaped, zero = described(base), _is_zero(base)
+    shaped, zero = described(base), is_zero(base)
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
     if reduce in EXTREMES and not include_self:  # else what the base has would count as an entry
@@ -178,7 +209,7 @@ def _overwritten(selections: Selections, node: Node, base: Node, dim: int, posit
     if bool((counts > 1).any()):  # which of several is written is not determined
         return None
     written = scattered(selections, node, source, dim, positions, rows, False)
-    if _is_zero(base):
+    if is_zero(base):
         return written
     hit = selections.vector((counts > 0).to(torch.int32), named(node, "written"))
     return selections.call(node, overwrite_along, (hit, written, base, dim), described(base).shape)
@@ -214,9 +245,12 @@ def _shape_with(tensor: Tensor, dim: int, extent: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _is_zero(node: Node) -> bool:
+def is_zero(node: Node) -> bool:
+    """Return whether a tensor is made of zeros, or of nothing in particular, so that it may be of zeros."""
     name = fx_origin.short_name(node.target)
-    return name in ("zeros", "zeros_like") or (name == "full" and bool(node.args[1] == 0))
+    return name in ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty") or (
+        name == "full" and bool(node.args[1] == 0)
+    )
 
 
 def _is_only_read_by_one(node: Node) -> bool:

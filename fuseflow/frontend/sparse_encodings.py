@@ -59,7 +59,7 @@ def to_encoding(format: Format, block: Block = ()) -> str:
 
 def has_encoding(format: Format) -> bool:
     """Return whether an encoding can express a format completely."""
-    return all(level.mlir is not None for level in format.levels)
+    return not format.complete and all(level.mlir is not None for level in format.levels)
 
 
 def from_encoding(text: str) -> Storage:

@@ -14,10 +14,22 @@ from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
+from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.pack_compressed import pack_compressed
 
-TORCH_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
-"""The name of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
+TORCH_DTYPES = {
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.bool: "i32",
+}
+"""The element type of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
 HELD_TYPES = {torch.bfloat16: "bf16"}
 """The PyTorch dtypes that NumPy lacks, so that their numbers are kept in a wider holder. It has no integers of 4 bits."""
 MAX_DENSE_ELEMENTS = 1 << 28
@@ -38,6 +50,11 @@ _LAYOUTS = {
 _LAYOUTS_OF_MATRICES = {Format.parse("csr", 2): torch.sparse_csr, Format.parse("csc", 2): torch.sparse_csc}
 
 
+def unsigned_types(tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """Return the element types of the tensors of unsigned integers, which MLIR's types of integers do not tell from signed ones."""
+    return {name: TORCH_DTYPES[tensor.dtype] for name, tensor in tensors.items() if tensor.dtype == torch.uint8}
+
+
 def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
     """Return the format and the block of every tensor, by name. `annotated` overrides the format that follows from the layout.
 
@@ -51,7 +68,9 @@ def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]
 
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     if tensor.dtype not in TORCH_DTYPES:
-        raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint="use float32, float64, int32, int64 or bool")
+        raise FrontendError(
+            f"tensor `{name}` has the dtype {tensor.dtype}", hint="use a float of 16 to 64 bits, an integer of 8 to 64, or bool"
+        )
     if text is None:
         if tensor.layout not in _LAYOUTS:
             raise FrontendError(
@@ -96,16 +115,18 @@ def _packed_as(tensor: torch.Tensor, type: TensorType, format: Format) -> Tensor
     if tensor.layout == torch.strided:
         array = _array(tensor)
         array.flags.writeable = False
-        return pack(array.reshape(type.shape), format, type.fill, copy=False)
-    if tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
+        return pack(array.reshape(type.shape), format, type.fill, copy=False, type=parse_dtype(TORCH_DTYPES[tensor.dtype]))
+    element_type = parse_dtype(TORCH_DTYPES[tensor.dtype])
+    in_its_holder = tensor.dtype not in HELD_TYPES
+    if in_its_holder and tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
         packed = _packed(tensor, format)
         if packed is not None:
             return packed
     coordinates, values = _entries(tensor)
     if not type.shape:
-        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), format)
+        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), format, type=element_type)
     dimensions = [d for d, size in enumerate(tensor.shape) if size != 1]
-    return from_coordinates(type.shape, coordinates[dimensions], values, format)
+    return from_coordinates(type.shape, coordinates[dimensions], values, format, type=element_type)
 
 
 def _packed(tensor: torch.Tensor, format: Format) -> Tensor | None:
@@ -158,7 +179,8 @@ def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
 
 
 def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
-    array: npt.NDArray[np.generic] = tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+    held = tensor.detach().cpu().resolve_conj().resolve_neg()
+    array: npt.NDArray[np.generic] = (held.float() if held.dtype in HELD_TYPES else held).numpy()
     return array.astype(np.int32) if array.dtype == np.bool_ else array
 
 

@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import Span
+from fuseflow.frontend import autocast
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.fx_origin import innermost_user_line
 from fuseflow.frontend.model_call import ModelCall
@@ -31,7 +32,7 @@ from fuseflow.frontend.model_call import ModelCall
 ArgumentKind = Literal["state", "input", "constant"]
 """What an argument of a graph is: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
 
-_SWITCHES = (torch._C._set_grad_enabled, torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast)
+_SWITCHES = (torch._C._set_grad_enabled, autocast.ENTER, autocast.EXIT)
 """Functions that tracing records and that compute nothing."""
 _SHAPED_LIKE = {
     torch.ops.aten.expand_as.default: (torch.ops.aten.expand.default, 1),
@@ -112,6 +113,7 @@ def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
     with patch.object(proxy_tensor, "extract_val", _element_description):
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
+    autocast.write_conversions(graph_module.graph)
     _remove_switches(graph_module)
     _forget_models_of_shape(graph_module.graph)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
@@ -131,8 +133,12 @@ def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
 
 
 def _names_of_positional(module: nn.Module, args: tuple[Any, ...]) -> list[str]:
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except ValueError:  # a function that is not written in Python, such as `torch.floor`
+        return [f"arg{n}" for n in range(len(args))]
     names: list[str] = []
-    for parameter in inspect.signature(module.forward).parameters.values():
+    for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}_{n}" for n in range(len(args) - len(names))]
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, tile_shape
@@ -23,7 +25,7 @@ def squeeze_format(format: Format, shape: tuple[int, ...]) -> Format:
     remaining = [(level, kept.index(d)) for level, d in zip(format.levels, format.order, strict=True) if d in kept]
     levels, order = [level for level, _ in remaining], tuple(d for _, d in remaining)
     try:
-        return Format(tuple(levels), order)
+        return Format(tuple(levels), order, format.complete and not all(level.full for level in levels))
     except TensorError:  # The levels that are left of a COO do not form one. They become compressed levels.
         coo = (level.follows or not level.unique for level in levels)
         return Format(tuple(Compressed() if part else level for part, level in zip(coo, levels, strict=True)), order)
@@ -39,6 +41,7 @@ def unsqueeze_format(format: Format, shape: tuple[int, ...]) -> Format:
     """Return a format with dense outermost levels for the dimensions of extent 1 of `shape`, which is the converse of `squeeze_format`."""
     units = [d for d, size in enumerate(shape) if size == 1]
     others = [d for d, size in enumerate(shape) if size != 1]
-    return Format.of(
+    dense = Format.of(
         *["dense"] * len(units), *(level.text for level in format.levels), order=(*units, *(others[d] for d in format.order))
     )
+    return replace(dense, complete=format.complete)

@@ -21,6 +21,7 @@ from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
+from fuseflow.tensors.format import without_all
 
 
 @dataclass(frozen=True)  # with a place for what is computed once
@@ -127,6 +128,9 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
     inferred, declared = typed.program.declared, dict(typed.source.declared)
     for name, text in schedule.formats:
         span = schedule.place("format", name)
+        if name in typed.source.defined and without_all(text)[1]:
+            message = f"format of `{name}`: `{text}` says how given numbers are stored, and `{name}` is computed"
+            raise ScheduleError(message, hint="leave `all` out: what is computed is stored, zeros too", span=span)
         if name not in inferred:
             raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, inferred), span=span)
         shape, dtype = inferred[name].shape, inferred[name].dtype  # an intermediate keeps the dtype that it would have

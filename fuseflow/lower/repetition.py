@@ -44,6 +44,7 @@ def divided_regions(partitioned: PartitionedProgram, lowered: Sequence[CompiledR
 
 
 def _loops(partitioned: PartitionedProgram, region: Region) -> int:
-    """Return how often the innermost loops of the Einsums of a region run, if each runs alone and all tensors are dense."""
+    """Return how often the innermost loops of the Einsums of a region run, if each runs alone and all tensors are dense. A loop over
+    nothing counts as one over one coordinate: a fiber without coordinates takes cycles, too."""
     statements = partitioned.reshapes.members(region.einsums)
-    return sum(math.prod(partitioned.extents[name].values()) for name in statements)
+    return sum(math.prod(max(1, extent) for extent in partitioned.extents[name].values()) for name in statements)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
-from fuseflow.tensors.format import SHORT_NAMES, parse_short_name
+from fuseflow.tensors.format import SHORT_NAMES, parse_short_name, without_all
 
 KEYWORDS = ("none", "layerwise", "full", "auto")
 """The names that say what is fused in the whole model; no region can be called so."""
@@ -92,10 +92,13 @@ def format_text(tensor: str, text: str) -> str:
     """Return the format in canonical spacing. Raises `ScheduleError` for a text that is no format. Whether it fits the rank of the tensor
     is checked when a program is compiled.
     """
-    text = text.strip()
-    if text in SHORT_NAMES:
-        return text
+    text, complete = without_all(text)
+    if text in SHORT_NAMES and not (complete and text == "dense"):
+        return f"{text} all" if complete else text
     try:
+        text = f"{text} all" if complete else text
+        if complete and not text.startswith("("):
+            return str(Format.parse(text, 2))
         return str(Format.parse_levels(text) if text.startswith("(") else parse_short_name(text, 2))
     except FuseFlowError as error:
         raise ScheduleError(f"format of `{tensor}`: {error.message}", hint=error.hint) from error

@@ -48,12 +48,9 @@ class RegionDivider:
         """Return the Einsums of a region, of which there are at least two, in two pieces. The border is where the fewest tensors go on,
         in the middle half of the region.
         """
-        quarter = len(einsums) // 4
+        quarter = max(1, len(einsums) // 4)
         crossing, middle = self._crossing(einsums), len(einsums) / 2
-        end = min(
-            range(max(1, quarter), len(einsums) - quarter),  # neither piece is empty
-            key=lambda n: (crossing[n], abs(n - middle)),
-        )
+        end = min(range(quarter, len(einsums) - quarter + 1), key=lambda n: (crossing[n], abs(n - middle)))
         return tuple(einsums[:end]), tuple(einsums[end:])
 
     def _end(self, einsums: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from fuseflow.errors import TensorError, did_you_mean
@@ -16,14 +16,20 @@ from fuseflow.tensors.levels import Dense, Level, is_family, parse_level
 class Format:
     """A storage format: level p has the level format `levels[p]` and stores dimension `order[p]` of the tensor.
 
+    A tensor that brings no pattern, such as a dense array, stores the entries that differ from its implicit value. In a `complete` format,
+    which is written `csr all`, it stores every entry, zeros too. A tensor that brings a pattern keeps it, with the zeros in it.
+
     >>> str(Format.parse("csc", 2))
     '(dense, compressed) order (1, 0)'
     """
 
     levels: tuple[Level, ...]
     order: tuple[int, ...]
+    complete: bool = False
 
     def __post_init__(self) -> None:
+        if self.complete and self.all_dense:
+            raise TensorError("`all` says that zeros are stored, which dense levels do anyway", hint="leave `all` out")
         if sorted(self.order) != list(range(len(self.levels))):
             raise TensorError(f"mode order {self.order} is not a permutation of the {len(self.levels)} dimensions")
         for above, level in zip((None, *self.levels), self.levels, strict=False):
@@ -46,12 +52,13 @@ class Format:
 
     def __str__(self) -> str:
         levels = ", ".join(level.text for level in self.levels)
-        if self.order == tuple(range(self.rank)):
-            return f"({levels})"
-        return f"({levels}) order ({', '.join(map(str, self.order))})"
+        order = "" if self.order == tuple(range(self.rank)) else f" order ({', '.join(map(str, self.order))})"
+        return f"({levels}){order}{' all' if self.complete else ''}"
 
     def short(self) -> str:
         """Return the short name of the format if it has one, or else its full text. `parse` reads both."""
+        if self.complete:
+            return f"{replace(self, complete=False).short()} all"
         if self.rank == 1 and not self.all_dense:
             return str(self)  # `coo` and `csf` are the same for a vector
         if self in _short_names(self.rank):
@@ -73,9 +80,15 @@ class Format:
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:
-        """Read a short name or `(level, ...) [order (d, ...)]`. Raise `TensorError` if the text is not a format for tensors of this
-        rank."""
-        text = text.strip()
+        """Read a short name or `(level, ...) [order (d, ...)]`, and `all` behind it. Raise `TensorError` if the text is not a format for
+        tensors of this rank.
+
+        >>> Format.parse("csr all", 2).complete
+        True
+        """
+        text, complete = without_all(text)
+        if complete:
+            return replace(cls.parse(text, rank), complete=True)
         if not text.startswith("("):
             return parse_short_name(text, rank)
         format = cls.parse_levels(text)
@@ -85,12 +98,15 @@ class Format:
 
     @classmethod
     def parse_levels(cls, text: str) -> Format:
-        """Read `(level, ...) [order (d, ...)]`, a format whose levels say for tensors of which rank it is. Raise `TensorError` for any
-        other text.
+        """Read `(level, ...) [order (d, ...)] [all]`, a format whose levels say for tensors of which rank it is. Raise `TensorError` for
+        any other text.
 
         >>> Format.parse_levels("(compressed)").rank
         1
         """
+        text, complete = without_all(text)
+        if complete:
+            return replace(cls.parse_levels(text), complete=True)
         match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text.strip()))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
@@ -98,6 +114,16 @@ class Format:
         names = [n.strip().replace("<", "(").replace(">", ")") for n in match[1].split(",") if n.strip()]
         order = tuple(int(n) for n in match[2].split(",") if n.strip()) if match[2] is not None else None
         return cls.of(*names, order=order)
+
+
+def without_all(text: str) -> tuple[str, bool]:
+    """Return the text of a format without `all` at its end, and whether it is there.
+
+    >>> without_all("csr all")
+    ('csr', True)
+    """
+    words = text.rsplit(maxsplit=1)
+    return (words[0].strip(), True) if len(words) == 2 and words[1] == "all" else (text.strip(), False)
 
 
 SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")

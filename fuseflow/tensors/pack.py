@@ -49,7 +49,7 @@ def pack(
         ordered = dense.transpose(format.order)
         values = ordered.flatten() if copy else np.ascontiguousarray(ordered).reshape(-1)
         return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill, type)
-    stored = np.nonzero(dense != fill)
+    stored = np.nonzero(np.ones(dense.shape, dtype=bool) if format.complete else dense != fill)
     return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill, type)
 
 
@@ -89,6 +89,8 @@ def from_coordinates(
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
     if coordinates.shape[1] != len(values):
         raise TensorError(f"{coordinates.shape[1]} coordinates and {len(values)} values")
+    if format.complete and len(values) < math.prod(shape):
+        return _completed(shape, coordinates, values, format, fill, type)
     for dimension, size in enumerate(shape):
         outside = (coordinates[dimension] < 0) | (coordinates[dimension] >= size)
         if outside.any():
@@ -117,9 +119,39 @@ def from_coordinates(
     return Tensor(tuple(shape), format, tuple(levels), stored, fill, type)
 
 
+def _completed(
+    shape: tuple[int, ...],
+    coordinates: Ints,
+    values: npt.NDArray[np.generic],
+    format: Format,
+    fill: float,
+    type: ElementType | None,
+) -> Tensor:
+    """Pack a list of some entries in a format that stores all of them."""
+    if math.prod(shape) > MOST_COMPLETED:
+        size = " x ".join(map(str, shape))
+        raise TensorError(f"`{format.short()}` stores all entries of {size}", hint=f"`{replace(format, complete=False).short()}`")
+    some = from_coordinates(shape, coordinates, values, replace(format, complete=False), fill, type)
+    every = np.indices(shape).reshape(len(shape), -1)
+    dense = some.to_dense() if not some.tile else np.full((*shape, *some.tile), fill, dtype=values.dtype)
+    if some.tile:
+        stored, tiles = some.entries()
+        dense[tuple(stored)] = tiles
+    return from_coordinates(shape, every, dense.reshape(-1, *values.shape[1:]), format, fill, type)
+
+
+MOST_COMPLETED = 1 << 28
+"""The most entries of a tensor whose entries are all stored as those of a sparse one."""
+
+
 def repack(tensor: Tensor, format: Format) -> Tensor:
-    """Return a tensor with the same stored entries in another format."""
-    return from_coordinates(tensor.shape, *tensor.entries(), format, tensor.fill, tensor.type)
+    """Return a tensor with the same stored entries in another format. What a tensor without a pattern stores, follows from the format: the
+    entries that differ from its implicit value, unless the format is complete."""
+    coordinates, values = tensor.entries()
+    if (tensor.format.all_dense or tensor.format.complete) and not (format.all_dense or format.complete):
+        differs = (values != tensor.fill).any(axis=tuple(range(1, values.ndim)))
+        coordinates, values = coordinates[:, differs], values[differs]
+    return from_coordinates(tensor.shape, coordinates, values, format, tensor.fill, tensor.type)
 
 
 def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:

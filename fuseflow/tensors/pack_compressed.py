@@ -24,7 +24,7 @@ def pack_compressed(
     >>> pack_compressed((2, 3), np.array([0, 1, 1]), np.array([2]), np.array([5.0]), Format.parse("csr", 2))
     Tensor((2, 3), csr, float64, 1 stored)
     """
-    if format.rank != 2 or not all(level.appended for level in format.levels) or format.levels[1].full:
+    if format.complete or format.rank != 2 or not all(level.appended for level in format.levels) or format.levels[1].full:
         return None
     rows, columns = (shape[dimension] for dimension in format.order)
     if not is_compressed(rows, columns, pos, crd) or len(values) != len(crd):

@@ -384,7 +384,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "model option of a program": (["run", "p.ein", "--small"], "takes no `options`"),
     "model without build": (["run", "empty.py"], "build"),
     "model that is not Python": (["run", "broken.py"], "broken.py"),
-    "operator without an Einsum form": (["run", "cumsum.py"], "cumsum"),
+    "operator without an Einsum form": (["run", "erfinv.py"], "erfinv"),
 }  # fmt: skip
 
 
@@ -396,8 +396,8 @@ def test_bad_input_is_one_message(here: Path, case: str) -> None:
     (here / "mine" / "thesis.txt").write_text("precious")
     (here / "empty.py").write_text("x = 1\n")
     (here / "broken.py").write_text("def build(data:\n")
-    (here / "cumsum.py").write_text(
-        "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x.cumsum(1)\n"
+    (here / "erfinv.py").write_text(
+        "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x.erfinv()\n"
         "def build(data):\n    return M().eval(), (data.features.to_dense(),)\n"
     )
     before = sorted(str(p) for p in here.rglob("*"))

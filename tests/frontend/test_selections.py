@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from torch import Tensor, nn
 
 import fuseflow as ff
-from fuseflow.errors import FrontendError
 from fuseflow.frontend import ModelImport, import_model
 from fuseflow.run.compiled import Compiled
 
@@ -102,12 +101,6 @@ def test_equal_selections_are_one_tensor() -> None:
         return torch.relu(x[s]) + x.index_select(0, s.clone())
 
     assert [t.name for t in imported(twice, features(NODES, 4), SOURCE).program.inputs] == ["x", "gather"]
-
-
-def test_positions_that_are_data_are_refused() -> None:
-    for function in (lambda x: x[x.argmax(0)], lambda x: torch.zeros(4, 4).index_add(0, (x > 0).sum(0), x.t())):
-        with pytest.raises(FrontendError):
-            imported(function, features(NODES, 4))
 
 
 @settings(max_examples=40, deadline=None)

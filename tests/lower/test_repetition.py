@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -44,19 +43,6 @@ def test_halves_are_never_empty(count: int) -> None:
     divider = RegionDivider(parse("\n".join(["tensor A[3]", *chain, f"output {names[-1]}"])))
     first, second = divider.halves(names)
     assert first and second and [*first, *second] == names
-
-
-EMPTY = """tensor A[0, 3] coo
-T[r, q] = sum(k) A[r, k] * A[q, k]
-Y[r]    = sum(q) T[r, q]
-output Y
-"""
-
-
-def test_a_small_region_is_halved_until_its_einsums_are_alone() -> None:
-    """A region of two was halved into itself and nothing, again and again. Here, no loop runs at all, and all cycles are too many."""
-    fused = ff.compile(parse(EMPTY), schedule=Schedule.fuse("full"), tensors={"A": np.zeros((0, 3))})
-    assert [region.name for region in fused.regions] == ["full-1", "full-2"]
 
 
 def test_the_report_says_why(convolutions: Model) -> None:

@@ -55,6 +55,15 @@ def test_pieces_are_small_and_in_program_order(products: int, skip: int) -> None
     assert len(parts) <= 1 + 2 * products // MOST_REDUCTION_LOOPS
 
 
+@given(count=st.integers(2, 12), skip=st.integers(0, 2))
+def test_no_half_is_empty(count: int, skip: int) -> None:
+    """Two Einsums were once divided into both and none, and were to be divided again without an end."""
+    program = chain(6, skip)
+    einsums = [e.name for e in program.einsums][:count]
+    first, second = RegionDivider(program).halves(einsums)
+    assert first and second and [*first, *second] == einsums
+
+
 def test_an_einsum_with_more_loops_is_a_region() -> None:
     names = [f"i{n}" for n in range(MOST_REDUCTION_LOOPS + 1)]
     shape = ", ".join("1" for _ in names)

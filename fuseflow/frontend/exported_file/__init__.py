@@ -6,5 +6,5 @@ archive      the members of the file, which are stored as they are
 description  the description of the program, in which every text that becomes code elsewhere is checked or left out
 payload      weights, constants and sample inputs as tensors
 reader       the walk: a file becomes an exported program
-resizing     sample inputs with other sizes where the program allows it
+inputs       sample inputs with other sizes where the program allows it
 """

@@ -1,0 +1,99 @@
+"""Gathers and scatters at positions that the model computes: each gives what PyTorch gives, at every granularity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import fuseflow as ff
+
+GENERATOR = torch.Generator().manual_seed(5)
+X = torch.randn(5, 6, generator=GENERATOR)
+Y = torch.randn(6, 3, generator=GENERATOR)
+
+
+def routed(x: Tensor, y: Tensor) -> Tensor:
+    """A mixture of experts that writes the weights of the best two into zeros."""
+    weights, best = torch.topk(x @ y, 2)
+    return torch.zeros(5, 3).scatter(1, best, weights.softmax(-1))
+
+
+def grouped(x: Tensor, y: Tensor) -> Tensor:
+    """Rows sorted by group, each group times its own matrix, and back in the old order."""
+    group, order = torch.sort((x @ y).argmax(1))
+    ends = torch.cumsum(torch.histc(group.float(), bins=3, min=0, max=2), 0, dtype=torch.int32)
+    rows, wide = F.pad(x[order], (0, 2)), F.pad(y, (0, 1, 0, 2))  # its kernel takes rows of 16 bytes
+    products = torch._grouped_mm(rows, torch.stack((wide, 2 * wide, wide - 1)), offs=ends)
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(5)
+    return products[inverse]
+
+
+CASES: dict[str, Callable[..., Any]] = {
+    "gather": lambda x, y: torch.gather(x, 1, (x @ y).argsort(1)),
+    "gather of fewer rows": lambda x, y: torch.gather(x, 1, (x @ y)[:3].argsort(1)),
+    "gather along the first": lambda x, y: torch.gather(y, 0, x.argsort(0)[:, :3]),
+    "known positions that differ by row": lambda x, y: torch.gather(x, 1, torch.arange(10).reshape(5, 2) % 6),
+    "index": lambda x, y: y[x.argmax(1)],
+    "negative index": lambda x, y: y[x.argmax(1) - 6],
+    "index of a later dimension": lambda x, y: x[:, y.argmax(0)],
+    "index of two dimensions": lambda x, y: x[torch.arange(5), x.argmin(1)],
+    "index of any shape": lambda x, y: y[x.argsort(1)],
+    "index select": lambda x, y: torch.index_select(x, 1, y.argmax(0)),
+    "embedding": lambda x, y: F.embedding(x.argmax(1), y),
+    "one-hot": lambda x, y: F.one_hot(x.argmax(1), 6).float() @ y,
+    "scatter": routed,
+    "scatter over data": lambda x, y: x.scatter(1, (x @ y).argsort(1), x[:, :3] * 2),
+    "the last of several is written": lambda x, y: torch.zeros(5, 6).scatter(1, (x > 0).long().cumsum(1) // 3, x),
+    "scatter of a number": lambda x, y: x.scatter(1, x.argmax(1, keepdim=True), -1.0),
+    "scatter add": lambda x, y: x.scatter_add(1, (x > 0).long(), x),
+    "index add": lambda x, y: torch.zeros(3, 6).index_add(0, (x @ y).argmax(1), x),
+    "index put": lambda x, y: torch.zeros(6, 3).index_put((x[:4].argsort(1)[0, :3],), y[:3]),
+    "grouped product": grouped,
+    "histogram": lambda x, y: torch.histc(x, bins=4, min=-1, max=1),
+    "sum of integers": lambda x, y: (x > 0).long().cumsum(1).float(),
+    "sorted integers": lambda x, y: torch.sort(x.argsort(1), descending=True).values.float(),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
+    for fuse in ("none", "full"):
+        result = ff.compile(CASES[case], (X, Y), schedule=ff.Schedule.fuse(fuse)).run()
+        assert result.check is not None and result.check.passed, fuse
+
+
+@pytest.mark.parametrize("function", [torch.floor, torch.ceil, torch.round, torch.trunc, torch.frac], ids=lambda f: f.__name__)
+def test_fractions(function: Callable[[Tensor], Tensor]) -> None:
+    x = torch.tensor([-2.5, -1.5, -1.0, -0.5, -0.2, 0.0, 0.5, 0.7, 1.5, 2.5, 1e9])
+    result = ff.compile(function, (x,)).run()
+    assert list(next(iter(result.outputs.values()))) == function(x).tolist()
+
+
+@pytest.mark.parametrize("divisor", [3.0, -0.7])
+def test_what_is_left(divisor: float) -> None:
+    for function in (torch.remainder, torch.fmod):
+        result = ff.compile(lambda x, f=function: f(x, divisor), (X * 5,)).run()
+        assert result.check is not None and result.check.passed
+
+
+def test_a_mixture_of_experts() -> None:
+    class Mixture(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = nn.Linear(6, 4)
+            self.up, self.down = nn.Parameter(torch.randn(4, 6, 8)), nn.Parameter(torch.randn(4, 8, 6))
+
+        def forward(self, x: Tensor) -> Tensor:
+            weights, experts = torch.topk(self.gate(x).softmax(-1), 2)
+            hidden = torch.relu(torch.einsum("ti,tkio->tko", x, self.up[experts]))
+            return (torch.einsum("tko,tkoi->tki", hidden, self.down[experts]) * weights[..., None]).sum(1)
+
+    for fuse in ("none", "layerwise", "full"):
+        result = ff.compile(Mixture().eval(), (X,), schedule=ff.Schedule.fuse(fuse)).run()
+        assert result.check is not None and result.check.passed, fuse

@@ -1,0 +1,90 @@
+"""Operators that are formulas of others, scans, windows that are cut, the largest neighbours: each gives what PyTorch gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import fuseflow as ff
+from fuseflow.errors import FrontendError
+
+GENERATOR = torch.Generator().manual_seed(3)
+X = torch.randn(4, 6, generator=GENERATOR)
+Y = torch.randn(4, 6, generator=GENERATOR)
+P = torch.rand(4, 6, generator=GENERATOR) * 0.8 + 0.1
+CLASSES = torch.tensor([1, 5, 0, 3])
+PICTURE = torch.randn(2, 3, 7, 8, generator=GENERATOR)
+HOLES = torch.where(P > 0.6, float("nan"), X)
+NEIGHBOURS = torch.sparse_csr_tensor([0, 2, 2, 5, 6], [0, 2, 1, 2, 3, 3], [1.0, -2.0, 0.0, 3.0, -1.0, 2.0], (4, 4))
+
+
+def written(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[y < 0] = 0.5
+    return y
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "remainder": (lambda x, y: torch.remainder(x, y) + torch.fmod(x, y), (X, P)),
+    "copysign": (torch.copysign, (X, Y)),
+    "xlogy": (torch.xlogy, (torch.relu(X), P)),
+    "erfc": (torch.erfc, (X,)),
+    "area functions": (lambda p: torch.asinh(p - 0.5) + torch.acosh(1 + p) + torch.atanh(p), (P,)),
+    "logaddexp": (torch.logaddexp, (X, Y)),
+    "fmax": (lambda x, y: torch.fmax(x, y) - torch.fmin(x, y), (X, Y)),
+    "ldexp": (lambda x: torch.ldexp(x, torch.tensor(3)), (X,)),
+    "heaviside": (torch.heaviside, (torch.relu(X), Y)),
+    "dist": (torch.dist, (X, Y)),
+    "addbmm": (torch.addbmm, (torch.ones(4, 5), torch.ones(2, 4, 6), torch.ones(2, 6, 5))),
+    "cross": (torch.linalg.cross, (X[:, :3], Y[:, 1:4])),
+    "block diagonal": (lambda x, y: torch.block_diag(x, y[0], 2 * y) @ torch.ones(18, 2), (X, Y)),
+    "covariance": (lambda x: torch.cov(x) + torch.corrcoef(x), (X,)),
+    "buckets": (lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0]), right=True).float(), (X,)),
+    "search in data": (lambda x, y: torch.searchsorted(torch.sort(x).values, y).float(), (X, Y)),
+    "numbers for NaN": (lambda x: torch.nan_to_num(x, 2.0), (HOLES,)),
+    "sums without NaN": (lambda x: torch.nansum(x, 1) + torch.nanmean(x, 1), (HOLES,)),
+    "products up to each": (lambda x: torch.cumprod(x, 1), (P,)),
+    "the largest up to each": (lambda x: torch.cummax(x, 0).values - torch.cummin(x, 0).values, (X,)),
+    "logarithms up to each": (lambda x: torch.logcumsumexp(x, -1), (X * 30,)),
+    "median": (lambda x: x.median(1).values + x.kthvalue(2, 1).values, (X,)),
+    "where the median is": (lambda x: x.median(0, keepdim=True).indices.float(), (X,)),
+    "sorted rows": (torch.msort, (X,)),
+    "the largest of all": (lambda x: F.one_hot(x.argmax(), 24).float(), (X,)),
+    "take": (lambda x: x.take(torch.tensor([0, 5, 7])), (X,)),
+    "take along": (lambda x: torch.take_along_dim(x, x.argsort(1), 1), (X,)),
+    "written where": (written, (X,)),
+    "adaptive maximum": (nn.AdaptiveMaxPool2d((3, 4)), (PICTURE,)),
+    "one maximum": (nn.AdaptiveMaxPool2d(1), (PICTURE,)),
+    "padding that does not count": (nn.AvgPool2d(3, padding=1, count_include_pad=False), (PICTURE,)),
+    "windows that are cut": (nn.AvgPool2d(3, ceil_mode=True), (PICTURE,)),
+    "smoothed labels": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), (X, CLASSES)),
+    "smoothed, weighed and ignored": (
+        lambda x, t, w: F.cross_entropy(x, t, w, label_smoothing=0.2, ignore_index=0),
+        (X, CLASSES, P[0]),
+    ),
+    "smoothed sums": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1, reduction="none"), (X, CLASSES)),
+    "margins": (lambda x, y: F.margin_ranking_loss(x, y, torch.ones(4, 6), margin=0.3), (X, Y)),
+    "hinges": (lambda x, y: F.hinge_embedding_loss(x, y.sign()), (X, Y)),
+    "triplets": (lambda x, y: F.triplet_margin_loss(x, y, x + y), (X, Y)),
+    "cosines": (lambda x, y: F.cosine_embedding_loss(x, y, torch.ones(4)), (X, Y)),
+    "the largest neighbour": (lambda a, x: torch.sparse.mm(a, x, "amax"), (NEIGHBOURS, X)),
+    "the smallest neighbour": (lambda a, x: torch.sparse.mm(a, x, "amin"), (NEIGHBOURS, X)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
+    model, inputs = CASES[case]
+    for fuse in ("none", "full"):
+        result = ff.compile(model, inputs, schedule=ff.Schedule.fuse(fuse)).run()
+        assert result.check is not None and result.check.passed, fuse
+
+
+def test_positions_of_a_scan_are_refused() -> None:
+    with pytest.raises(FrontendError, match="cummax"):
+        ff.compile(lambda x: torch.cummax(x, 1).indices.float(), (X,))
