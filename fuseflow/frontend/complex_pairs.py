@@ -21,7 +21,7 @@ from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import VIEWS
 from fuseflow.frontend.dependence import Memories, remove_unused
 from fuseflow.frontend.fourier import TRANSFORMS, transformed, transforms
-from fuseflow.frontend.refusals import raise_all, refusal
+from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.selections import Selections, described
 
 aten = torch.ops.aten
@@ -43,20 +43,20 @@ _COPIES = frozenset(["conj", "_conj", "view_as_real", "resolve_conj", "resolve_n
 """Operators that may share memory with their operand in PyTorch, where the forms of their parts have their own."""
 
 
-def separate_complex(selections: Selections) -> None:
-    """Replace, in place, complex values and what is computed of them. Raise `FrontendError` for operators that have no form on pairs, and
-    for complex outputs."""
+def separate_complex(selections: Selections) -> list[FrontendError]:
+    """Replace, in place, complex values and what is computed of them. Return what is in the way: operators that have no
+    form on pairs, and complex outputs. Arguments stand for their values then, so that what uses these is looked at, too."""
     graph = selections.traced.graph_module.graph
     if not any(_is_complex(node) for node in graph.nodes):
-        return
+        return []
     pass_ = _Pass(selections)
     for node in list(graph.nodes):
         if any(_is_complex(operand) for operand in (node, *node.all_input_nodes)):
             with graph.inserting_before(node):
                 pass_.visit(node)
-    raise_all(pass_.refusals)
     remove_unused(selections.traced)
     _remove_unused_arguments(selections)
+    return pass_.refusals
 
 
 def _is_complex(node: Node) -> bool:
@@ -97,7 +97,8 @@ class _Pass:
         if parts is None:
             problem = f"complex numbers in `{node.target}`, which has no form on pairs of real numbers"
             self.refusals.append(refusal(node, problem, _HINT))
-        elif _is_complex(node):
+            parts = self._stand_in(node), self._stand_in(node)
+        if _is_complex(node):
             real, imaginary = (self._whole(node, part) for part in parts)
             self._pairs[node] = real, imaginary
         else:
@@ -108,7 +109,17 @@ class _Pass:
         if node.op == "output":
             for value in node.all_input_nodes:
                 if _is_complex(value) and self._pair(value) is not None:
-                    self.refusals.append(refusal(value, "an output of complex numbers", "return `torch.view_as_real` of it"))
+                    hint = "return `torch.view_as_real` of it"
+                    self.refusals.append(refusal(value, "an output of complex numbers", hint))
+                    node.replace_input_with(value, self._stand_in(value))
+
+    def _stand_in(self, node: Node) -> Node:
+        """Return an argument for a part of the value of a node that is refused."""
+        value = node.meta["val"]
+        if not isinstance(value, Tensor):
+            raise self.refusals[-1]
+        zeros = torch.zeros(1, dtype=value.real.dtype).expand(value.shape)
+        return self._selections.vector(zeros, f"blocked.{node.name}")
 
     def _visit_known(self, node: Node) -> None:
         """Make real numbers that are computed of known complex ones an argument. Complex ones become two where they are used."""

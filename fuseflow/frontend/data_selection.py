@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.causal_attention import CAUSAL
 from fuseflow.frontend.complex_pairs import separate_complex
@@ -26,12 +27,13 @@ _HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | 
 """For each operator, by name, what replaces it."""
 
 
-def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
-    """Replace, in place, every operator on data that takes, adds up or moves elements at known positions."""
+def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> list[FrontendError]:
+    """Replace, in place, every operator on data that takes, adds up or moves elements at known positions. Return what
+    stands against its complex numbers."""
     remove_unused(traced)
     graph = traced.graph_module.graph
     selections = Selections.of(traced, dependences)
-    separate_complex(selections)
+    refusals = separate_complex(selections)
     memories = Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
@@ -49,6 +51,7 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
             graph.erase_node(node)
     remove_unused(traced)
     edges_to_matrices(selections)
+    return refusals
 
 
 def _handlers(node: Node) -> list[Handler]:

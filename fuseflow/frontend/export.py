@@ -61,7 +61,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))
         notices, evaluated_flops = fold_constants(traced, depends_on)
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
-        select_data(traced, depends_on)
+        refusals += select_data(traced, depends_on)
         tensors = traced.tensors
         blocked = operator_screen.screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
