@@ -7,8 +7,8 @@ dense tensors. Every import of a library of models is inside the function that n
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,15 @@ Brought = tuple["torch.nn.Module", tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RealModel:
-    """`build` gets the directory with the files of the graphs. `graph` says whether the model needs them, `sizes` is for the reader."""
+    """`build` gets the directory with the files of the graphs. `graph` says whether the model needs them, `sizes` is for the reader.
+    `formats` are those that a user gives to `fuseflow.compile` for tensors that PyTorch holds dense."""
 
     name: str
     title: str
     sizes: str
     build: Callable[[Path | None], Brought]
     graph: bool = False
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def bring(self, data_dir: Path | None) -> Brought:
         """The module in evaluation and its arguments, the same at each call."""
@@ -147,6 +149,7 @@ TEXT = f"2 layers, hidden {HIDDEN}, {HEADS} heads, {TOKENS} tokens"
 CORA = f"Cora, 2 layers, hidden {GRAPH_HIDDEN}"
 MODELS = (
     RealModel("gcn", "PyG `GCN`", CORA, _graph_model("GCN"), True),
+    RealModel("gcn_sparse", "PyG `GCN`, features stored `csr`", CORA, _graph_model("GCN"), True, {"x": "csr"}),
     RealModel("sage_mean", "PyG `GraphSAGE`, mean", CORA, _graph_model("GraphSAGE"), True),
     RealModel("sage_max", "PyG `GraphSAGE`, max", CORA, _graph_model("GraphSAGE", aggr="max"), True),
     RealModel("gat", "PyG `GAT`", "Cora, 2 layers, 8 heads x 8", _graph_model("GAT", 64, heads=8), True),
@@ -161,8 +164,20 @@ MODELS = (
         f"2 layers, hidden {HIDDEN}, {HEADS} heads, 256 tokens in blocks of 16",
         _text_model("BigBird", 256, **SIZES, attention_type="block_sparse", block_size=16, num_random_blocks=3),
     ),
-    RealModel("resnet", "ResNet basic block, 90 % pruned", "64 channels, 28 x 28", _resnet_block),
-    RealModel("mobilenet", "MobileNetV2 block, 90 % pruned", "32 channels, expansion 6, 28 x 28", _mobilenet_block),
+    RealModel(
+        "resnet",
+        "ResNet basic block, 90 % pruned, stored `csf`",
+        "64 channels, 28 x 28",
+        _resnet_block,
+        formats=dict.fromkeys(("conv1.weight", "conv2.weight"), "csf"),
+    ),
+    RealModel(
+        "mobilenet",
+        "MobileNetV2 block, 90 % pruned, stored `csf`",
+        "32 channels, expansion 6, 28 x 28",
+        _mobilenet_block,
+        formats=dict.fromkeys(("conv.0.weight", "conv.3.weight", "conv.6.weight"), "csf"),
+    ),
     RealModel("lstm", "`nn.LSTM`", "16 steps, 64 inputs, hidden 128", _lstm),
     RealModel("dlrm", "DLRM", "8 tables of 1,000 x 16, batch 32, bags of 4", _dlrm),
     RealModel("moe", "mixture of experts", "8 experts, top 2, width 64, 64 tokens", _mixture_of_experts),
