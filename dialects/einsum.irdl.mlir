@@ -10,8 +10,9 @@ irdl.dialect @einsum {
   irdl.type @element {
   }
 
-  // How a tensor is stored: `levels` are its level formats, outermost first, or `unit` where they are left to inference; `order` is the
-  // dimension that each level stores; `block` are the sizes of its blocks along each dimension, none for single elements.
+  // How a tensor is stored: `levels` are its level formats, outermost first, and `all` behind them if zeros are stored too, or `unit` where
+  // they are left to inference; `order` is the dimension that each level stores; `block` are the sizes of its blocks along each dimension,
+  // none for single elements.
   irdl.attribute @format {
     %inferred = irdl.is unit
     %named = irdl.base "#builtin.array"

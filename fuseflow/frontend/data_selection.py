@@ -7,6 +7,7 @@ from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.causal_attention import CAUSAL
+from fuseflow.frontend.complex_pairs import separate_complex
 from fuseflow.frontend.data_positions import COMPARISONS
 from fuseflow.frontend.dependence import Dependence, Memories, remove_unused, written_by
 from fuseflow.frontend.edge_matrix import edges_to_matrices
@@ -29,7 +30,9 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> None:
     """Replace, in place, every operator on data that takes, adds up or moves elements at known positions."""
     remove_unused(traced)
     graph = traced.graph_module.graph
-    selections, memories = Selections.of(traced, dependences), Memories(graph)
+    selections = Selections.of(traced, dependences)
+    separate_complex(selections)
+    memories = Memories(graph)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     for node in list(graph.nodes):
         handlers = _handlers(node)

@@ -7,6 +7,7 @@ layouts concern storage only, and the encodings of the arguments restore them la
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -392,6 +393,13 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 
 
+def _result_without_form(node: torch.fx.Node) -> FrontendError:
+    """Return the refusal of a result that a replacement leaves out, such as the positions of the largest elements."""
+    source, position = node.all_input_nodes[0], int(str(node.args[1]))
+    message = f"result {position} of `{short_name(source.target)}` has no Einsum form; result 0 has one"
+    return refusal(source, message, "use result 0 alone, or `argmax` or `topk` for positions")
+
+
 class DensifyingInterpreter(torch.fx.Interpreter):
     """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that it
     comes from. It goes on behind an operator that has no dense form, which it adds to `refusals`, so that all of them are known."""
@@ -407,7 +415,10 @@ class DensifyingInterpreter(torch.fx.Interpreter):
 
     def run_node(self, node: torch.fx.Node) -> Any:
         try:
-            return super().run_node(node)
+            result = super().run_node(node)
+            if result is not None or node.target is not operator.getitem or not node.users:
+                return result
+            refused = _result_without_form(node)
         except FrontendError as error:
             refused = refusal(node, error.message, error.hint)
         except Exception as error:  # whatever PyTorch raises

@@ -7,7 +7,7 @@ weights and features is never evaluated before import, even if all inputs are kn
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 import torch
@@ -33,13 +33,27 @@ MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, S
 
 def dependences(traced: Trace) -> dict[Node, Dependence]:
     """Return what every value of a traced model depends on. Memory that data is written to holds data."""
+    return _propagated(traced, {node: _of_argument(argument) for node, argument in traced.arguments.items()})
+
+
+def read_dependences(traced: Trace) -> dict[Node, Dependence]:
+    """Return what the numbers depend on that control flow asks for. Numbers in the code of a model are part of its control flow, so what
+    is computed of them is structure here, which `dependences` leaves to the program."""
+    arguments = traced.arguments.items()
+    return _propagated(
+        traced, {n: "structure" if _is_constant(argument) else _of_argument(argument) for n, argument in arguments}
+    )
+
+
+def _propagated(traced: Trace, arguments: Mapping[Node, Dependence]) -> dict[Node, Dependence]:
+    """Return what every value depends on, from what the arguments do."""
     graph = traced.graph_module.graph
     memories = Memories(graph)
     data = set[Node]()
     while True:
         values: dict[Node, Dependence] = {}
         for node in graph.nodes:
-            values[node] = "data" if memories.root(node) in data else _dependence(node, traced.arguments, values)
+            values[node] = "data" if memories.root(node) in data else _dependence(node, arguments, values)
         computed = {node for node, dependence in values.items() if dependence == "data"}
         written = {memories.root(target) for node in computed for target in written_by(node)}
         changed = written | memories.written_after(computed)
@@ -75,9 +89,9 @@ def remove_unused(traced: Trace) -> None:
     traced.graph_module.recompile()
 
 
-def _dependence(node: Node, arguments: dict[Node, Argument], values: dict[Node, Dependence]) -> Dependence:
+def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[Node, Dependence]) -> Dependence:
     if node in arguments:
-        return _of_argument(arguments[node])
+        return arguments[node]
     if node.op != "call_function" or not (node.target is operator.getitem or _is_repeatable(node.target)):
         return "data"
     operands = {values[operand] for operand in node.all_input_nodes}
@@ -89,6 +103,10 @@ def _dependence(node: Node, arguments: dict[Node, Argument], values: dict[Node, 
         case ["weights"] if node.target is operator.getitem or fx_origin.short_name(node.target).rstrip("_") in MOVEMENTS:
             return "weights"
     return "data"
+
+
+def _is_constant(argument: Argument) -> bool:
+    return argument.kind == "constant" and not argument.tensor.is_meta
 
 
 def _of_argument(argument: Argument) -> Dependence:

@@ -26,7 +26,7 @@ from fuseflow.frontend.comparisons import compare_alike
 from fuseflow.frontend.constant_folding import fold_constants
 from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
-from fuseflow.frontend.dependence import dependences
+from fuseflow.frontend.dependence import dependences, read_dependences
 from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.refusals import raise_all
@@ -58,7 +58,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         traced = _trace(call)
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
-        refusals = operator_screen.screen_reads(traced, depends_on)
+        refusals = operator_screen.screen_reads(traced, read_dependences(traced))
         notices, evaluated_flops = fold_constants(traced, depends_on)
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         select_data(traced, depends_on)

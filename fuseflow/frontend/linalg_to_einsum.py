@@ -167,17 +167,18 @@ class _Builder:
         self._shifted(op, [(self._values[op.operands[0]], low)], origin)
 
     def _shifted(self, op: Any, parts: list[tuple[SymbolicValue, list[int]]], origin: Origin) -> None:
-        """Bind the result to the sum of values that begin at a place of it; elsewhere they are 0."""
+        """Bind the result to the sum of values that begin at a place of it; elsewhere they are 0, and so a part of zeros is no term."""
         shape, type = tuple(op.results[0].type.shape), _declaration("", op.results[0].type)
         terms: list[Expr] = []
-        for value, start in parts:
+        for value, start in [(value, start) for value, start in parts if value.expr != Const(0.0)]:
             moved = [p for p, size in enumerate(shape) if (start[p], value.shape[p]) != (0, size)]
             access = self._emitter.whole(value, [p for p in moved if value.shape[p] == 1], type, origin)
             indices: dict[str, Index] = {
                 dimension_index(p): Affine(((dimension_index(p), 1),) if shape[p] != 1 else (), -start[p]) for p in moved
             }
             terms.append(substitute(access, indices))
-        self._bind(op.results[0], SymbolicValue(shape, reduce(lambda a, b: Apply("add", (a, b)), terms)), origin)
+        total = reduce(lambda a, b: Apply("add", (a, b)), terms) if terms else Const(0.0)
+        self._bind(op.results[0], SymbolicValue(shape, total), origin)
 
     def _store_slice(self, ssa: Any, origin: Origin) -> None:
         value = self._values.get(ssa)

@@ -92,7 +92,8 @@ def screen_lowered(graph: Graph) -> list[FrontendError]:
             continue
         values = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, Tensor)]
         if any(value.is_complex() for value in values):
-            refusals.append(refusal(node, f"values of type {values[0].dtype} (`{node.target}`)", "use float32 or float64"))
+            problem = f"complex numbers in an operator that has no form on pairs of real ones (`{node.target}`)"
+            refusals.append(refusal(node, problem, "compute with `.real` and `.imag`, and return real tensors"))
         elif name not in MOVEMENTS and any(value.dtype in _WRAPPING for value in values):
             problem = f"arithmetic in {values[0].dtype}, which wraps around (`{node.target}`)"
             refusals.append(refusal(node, problem, "convert the operands to int32 or to a float first"))

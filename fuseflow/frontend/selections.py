@@ -52,10 +52,13 @@ class Selections:
         self.dependences[result] = "data"
         return result
 
-    def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...]) -> Node:
+    def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
         """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
-        result = origin.graph.call_function(function, args)
-        value = function(*map_arg(args, lambda node: _on_no_device(described(node))))
+        result = origin.graph.call_function(function, args, kwargs)
+        value = function(
+            *map_arg(args, lambda node: _on_no_device(described(node))),
+            **map_arg(kwargs, lambda node: _on_no_device(described(node))),
+        )
         result.meta = {**origin.meta, "val": value}
         self.dependences[result] = "data"
         return result

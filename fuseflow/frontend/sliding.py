@@ -46,6 +46,12 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     return x
 
 
+def _centred(x: Tensor, dim: Sequence[int] | None, back: bool) -> Tensor:
+    """Move frequency 0 to the middle of dimensions, or back to their beginning."""
+    dims = range(x.dim()) if dim is None else dim
+    return _roll(x, [-(x.shape[d] // 2) if back else x.shape[d] // 2 for d in dims], list(dims))
+
+
 def _select(x: Tensor, dim: int, index: int) -> Tensor:
     return x.narrow(dim, index % x.shape[dim], 1).squeeze(dim)
 
@@ -210,6 +216,8 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _pad,
     aten.pad.default: _pad_mode,
     aten.roll.default: _roll,
+    aten.fft_fftshift.default: lambda x, dim=None: _centred(x, dim, False),
+    aten.fft_ifftshift.default: lambda x, dim=None: _centred(x, dim, True),
     aten.select.int: _select,
     aten.unbind.int: lambda x, dim=0: [_select(x, dim, n) for n in range(x.shape[dim])],
     aten.unfold.default: _unfold,

@@ -26,6 +26,7 @@ from fuseflow.run import artifacts
 from fuseflow.run.check import Check, check_program
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
+from fuseflow.run.mostly_zero import mostly_zero_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
@@ -115,7 +116,9 @@ class Compiled:
     def notices(self) -> tuple[str, ...]:
         """The texts that must stand beside every result: those of the source, and which regions have no form in public primitives."""
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
-        return (*self.source.notices, *private)
+        chosen = {name for name, _ in self.schedule.formats}
+        mostly_zero = mostly_zero_notice(self.program, self.source.tensors, chosen)
+        return (*self.source.notices, *private, *([mostly_zero] if mostly_zero else []))
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

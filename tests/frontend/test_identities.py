@@ -88,3 +88,8 @@ def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
 def test_positions_of_a_scan_are_refused() -> None:
     with pytest.raises(FrontendError, match="cummax"):
         ff.compile(lambda x: torch.cummax(x, 1).indices.float(), (X,))
+
+
+def test_positions_of_adaptive_maxima_are_refused() -> None:
+    with pytest.raises(FrontendError, match="result 1 of `adaptive_max_pool1d`"):
+        ff.compile(lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True), (X,))

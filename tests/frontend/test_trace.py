@@ -99,6 +99,33 @@ def test_control_flow_may_not_ask_weights_and_features() -> None:
             import_model(function, (X,))
 
 
+def test_control_flow_may_ask_numbers_in_the_code() -> None:
+    def heuristic(x: Tensor, i: Tensor) -> Tensor:
+        slope = torch.tensor([0.5, 2.0])
+        few = bool(torch.tensor([1.0, float(i.max())]) @ slope >= 2)
+        return x @ x.t() if few else x
+
+    for edges, shape in ((torch.tensor([0, 1]), X @ X.t()), (torch.tensor([0, 0]), X)):
+        result = ff.compile(heuristic, (X, edges)).run()
+        (output,) = result.outputs.values()
+        assert torch.allclose(torch.as_tensor(output), shape)
+
+
+def test_numbers_that_data_is_written_to_are_data() -> None:
+    def written(x: Tensor) -> Tensor:
+        limit = torch.tensor([1.0, 2.0])
+        limit[0] = x.sum()
+        return x if bool(limit.sum() > 0) else -x
+
+    with pytest.raises(FrontendError, match="depends on data"):
+        import_model(written, (X,))
+
+
+def test_random_numbers_are_data() -> None:
+    with pytest.raises(FrontendError, match="depends on data"):
+        import_model(lambda x: x * 2 if bool(torch.rand(1) > 0.5) else -x, (X,))
+
+
 def test_neither_weights_nor_inputs_change() -> None:
     class Counter(nn.Module):
         def __init__(self) -> None:

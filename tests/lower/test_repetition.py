@@ -7,9 +7,11 @@ import torch
 from torch import nn
 
 import fuseflow as ff
+from fuseflow.einsum.parse import parse
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.lower import repetition
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.region_size import RegionDivider
 
 Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -32,6 +34,15 @@ def test_a_region_that_repeats_too_much_is_halved(convolutions: Model, monkeypat
     whole = ff.compile(*convolutions, schedule=Schedule.fuse("full"))
     assert [region.name for region in whole.regions] == ["full"]
     assert whole.run().cycles > 2 * run.cycles
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_halves_are_never_empty(count: int) -> None:
+    names = [f"T{n}" for n in range(count)]
+    chain = [f"T{n}[i] = relu({'A' if n == 0 else f'T{n - 1}'}[i])" for n in range(count)]
+    divider = RegionDivider(parse("\n".join(["tensor A[3]", *chain, f"output {names[-1]}"])))
+    first, second = divider.halves(names)
+    assert first and second and [*first, *second] == names
 
 
 def test_the_report_says_why(convolutions: Model) -> None:

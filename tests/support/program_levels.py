@@ -120,12 +120,15 @@ def limited(seconds: int) -> Iterator[None]:
 
 def meaning(case: Case) -> Arrays:
     """What PyTorch says, and the Einsum interpreter too: of the program, and of the products with selections that are compiled."""
-    program, compiles = infer(case.program), selected(case)
+    compiles = selected(case)
+    types = infer(compiles.program)  # selections decide which values are implicit, so that types are inferred with them
+    own = tuple(t for t in types.tensors if t.name in {*case.tensors, *case.program.defined})
+    program = replace(case.program, tensors=own)
     want = {name: found.array for name, found in torch_oracle.evaluate(program, case.arrays).items()}
     for name, array in evaluate(program, case.arrays).items():
         agree("Einsum interpreter", name, array, want[name])
     if compiles is not case:
-        for name, array in evaluate(infer(compiles.program), compiles.arrays).items():
+        for name, array in evaluate(types, compiles.arrays).items():
             agree("selections", name, array, want[name])
     return want
 

@@ -241,7 +241,7 @@ def pattern(b: ViewBuilder) -> None:
     candidates = [n for n, sorts in b.sorts.items() if b.sort(over) in sorts]
     x = b.access(b.one(candidates), a.names)
     op, absent = b.one((("max", -math.inf), ("max", -math.inf), ("min", math.inf)))
-    value = b.one((x, a, Apply("add", (a, x)), Apply("mul", (a, x))))
+    value: Expr = b.one((x, a, Apply("add", (a, x)), Apply("mul", (a, x))))
     body = Apply("where", (Apply("eq", (a, Const(0.0))), Const(absent), value))
     kept = [v for v in free_indices(body) if v != over][:3]
     name = b.state(list(b.shuffled(kept)), body, op)
