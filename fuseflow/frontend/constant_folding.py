@@ -69,7 +69,18 @@ def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, 
         follows = any(operand in evaluated for operand in node.all_input_nodes)
         if _has_no_form(node) or (follows and (node.target is operator.getitem or _continues(node, dependences))):
             evaluated[node] = None
-    return evaluated
+    return _without_copies(evaluated)
+
+
+def _without_copies(evaluated: dict[Node, None]) -> dict[Node, None]:
+    """Leave the last `expand` of numbers to the program, which repeats them without memory: the degrees of nodes for every feature, say."""
+    kept = dict(evaluated)
+    for node in reversed(evaluated):
+        tensor = described_tensor(node)
+        copies = fx_origin.short_name(node.target) == "expand" and tensor is not None and tensor.is_floating_point()
+        if copies and not any(user in kept for user in node.users):
+            del kept[node]
+    return kept
 
 
 def _continues(node: Node, dependences: dict[Node, Dependence]) -> bool:

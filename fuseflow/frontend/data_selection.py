@@ -20,10 +20,11 @@ from fuseflow.frontend.movements import MOVEMENTS
 from fuseflow.frontend.neighbours import NEIGHBOURS
 from fuseflow.frontend.ranking import RANKINGS
 from fuseflow.frontend.scans import SCANS
+from fuseflow.frontend.segments import SEGMENTS
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
-_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | LOSSES | CAUSAL
+_HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | SEGMENTS | LOSSES | CAUSAL
 """For each operator, by name, what replaces it."""
 
 

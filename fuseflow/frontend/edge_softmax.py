@@ -5,7 +5,8 @@
     weights = exponentials / (scatter_sum(exponentials, target) + 1e-16)[target]
 
 The small number keeps a sum that is at least 1 as it is, since the largest exponential of each target is 1. It is there for targets without
-edges, which have no weights to be divided.
+edges, which have no weights to be divided. Where the edges are those of a sparse matrix, the maximum of a target without edges is minus
+infinity and is replaced by a zero, `where(isinf(maximum), 0, maximum)`, of which no edge takes anything: scores are finite numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def scores_of_softmax(division: Node) -> tuple[Node, Node] | None:
     exponentials, divisor = _operands(division, "div")
     (shifted,) = _operands(exponentials, "exp")[:1]
     scores, subtracted = _operands(shifted, "sub")
-    total, maximum = _without_guard(_gathered(divisor)), _gathered(subtracted)
+    total, maximum = _without_guard(_gathered(divisor)), _finite(_gathered(subtracted))
     if scores is None or divisor is None or subtracted is None or total is None or maximum is None:
         return None
     if total.target is not product_along or total.args[1] is not exponentials:
@@ -54,6 +55,15 @@ def _gathered(node: Node | None) -> Node | None:
     if node is not None and node.target is product_along and isinstance(node.args[1], Node):
         return node.args[1]
     return None
+
+
+def _finite(node: Node | None) -> Node | None:
+    """Return what a node is where it is finite."""
+    condition, *_ = _operands(node, "where")
+    tested, _ = _operands(condition, "isinf")
+    if node is None or tested is None:
+        return node
+    return tested if node.args[1] == 0 and node.args[2] is tested else node
 
 
 def _without_guard(node: Node | None) -> Node | None:

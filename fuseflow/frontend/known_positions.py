@@ -157,10 +157,18 @@ def _vector_along(positions: Tensor, dim: int, shape: torch.Size) -> Tensor | No
     dim %= positions.dim()
     if positions.shape[:dim] != shape[:dim] or positions.shape[dim + 1 :] != shape[dim + 1 :]:
         return None
-    moved = positions.movedim(dim, 0).reshape(positions.shape[dim], -1)
+    moved = _without_copies(positions, dim).movedim(dim, 0).reshape(positions.shape[dim], -1)
     if not moved.shape[1]:
         return None
     return moved[:, 0] if bool((moved == moved[:, :1]).all()) else None
+
+
+def _without_copies(positions: Tensor, dim: int) -> Tensor:
+    """Return positions with one coordinate for each dimension but `dim` that an `expand` repeats them in. It takes no memory."""
+    for other, (size, stride) in enumerate(zip(positions.shape, positions.stride(), strict=True)):
+        if other != dim and stride == 0 and size > 1:
+            positions = positions.narrow(other, 0, 1)
+    return positions
 
 
 GATHERS: dict[str, Handler] = {

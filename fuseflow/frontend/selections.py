@@ -66,8 +66,12 @@ class Selections:
     # What is known
 
     def known(self, node: object) -> Tensor | None:
-        """Return the numbers of a value that depends on structure alone, or None for data."""
-        if isinstance(node, Node) and self.dependences.get(node) == "structure":
+        """Return the numbers of a value that depends on structure alone, or None for data. Integers that were read out of a sparse matrix
+        are the places of its entries."""
+        if not isinstance(node, Node):
+            return None
+        dependence = self.dependences.get(node)
+        if dependence == "structure" or (dependence == "pattern" and _is_integer(node)):
             value = node_values(self.traced, [node])[node]
             return value if isinstance(value, Tensor) else None
         return None
@@ -120,6 +124,11 @@ class Selections:
 
 def _on_no_device(tensor: Tensor) -> Tensor:
     return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
+
+
+def _is_integer(node: Node) -> bool:
+    tensor = described_tensor(node)
+    return tensor is not None and tensor.dtype in (torch.int32, torch.int64)
 
 
 def _content(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -199,7 +208,8 @@ def combined(
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
     if reduce in EXTREMES and not include_self:  # else what the base has would count as an entry
-        return _extreme(selections, node, base, dim, positions, source, EXTREMES[reduce] == "max", zero)
+        start = 0.0 if zero else base
+        return extreme(selections, node, (dim, positions, shaped.shape[dim]), source, EXTREMES[reduce] == "max", start)
     if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
         return None
     result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
@@ -218,22 +228,17 @@ def _overwritten(selections: Selections, node: Node, base: Node, dim: int, posit
     return selections.call(node, overwrite_along, (hit, written, base, dim), described(base).shape)
 
 
-def _extreme(
-    selections: Selections,
-    node: Node,
-    base: Node,
-    dim: int,
-    positions: Tensor,
-    source: Node,
-    largest: bool,
-    zero: bool,
+def extreme(
+    selections: Selections, node: Node, places: tuple[int, Tensor, int], source: Node, largest: bool, start: Node | float
 ) -> Node:
-    rows, dtype = described(base).shape[dim], described(source).dtype
-    ones = torch.ones(len(positions), dtype=dtype)
+    """Return a node with the largest or the smallest of the entries of `source` that go to the same row, and `start` where none goes.
+    `places` are the dimension of the rows, the row of each entry, and how many rows there are."""
+    dim, positions, rows = places
+    ones = torch.ones(len(positions), dtype=described(source).dtype)
     matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))
     empty = selections.vector((torch.bincount(positions, minlength=rows) == 0).to(torch.int32), named(node, "empty"))
-    start = 0.0 if zero else base
-    return selections.call(node, extreme_along, (matrix, empty, source, dim, start, largest), described(base).shape)
+    shape = _shape_with(described(source), dim, rows)
+    return selections.call(node, extreme_along, (matrix, empty, source, dim, start, largest), shape)
 
 
 def described(node: Node) -> Tensor:

@@ -134,3 +134,17 @@ def test_a_slice_of_an_input_stays_in_the_program() -> None:
             return x[:2] * 2
 
     assert not checked(OfInput(), torch.ones(3, 4)).notices
+
+
+def test_what_is_repeated_is_stored_once() -> None:
+    """The degrees of nodes are numbers of nodes, not of nodes and features, which a mean over neighbours divides by."""
+    source, target = torch.tensor([[0, 1, 2, 2], [1, 0, 0, 1]])
+
+    class Mean(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            degree = torch.zeros(3).index_add(0, target, torch.ones(4)).clamp(min=1)
+            total = torch.zeros_like(x).scatter_add(0, target.view(-1, 1).expand(-1, 5), x[source])
+            return total / degree.view(-1, 1).expand_as(x)
+
+    imported = checked(Mean(), torch.randn(3, 5, generator=torch.Generator().manual_seed(0)))
+    assert sorted(t.shape for name, t in imported.tensors.items() if name != "x") == [(3,), (3, 3)]

@@ -1,0 +1,42 @@
+"""Reductions of segments: entries that stand one behind the other, each segment of which goes to one row.
+
+`torch.segment_reduce(x, "sum", offsets=[0, 2, 5])` adds up the first two entries, and the three behind them. It is a scatter to known
+positions, `[0, 0, 1, 1, 1]`. Graph networks write it where the edges are those of a sparse matrix, whose rows are segments.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend.known_positions import Handler
+from fuseflow.frontend.selections import EXTREMES, Selections, described, extreme, scattered
+
+
+def _segment_reduce(selections: Selections, node: Node) -> Node | None:
+    source, reduce = node.args[0], str(node.args[1])
+    lengths = _lengths(selections, node)
+    if not isinstance(source, Node) or lengths is None or node.kwargs.get("initial") is not None:
+        return None
+    positions, rows = torch.arange(len(lengths)).repeat_interleave(lengths), len(lengths)
+    if len(positions) != described(source).shape[0]:
+        return None
+    if reduce in EXTREMES:
+        largest = EXTREMES[reduce] == "max"
+        start = 0.0 if bool(lengths.all()) else float("-inf" if largest else "inf")
+        return extreme(selections, node, (0, positions, rows), source, largest, start)
+    if reduce == "sum" or (reduce == "mean" and bool(lengths.all())):  # the mean of nothing is no number
+        return scattered(selections, node, source, 0, positions, rows, reduce == "mean")
+    return None
+
+
+def _lengths(selections: Selections, node: Node) -> Tensor | None:
+    """Return how long each segment along the first dimension is, or None if that is data or the segments are along another one."""
+    lengths, offsets = selections.known(node.kwargs.get("lengths")), selections.known(node.kwargs.get("offsets"))
+    given = lengths if offsets is None else offsets.diff()
+    return given if given is not None and given.dim() == 1 and node.kwargs.get("axis", 0) == 0 else None
+
+
+SEGMENTS: dict[str, Handler] = {"segment_reduce": _segment_reduce}
+"""For each operator, by name, what replaces it."""

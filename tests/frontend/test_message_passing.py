@@ -1,0 +1,109 @@
+"""Message passing of PyTorch Geometric: no message of an edge is stored, and an adjacency means what its edges mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fuseflow as ff
+from fuseflow.run.result import Result
+
+pyg = pytest.importorskip("torch_geometric.nn")
+NODES, FEATURES, HIDDEN, HEADS = 20, 12, 8, 2
+ISOLATED = 7
+
+
+def graph() -> Tensor:
+    """Return the edges of a random directed graph, in no order, in which one node has none."""
+    generator = torch.Generator().manual_seed(5)
+    pattern = torch.rand(NODES, NODES, generator=generator) < 0.4
+    pattern[ISOLATED], pattern[:, ISOLATED] = False, False
+    edges = pattern.fill_diagonal_(False).nonzero().t()
+    return edges[:, torch.randperm(edges.shape[1], generator=generator)]
+
+
+EDGES = graph()
+ADJACENCY = torch.zeros(NODES, NODES).index_put((EDGES[1], EDGES[0]), torch.ones(EDGES.shape[1])).to_sparse_csr()
+X = torch.randn(NODES, FEATURES, generator=torch.Generator().manual_seed(1))
+
+CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {
+    "GCN": lambda: pyg.GCNConv(FEATURES, HIDDEN),
+    "GraphSAGE, mean": lambda: pyg.SAGEConv(FEATURES, HIDDEN),
+    "GraphSAGE, sum": lambda: pyg.SAGEConv(FEATURES, HIDDEN, aggr="sum"),
+    "GIN": lambda: pyg.GINConv(nn.Linear(FEATURES, HIDDEN)),
+    "GraphConv": lambda: pyg.GraphConv(FEATURES, HIDDEN),
+    "GraphConv, mean": lambda: pyg.GraphConv(FEATURES, HIDDEN, aggr="mean"),
+    "GAT": lambda: pyg.GATConv(FEATURES, HIDDEN // HEADS, heads=HEADS),
+    "GAT without self loops": lambda: pyg.GATConv(FEATURES, HIDDEN // HEADS, heads=HEADS, add_self_loops=False),
+    "GATv2": lambda: pyg.GATv2Conv(FEATURES, HIDDEN // HEADS, heads=HEADS, add_self_loops=False),
+    "TransformerConv": lambda: pyg.TransformerConv(FEATURES, HIDDEN // HEADS, heads=HEADS),
+    "SG": lambda: pyg.SGConv(FEATURES, HIDDEN, K=2),
+    "TAG": lambda: pyg.TAGConv(FEATURES, HIDDEN, K=2),
+    "ClusterGCN": lambda: pyg.ClusterGCNConv(FEATURES, HIDDEN),
+    "APPNP": lambda: pyg.APPNP(2, 0.1),
+}
+"""Convolutions that PyTorch Geometric gives an `edge_index` or a sparse adjacency."""
+ATTENTION_BY_FEATURE = ("GATv2", "TransformerConv")
+"""Attention whose scores are sums over features, each of which depends on both ends of an edge. The terms of the sums are edges x features,
+and are written where sums and terms are in different regions."""
+
+
+def ran(model: nn.Module, edges: Tensor, fuse: str) -> tuple[Result, list[list[str]]]:
+    """Run a model, compare it with PyTorch, and return the run and the primitives of each region in order."""
+    compiled = ff.compile(model, (X, edges), schedule=ff.Schedule.fuse(fuse))
+    result = compiled.run()
+    assert result.check is not None and result.check.passed
+    return result, [[type(node).__name__ for node in region.graph.nodes] for region in compiled.regions]
+
+
+def written(result: Result) -> dict[str, int]:
+    """Return how many bytes of values each tensor was written with."""
+    tensors = result.stats["bytes"]["by_tensor"].items()
+    return {name: arrays["val"]["write"] for name, arrays in tensors if arrays.get("val", {}).get("write")}
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_an_adjacency_is_the_graph_of_its_edges(name: str, fuse: str) -> None:
+    torch.manual_seed(0)
+    model = CONVOLUTIONS[name]().eval()
+    (of_edges, graphs), (of_adjacency, same) = ran(model, EDGES, fuse), ran(model, ADJACENCY, fuse)
+    assert graphs == same and of_edges.cycles == of_adjacency.cycles
+    assert sorted(written(of_edges).values()) == sorted(written(of_adjacency).values())
+
+
+@pytest.mark.parametrize("fuse", ["none", "layerwise", "full"])
+@pytest.mark.parametrize("name", [name for name in CONVOLUTIONS if name not in ATTENTION_BY_FEATURE])
+def test_no_message_is_written(name: str, fuse: str) -> None:
+    """The least that messages of edges could have is a row of the hidden width for each edge."""
+    torch.manual_seed(0)
+    moved = written(ran(CONVOLUTIONS[name]().eval(), EDGES, fuse)[0])
+    assert moved and max(moved.values()) < 4 * EDGES.shape[1] * HIDDEN, moved
+
+
+def test_a_message_that_is_asked_for_is_written() -> None:
+    class Messages(nn.Module):
+        def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+            return x[edges[0]] * 2
+
+    (bytes_written,) = written(ran(Messages(), EDGES, "full")[0]).values()
+    assert bytes_written == 4 * EDGES.shape[1] * FEATURES
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("lengths", [[2, 1, 3], [2, 0, 4]])
+def test_a_segment_goes_to_one_row(reduce: str, lengths: list[int]) -> None:
+    class Segments(nn.Module):
+        def forward(self, x: Tensor, offsets: Tensor) -> Tensor:
+            return torch.segment_reduce(x * 2, reduce, offsets=offsets).relu()
+
+    x, offsets = torch.rand(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, *lengths]).cumsum(0)
+    if reduce == "mean" and not all(lengths):
+        with pytest.raises(ff.FuseFlowError, match="segment_reduce"):
+            ff.compile(Segments(), (x, offsets))
+        return
+    check = ff.compile(Segments(), (x, offsets)).run().check
+    assert check is not None and check.passed
