@@ -128,6 +128,13 @@ PATTERN_DEPENDENT = {
 }
 """Operators whose result depends on which zeros are stored, with the position of the tensor that stores them."""
 
+PATTERN_KEEPING = _names("""
+    neg positive relu abs sin sinh asin asinh tan tanh atan atanh sgn sign sqrt ceil floor round trunc frac deg2rad rad2deg erf erfinv
+    expm1 log1p nan_to_num mul div clone detach alias _to_copy to to_dtype coalesce _coalesce to_sparse _to_sparse to_sparse_csr
+    _to_sparse_csr to_sparse_csc _to_sparse_csc
+""")
+"""The operators that, given one sparse matrix and numbers, compute with its entries and leave them where they are, zeros included."""
+
 MOVEMENTS = _names("""
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy slice select flip
     cat split_with_sizes constant_pad_nd

@@ -1,5 +1,5 @@
-"""The largest, the smallest and the mean of what a row of a sparse matrix stores, times the columns of another, as
-`torch.sparse.mm(a, x, "amax")` gives them."""
+"""Operators on what a sparse matrix stores, stored zeros included: the largest, the smallest and the mean of a row times the columns of
+another matrix, as `torch.sparse.mm(a, x, "amax")` gives them, and products and elements that are sampled at its entries."""
 
 from __future__ import annotations
 
@@ -41,5 +41,48 @@ def _reduced_product(selections: Selections, node: Node) -> Node | None:
     return result
 
 
-NEIGHBOURS: dict[str, Handler] = {"_sparse_mm": _reduced_product}
+def sampled_product(pattern: Tensor, s: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:
+    """Return `beta * s + alpha * (a @ b)` at the entries that `s` stores, and 0 elsewhere."""
+    sampled = torch.where(pattern, torch.mm(a, b) * alpha, 0.0)
+    return sampled if beta == 0 else s * beta + sampled
+
+
+def sampled_elements(pattern: Tensor, x: Tensor) -> Tensor:
+    """Return the elements of `x` at the entries of a pattern, and 0 elsewhere."""
+    return torch.where(pattern, x, 0.0)
+
+
+def _sampled_product(selections: Selections, node: Node) -> Node | None:
+    s, a, b = node.args[:3]
+    pattern = _needed_pattern(selections, s)
+    if pattern is None:
+        return None
+    factors = node.kwargs.get("beta", 1.0), node.kwargs.get("alpha", 1.0)
+    return selections.computed(node, sampled_product, (pattern, s, a, b, *factors))
+
+
+def _sampled_elements(selections: Selections, node: Node) -> Node | None:
+    x, mask = node.args[:2]
+    pattern = _needed_pattern(selections, mask)
+    return None if pattern is None else selections.computed(node, sampled_elements, (pattern, x))
+
+
+def _needed_pattern(selections: Selections, sparse: object) -> Node | None:
+    """Return the pattern of a sparse matrix whose nonzero elements do not show it, or None."""
+    if not isinstance(sparse, Node):
+        return None
+    argument = selections.traced.arguments.get(sparse)
+    if (
+        argument is not None
+        and (argument.tensor.coalesce() if argument.tensor.layout == torch.sparse_coo else argument.tensor).values().all()
+    ):
+        return None
+    return selections.pattern(sparse)
+
+
+NEIGHBOURS: dict[str, Handler] = {
+    "_sparse_mm": _reduced_product,
+    "sparse_sampled_addmm": _sampled_product,
+    "sparse_mask": _sampled_elements,
+}
 """For each operator, by name, what replaces it."""

@@ -114,13 +114,39 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
     pattern."""
     position = PATTERN_DEPENDENT.get(str(node.target))
     argument = None if position is None else node.args[position]
-    if not isinstance(argument, Node) or argument not in arguments or "sum" in node.args:
+    if not isinstance(argument, Node) or "sum" in node.args:
+        return
+    if _stores_nonzeros(argument, arguments):
+        return
+    if argument not in arguments:
+        problem = f"`{node.target}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
+        yield refusal(node, problem, "apply it to a sparse matrix that is an input or a constant")
         return
     name, tensor = arguments[argument]
     stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
     if (stored == 0).any():
         message = f"`{node.target}` counts the zeros that `{name}` stores"
         yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
+
+
+def _stores_nonzeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> bool:
+    """Return whether a sparse matrix was made of a dense one, so that the elements it stores are those that are not zero."""
+    if not fx_origin.short_name(node.target).removeprefix("_").startswith("to_sparse"):
+        return False
+    (source,) = node.all_input_nodes
+    return fx_origin.short_name(source.target) == "to_dense" or all(
+        arguments[ancestor][1].layout == torch.strided for ancestor in _ancestors(source) if ancestor in arguments
+    )
+
+
+def _ancestors(node: Node) -> set[Node]:
+    """Return a node and all nodes that it is computed from."""
+    reached, frontier = {node}, [node]
+    while frontier:
+        new = set(frontier.pop().all_input_nodes) - reached
+        reached |= new
+        frontier += new
+    return reached
 
 
 def screen_tensor(argument: Argument) -> None:

@@ -19,6 +19,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from fuseflow.frontend import fx_origin
+from fuseflow.frontend.aten_operators import PATTERN_KEEPING
 from fuseflow.frontend.constant_folding import node_values
 from fuseflow.frontend.dependence import Dependence, described_tensor
 from fuseflow.frontend.einsum_names import NameAllocator
@@ -108,9 +109,12 @@ class Selections:
         return self.traced.add(self.names.unique(name), values.to_sparse_csr(), torch.empty_like(values, device="meta"))
 
     def pattern(self, node: Node) -> Node | None:
-        """Return an argument that is true where a sparse matrix, given by the user, stores an entry, or None for any other value."""
+        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known of a matrix that
+        the user gave, and of what entrywise operators made of it."""
+        while node.op == "call_function" and _keeps_pattern(node):
+            node = node.all_input_nodes[0]
         argument = self.traced.arguments.get(node)
-        if argument is None or argument.tensor.layout == torch.strided or argument.tensor.dim() != 2:
+        if argument is None or argument.tensor.layout not in _ENTRIES or argument.tensor.dim() != 2:
             return None
         stored = argument.tensor.detach().to_sparse_csr()
         truths = torch.ones(stored.values().shape, dtype=torch.bool)
@@ -120,6 +124,14 @@ class Selections:
 
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor
+
+
+_ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
+"""The layouts that store single entries."""
+
+
+def _keeps_pattern(node: Node) -> bool:
+    return fx_origin.short_name(node.target).removesuffix("_") in PATTERN_KEEPING and len(node.all_input_nodes) == 1
 
 
 def _on_no_device(tensor: Tensor) -> Tensor:

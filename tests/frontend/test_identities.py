@@ -86,6 +86,16 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cosines": (lambda x, y: F.cosine_embedding_loss(x, y, torch.ones(4)), (X, Y)),
     "the largest neighbour": (lambda a, x: torch.sparse.mm(a, x, "amax"), (NEIGHBOURS, X)),
     "the smallest neighbour": (lambda a, x: torch.sparse.mm(a, x, "amin"), (NEIGHBOURS, X)),
+    "the mean of neighbours": (lambda a, x: torch.sparse.mm(a, x, "mean"), (NEIGHBOURS, X)),
+    "the mean of computed neighbours": (lambda a, x: torch.sparse.mm(torch.relu(a) * 2, x, "mean"), (NEIGHBOURS, X)),
+    "the largest of computed neighbours": (lambda a, x: torch.sparse.mm(torch.relu(a), x, "amax"), (NEIGHBOURS, X)),
+    "sampled at zeros": (lambda a, x: torch.sparse.sampled_addmm(a, x, x.T, beta=2, alpha=3).to_dense(), (NEIGHBOURS, X)),
+    "sampled at computed zeros": (
+        lambda a, x: torch.sparse.sampled_addmm(torch.relu(a), x, x.T, beta=0).to_dense(),
+        (NEIGHBOURS, X),
+    ),
+    "masked by stored zeros": (lambda a, x: (x @ x.T).sparse_mask(a).to_dense(), (NEIGHBOURS, X)),
+    "masked by a matrix made sparse": (lambda x, y: y.sparse_mask(torch.relu(x).to_sparse()).to_dense(), (X, Y)),
 }
 
 

@@ -167,14 +167,14 @@ def test_layouts_and_dtypes() -> None:
 
 
 def test_stored_zeros_where_they_count() -> None:
-    a = torch.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 0.0, 2.0], (3, 3))
-    mean = Function(lambda a, x: torch.sparse.mm(a, x, "mean"))
-    assert "counts the zeros that `x` stores" in refused(mean, a, torch.eye(3)).message
-    sampled = Function(lambda a, x: torch.sparse.sampled_addmm(a, x, x))
-    assert "counts the zeros that `x` stores" in refused(sampled, a, torch.eye(3)).message
-    import_model(Function(lambda a, x: torch.sparse.mm(a, x, "sum")), (a, torch.eye(3)))
     pattern = Function(lambda x, y: y.sparse_mask(x))
     assert "counts the zeros that `x` stores" in refused(pattern, torch.eye(4).to_sparse_bsr((2, 2)), torch.ones(4, 4)).message
+    a = torch.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 0.0, 2.0], (3, 3))
+    mean = Function(lambda a, x: torch.sparse.mm(a + a, x, "mean"))
+    assert "depends on which elements the result of `add` stores" in refused(mean, a, torch.eye(3)).message
+    made_sparse = Function(lambda a, x: torch.sparse.mm(torch.relu(a.to_sparse_csr()), x, "mean"))
+    assert "the result of `relu` stores" in refused(made_sparse, torch.eye(3), torch.eye(3)).message
+    import_model(Function(lambda a, x: torch.sparse.mm(a + a, x, "sum")), (a, torch.eye(3)))
 
 
 def test_tensors_without_numbers() -> None:

@@ -111,3 +111,18 @@ def test_the_command_of_a_point() -> None:
     assert command[0] == sys.executable and "--data-dir" in command and "cora" in FILE_READERS
     assert "--data-dir" not in replace(POINT, data="synthetic:cora").command(Path("raw"))
     assert json.loads(json.dumps(study.asdict(row())))["point"]["options"] == ["small=true"]
+
+
+def test_a_point_with_a_format_of_its_own() -> None:
+    """The published graphs hold features dense and scan every fiber; a point with another format is not theirs."""
+    point = replace(POINT, formats=("X=csr",))
+    command = point.command(None)
+    assert point.key == POINT.key + "+X=csr" and command[command.index("X=csr") - 1] == "--format"
+    assert "--rescan" in POINT.command(None) and "--rescan" not in command
+    ran = study.run(point, None, 60)
+    assert ran.state == "done" and "small=true X=csr" in study.table([ran])
+
+
+def test_formats_are_asked_for(tmp_path: Path) -> None:
+    listed = call("--store", str(tmp_path / "s"), "--list", "--only", "gcn/cora/full", "--format", "X=csr").output
+    assert listed == "gcn/synthetic:cora/full/comal+X=csr\n"

@@ -13,13 +13,13 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from frame import published
-from model_runs_table import summary
+from model_runs_table import named_options, summary
 from store import left, load, run_apart, work
 
 from fuseflow.frontend.data import FILE_READERS, has_files
@@ -36,7 +36,7 @@ APART = ("collab",)
 @dataclass(frozen=True, slots=True)
 class Point:
     """`workload` is the short name of the data (`cora`, `b64`), `data` the spec that is run. `granularity` is
-    one of GRANULARITIES, or names a file in schedules/paper (`figure14/layer1`)."""
+    one of GRANULARITIES, or names a file in schedules/paper (`figure14/layer1`). `formats` are those of `--format`, such as `X=csr`."""
 
     model: str
     workload: str
@@ -44,22 +44,25 @@ class Point:
     granularity: str
     machine: str
     options: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """What tells it from all other points."""
-        options = "".join(f"+{option}" for option in self.options)
+        options = "".join(f"+{option}" for option in (*self.options, *self.formats))
         return f"{self.model}/{self.data}/{self.granularity}/{self.machine}{options}"
 
     def command(self, data_dir: Path | None) -> list[str]:
         files = ["--data-dir", str(data_dir)] if data_dir is not None and self.data.partition(":")[0] in FILE_READERS else []
         options = [word for option in self.options for word in ("-O", option)]
+        options += [word for form in self.formats for word in ("--format", form)]
         named = f"{self.model}_{self.granularity}" if self.granularity in GRANULARITIES else f"paper/{self.granularity}"
         schedule = ROOT / "schedules" / f"{named}.yaml"
         model = ROOT / "models" / "paper" / f"{self.model}.py"
         run = [sys.executable, "-m", "fuseflow", "run", str(model), "--data", self.data, *files, *options]
-        # The published graphs scan outermost levels in every loop, and the figures stand beside published numbers.
-        return [*run, "--schedule", str(schedule), "--rescan", "every", "--machine", self.machine, "--json", "-", "--quiet"]
+        # The published graphs scan outermost levels in every loop, and the figures stand beside their numbers. None has other formats.
+        convention = [] if self.formats else ["--rescan", "every"]
+        return [*run, "--schedule", str(schedule), *convention, "--machine", self.machine, "--json", "-", "--quiet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +160,11 @@ def table(rows: Iterable[Row]) -> str:
     for row in kept:
         model, granularity = row.point["model"], row.point["granularity"]
         base = unfused.get(_group(row))
-        stored = theirs_by.get(f"{model}/{row.point['workload']}") if not row.point["options"] else None
+        stored = theirs_by.get(f"{model}/{row.point['workload']}") if not named_options(row.point) else None
         theirs = stored[GRANULARITIES.index(granularity)] if stored else None
         cells = [
             model,
-            " ".join([row.point["data"], *row.point["options"]]) + (" (synthetic)" if row.notices else ""),
+            " ".join([row.point["data"], *named_options(row.point)]) + (" (synthetic)" if row.notices else ""),
             granularity,
             row.point["machine"],
             f"{row.cycles:,}" if row.cycles else "-",
@@ -177,7 +180,7 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def _group(row: Row) -> tuple[Any, ...]:
-    return row.point["machine"], row.point["model"], row.point["data"], tuple(row.point["options"])
+    return row.point["machine"], row.point["model"], row.point["data"], named_options(row.point)
 
 
 def _place(row: Row) -> tuple[Any, ...]:
@@ -202,6 +205,9 @@ def _checked(row: Row) -> str:
 )
 @click.option("--machine", default="comal", show_default=True)
 @click.option("--decoders", type=click.IntRange(1), default=12, show_default=True, help="Of GPT-3; all of them do the same work.")
+@click.option(
+    "--format", "formats", multiple=True, metavar="TENSOR=FORMAT", help="Of each run, as `fuseflow run` has it; repeatable."
+)
 @click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/cora/*, model/data/granularity; repeatable.")
 @click.option(
     "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds for a point."
@@ -215,6 +221,7 @@ def main(
     data_dir: Path | None,
     machine: str,
     decoders: int,
+    formats: tuple[str, ...],
     only: tuple[str, ...],
     limit: float,
     again: bool,
@@ -226,7 +233,7 @@ def main(
     if only_summary:
         kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
         return click.echo(summary(kept, GRANULARITIES, published("figure12")), nl=False)
-    asked = [point for point in points(machine, data_dir, decoders) if wanted(point, only)]
+    asked = [replace(point, formats=formats) for point in points(machine, data_dir, decoders) if wanted(point, only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
     todo = left(asked, rows, again)

@@ -8,6 +8,11 @@ from typing import Any
 NAMES = {"gcn": "GCN", "graphsage": "GraphSAGE", "sae": "SAE", "gpt": "GPT-3 small"}
 
 
+def named_options(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options and formats of a point. Rows from before there were formats have none."""
+    return (*point["options"], *point.get("formats", ()))
+
+
 def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mapping[str, tuple[int, ...]]) -> str:
     """Markdown. Speeds are over the unfused run; `error` is the largest of the outputs, `seconds` the sum, `peak MB` the most. Points that
     are not done are empty. `rows` stand in the order of the table."""
@@ -15,7 +20,7 @@ def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mappin
     for row in rows:
         if row.state == "done":
             point = row.point
-            key = point["machine"], point["model"], point["data"], point["workload"], *point["options"]
+            key = point["machine"], point["model"], point["data"], point["workload"], *named_options(point)
             groups.setdefault(key, {})[point["granularity"]] = row
     fused = granularities[1:]
     heads = [*granularities, *(f"speed, {g}" for g in fused), *(f"published, {g}" for g in fused), "error", "seconds", "peak MB"]
