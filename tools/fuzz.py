@@ -167,7 +167,7 @@ def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool
     quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
         f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
-        f"({total.refusals:.2%}), {total.regions} regions, {quotas}, {time.monotonic() - start:.0f} s"
+        f"({total.refusals:.2%}), {total.too_large} too large to run, {total.regions} regions, {quotas}, {time.monotonic() - start:.0f} s"
     )
     return bool(total.differing or wrong)
 

@@ -37,12 +37,12 @@ def as_program(region: FusedRegion) -> Program:
     for copy in region.copies:
         statements.state(copy.name, copy.indices, Access(copy.source, copy.indices))
     for node in nodes(*region.trees):
-        body = _body(node, expressions)
-        if isinstance(node, Reduction) and not set(node.over) <= set(free[node.body]):
+        if isinstance(node, Reduction | Selection) and not set(node.over) <= set(free[node.body]):
             wide = tuple(dict.fromkeys((*free[node.body], *node.over)))
-            body = Reduce(
-                node.op, node.over, statements.state(_fresh(f"{node.label}.spread", taken), wide, expressions[node.body])
-            )
+            spread = statements.state(_fresh(f"{node.label}.spread", taken), wide, expressions[node.body])
+            body = _body(node, {node.body: spread})
+        else:
+            body = _body(node, expressions)
         expressions[node] = statements.state(names[node], free[node], body) if node in names else body
     for result in region.results:
         if names.get(result.tree) != result.name:

@@ -36,6 +36,7 @@ from fuseflow.samml.nodes import (
     Port,
     Primitive,
     Reduce,
+    Repeat,
     Root,
     Scan,
     stream_name,
@@ -202,13 +203,33 @@ class _Dealer:
             self.shapes = {p: s.shape for p, s in stream_facts(self.graph).items()}
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
-        crd = next((p for p in self.of_shape(above) if self.at(p) == at), None)
+        own = self.ancestor(port, at)
+        candidates = (p for p in self.of_shape(above) if self.at(p) == at)
+        crd = own if own and self.shapes[own] is above and self.at(own) == at else next(candidates, None)
         if crd is not None:
             return self.whole(crd), self.dealt(crd)
         if above not in self.forks:
             fork = Fork(self.named("fork", port), (self.carried(above, port),), self.count)
             self.forks[above] = self.put(fork, like=port)
         return self.carried(above, port), self.forks[above]
+
+    def ancestor(self, port: Port, at: int) -> Port | None:
+        """Return the coordinate stream of level `at` that a stream hangs below by the way it is made, not only because it is as full.
+        Lanes of another index may be folded later, and full streams differ then."""
+        while True:
+            node = self.by_name[port.node]
+            outputs = (p for p in _outputs(node) if self.types[p].kind == "crd" and self.types[p].depth == at + 1)
+            if (crd := next(outputs, None)) is not None:
+                return crd
+            above = [p for p in node.inputs if self.types[p].depth > at]
+            match node:
+                case Align() if self.types[node.inputs[1]].depth > at:
+                    above = [node.inputs[1]]
+                case Repeat():
+                    above = [node.inputs[1]]
+            if not above:
+                return None
+            port = above[0]
 
     def of_shape(self, wanted: StreamShape) -> Iterator[Port]:
         """Return the coordinate streams of a shape, of nodes that were rewritten already."""

@@ -19,7 +19,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
-from program_levels import Checked, Difference, Run, check, compiled, selected
+from program_levels import Checked, Difference, Run, TooLarge, check, compiled, selected
 from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
 from random_programs import Case, planned, view_programs, wide_programs
@@ -98,11 +98,12 @@ SURFACES = "everything else that a user asks"
 
 @dataclass
 class Tally:
-    """What became of the programs of some seeds. `refused` counts by kind, with an example of each; `modes` the
-    programs whose graphs hold a primitive in some way (`random_graphs.coverage`)."""
+    """What became of the programs of some seeds. Those that are too large to run are not among `programs`. `refused` counts by kind, with
+    an example of each; `modes` the programs whose graphs hold a primitive in some way (`random_graphs.coverage`)."""
 
     programs: int = 0
     compiled: int = 0
+    too_large: int = 0
     regions: int = 0
     quotas: Counter[str] = field(default_factory=Counter)
     modes: Counter[str] = field(default_factory=Counter)
@@ -113,6 +114,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         self.programs += other.programs
         self.compiled += other.compiled
+        self.too_large += other.too_large
         self.regions += other.regions
         self.quotas += other.quotas
         self.modes += other.modes
@@ -158,6 +160,8 @@ def run(
             asked = surfaces > 0 and (bool(failed) or tally.programs % surfaces == 0)
             if asked:
                 check_surfaces(case, checked.schedule)
+        except TooLarge:
+            tally.too_large += not failed
         except FuseFlowError as error:
             if not failed:
                 count_refusal(tally, case, error)

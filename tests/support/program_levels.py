@@ -68,6 +68,10 @@ class Hang(Difference):
     """A program that does not end in time."""
 
 
+class TooLarge(Exception):
+    """A program that would fire so often that the reference takes minutes. It is neither right nor wrong."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What a region read and what its streams were."""
@@ -86,7 +90,7 @@ class Checked:
 
 
 def check(case: Case) -> Checked:
-    """Compile and run a case and compare all levels."""
+    """Compile and run a case and compare all levels. Raises `TooLarge` for what is compiled and not run."""
     with limited(SECONDS):
         want = meaning(case)
         case = selected(case)
@@ -96,7 +100,12 @@ def check(case: Case) -> Checked:
             if not any(reason in error.message for reason in REASONS):
                 raise Difference(f"refused without a reason that is known: {error}") from error
             raise
-    return Checked(schedule, tuple(execution(case, want, program, made)))
+    if (firings := sum(region.estimate.firings for region in made)) > FIRINGS:
+        raise TooLarge(f"{firings:,.0f} firings by the estimate")
+    try:
+        return Checked(schedule, tuple(execution(case, want, program, made)))
+    except FuseFlowError as error:
+        raise Difference(f"fails after it compiled: {error}") from error
 
 
 @contextmanager

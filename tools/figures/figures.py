@@ -20,7 +20,7 @@ import figure16
 import figure17
 import table2
 import table3
-from frame import PICTURES, ROOT, Check, Data, Figure, drawn, markdown, verdicts
+from frame import PICTURES, ROOT, Check, Data, Figure, between_marks, drawn, markdown, verdicts
 
 FIGURES = tuple(module.FIGURE for module in (figure4b, figure12, figure14, figure15, figure16, figure17, table2, table3))
 PAGE = ROOT / "docs" / "figures.md"
@@ -56,17 +56,9 @@ def tally(checks: list[Check]) -> str:
     return ", ".join(f"{number} {word}" for number, word in counts if number)
 
 
-def replaced(page: str, name: str, block: str) -> str:
-    """The page with this block between its marks."""
-    pattern = re.compile(rf"(<!-- {name}: tools/figures/figures\.py --write -->\n).*?(<!-- end of {name} -->\n)", re.DOTALL)
-    if not pattern.search(page):
-        raise click.ClickException(f"{PAGE.name} has no marks of {name}")
-    return pattern.sub(lambda found: f"{found[1]}\n{block}\n{found[2]}", page, count=1)
-
-
 def page_of(collected: Mapping[str, Data], page: str) -> str:
     for name, block in blocks(collected):
-        page = replaced(page, name, block)
+        page = between_marks(page, name, "figures", block)
     return page
 
 

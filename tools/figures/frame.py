@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,14 @@ def cell(number: float | None, form: str = ",.2f") -> str:
 
 
 VERDICTS = {True: "holds", False: "**differs**", None: "not all run"}
+
+
+def between_marks(page: str, name: str, tool: str, block: str) -> str:
+    """Return a page of the documentation with this block between the marks of a name, which say what tool writes it."""
+    pattern = re.compile(rf"(<!-- {name}: tools/figures/{tool}\.py --write -->\n).*?(<!-- end of {name} -->\n)", re.DOTALL)
+    if not pattern.search(page):
+        raise click.ClickException(f"the page has no marks of {name}")
+    return pattern.sub(lambda marks: f"{marks[1]}\n{block}\n{marks[2]}", page, count=1)
 
 
 def verdicts(checks: Iterable[Check]) -> str:

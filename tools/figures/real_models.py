@@ -11,7 +11,6 @@ a line of the store when it is done. Points that are refused or take longer than
 from __future__ import annotations
 
 import fnmatch
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import ROOT, ROWS, cell, markdown
+from frame import ROOT, ROWS, between_marks, cell, markdown
 from real_model_list import MODELS, RealModel
 from store import left, load, run_apart, work
 
@@ -139,16 +138,6 @@ def _sentence(row: Row) -> str:
     return f"{row.state}, {first}" if first else row.state
 
 
-def written(page: str, rows: Mapping[str, Row]) -> str:
-    """The page with the table between its marks."""
-    pattern = re.compile(
-        r"(<!-- real models: tools/figures/real_models\.py --write -->\n).*?(<!-- end of real models -->\n)", re.DOTALL
-    )
-    if not pattern.search(page):
-        raise click.ClickException(f"{PAGE.name} has no marks of the real models")
-    return pattern.sub(lambda marks: f"{marks[1]}\n{table(rows)}\n{marks[2]}", page, count=1)
-
-
 def broken(rows: Iterable[Row]) -> list[str]:
     """What a table must not show: a wrong value, a crash, or an import that takes too long."""
     late = [row.key for row in rows if row.values.get("import_seconds", 0) > MOST_SECONDS]
@@ -168,7 +157,8 @@ def main(
 ) -> None:
     rows = load(store, Row)
     if write:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(between_marks(page, "real models", "real_models", table(rows)), encoding="utf-8")
         return
     if not only_table:
         asked = [p for p in points(data_dir) if not only or any(fnmatch.fnmatch(p.key, pattern) for pattern in only)]
