@@ -83,8 +83,8 @@ def run(point: Point, limit: float) -> Row:
 # The table -------------------------------------------------------------------------------------------------------------------
 
 HEADS = (
-    "model", "sizes", "regions, layerwise", "regions, auto", "cycles, none", "best", "cycles, best", "speed", "FLOPs share", "error",
-    "import, s", "import, MB", "tensors, MB", "remarks",
+    "model", "sizes", "regions, auto", "cycles, none", "cycles, auto", "speed, auto", "best", "cycles, best", "speed, best",
+    "FLOPs share", "error", "import, s", "import, MB", "tensors, MB", "remarks",
 )  # fmt: skip
 
 
@@ -97,17 +97,18 @@ def _line(model: RealModel, rows: Mapping[str, Row]) -> list[str]:
     of = {measure: rows[f"{model.name}/{measure}"] for measure in MEASURES if f"{model.name}/{measure}" in rows}
     done = {measure: row.values for measure, row in of.items() if row.state == "done"}
     imported, none = done.get("import", {}), done.get("none", {})
-    best = min((m for m in FUSED if m in done), key=lambda m: done[m]["cycles"], default="")
-    speed = none["cycles"] / done[best]["cycles"] if none and best else None
+    best = min(done.keys() - {"import"}, key=lambda m: (done[m]["cycles"], MEASURES.index(m)), default="")
     errors = [values["error"] for values in done.values() if "error" in values]
     return [
         model.title,
         model.sizes,
-        *(cell(done.get(measure, {}).get("regions"), ",") for measure in ("layerwise", "auto")),
+        cell(done.get("auto", {}).get("regions"), ","),
         _cycles(none),
+        _cycles(done.get("auto", {})),
+        cell(_speed(none, done.get("auto", {}))),
         best,
         _cycles(done.get(best, {})),
-        cell(speed),
+        cell(_speed(none, done.get(best, {}))),
         cell(imported.get("flops_share")),
         cell(max(errors, default=None), ".0e"),
         cell(imported.get("import_seconds"), ".1f"),
@@ -115,6 +116,10 @@ def _line(model: RealModel, rows: Mapping[str, Row]) -> list[str]:
         cell(imported.get("tensors_mb"), ".0f"),
         _remarks(of),
     ]
+
+
+def _speed(none: Mapping[str, Any], fused: Mapping[str, Any]) -> float | None:
+    return none["cycles"] / fused["cycles"] if none and fused else None
 
 
 def _cycles(values: Mapping[str, Any]) -> str:
