@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import message_passing
 import pytest
 import real_models
