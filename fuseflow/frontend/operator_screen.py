@@ -156,8 +156,8 @@ def screen_tensor(argument: Argument) -> None:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
     if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
         raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
-    if tensor.layout != torch.strided and (tensor.dense_dim() or tensor.sparse_dim() != tensor.dim()):
-        message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
+    if tensor.layout not in (torch.strided, torch.sparse_coo) and tensor.dim() != 2:
+        message = f"tensor `{name}` is a batch of sparse matrices or a sparse matrix of arrays"
         raise FrontendError(message, hint="use COO, or a dense tensor with a format")
     if tensor.layout != torch.strided and (problem := _index_problem(tensor)):
         raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {problem}", hint="check what it was constructed from")

@@ -15,6 +15,7 @@ from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
 from fuseflow.tensors.dtypes import parse_dtype
+from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack_compressed import pack_compressed
 
 TORCH_DTYPES = {
@@ -76,7 +77,8 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
             raise FrontendError(
                 f"tensor `{name}` has the layout {tensor.layout}", hint="use a dense, COO, CSR, CSC, BSR or BSC tensor"
             )
-        return Format.parse(_LAYOUTS[tensor.layout], tensor.dim())
+        hybrid = tensor.layout != torch.strided and tensor.dense_dim() > 0
+        return _hybrid(tensor) if hybrid else Format.parse(_LAYOUTS[tensor.layout], tensor.dim())
     shape = tuple(tensor.shape)
     kept = squeeze_shape(shape)
     try:
@@ -88,6 +90,12 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
         return unsqueeze_format(Format.parse(text, len(kept)), shape)
     except TensorError as error:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
+
+
+def _hybrid(tensor: torch.Tensor) -> Format:
+    """Return the format of a COO tensor whose entries are dense arrays: coordinates for the sparse dimensions, and dense levels below."""
+    coordinates = Format.parse("coo" if tensor.sparse_dim() > 1 else "(compressed)", tensor.sparse_dim())
+    return Format((*coordinates.levels, *(Dense(),) * tensor.dense_dim()), tuple(range(tensor.dim())))
 
 
 def _block(name: str, tensor: torch.Tensor) -> Block:
@@ -187,7 +195,12 @@ def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
 def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
     """Return the coordinates [rank, stored] and the values [stored] of a sparse tensor."""
     if tensor.layout == torch.sparse_coo:
-        return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
+        coordinates, values = tensor._indices().numpy().astype(np.int64), _array(tensor._values())
+        if tensor.dense_dim() == 0:
+            return coordinates, values
+        inside = np.indices(values.shape[1:]).reshape(tensor.dense_dim(), -1)
+        stored = np.repeat(coordinates, inside.shape[1], axis=1), np.tile(inside, (1, len(values)))
+        return np.concatenate(stored), values.reshape(-1)
     by_row = tensor.layout in ROW_LAYOUTS
     positions, minor = _compressed(tensor)
     major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))

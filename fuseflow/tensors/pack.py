@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,21 +104,36 @@ def from_coordinates(
         columns, values = columns[:, needed], values[needed]
     refs = prefixes = np.zeros(len(values), dtype=np.int64)
     parents, levels = 1, list[Fibers]()
-    for level, dimension, crds in zip(format.levels, format.order, columns, strict=True):
+    for at, (level, dimension) in enumerate(zip(format.levels, format.order, strict=True)):
         try:
-            fibers, refs = level.pack(shape[dimension], parents, refs, prefixes, crds)
+            fibers, refs = _pack_level(format, at, shape[dimension], parents, refs, prefixes, columns[at:])
         except Overfull as error:
             above = {d: str(column[error.entry]) for d, column in zip(format.order, columns[: len(levels)], strict=False)}
             place = ", ".join({**above, dimension: str(error.start)}.get(d, "*") for d in range(len(shape)))
             raise OverfullError(
                 f"level {len(levels)} ({level.text}), from coordinate ({place}) on: {error.why}", hint=error.hint
             ) from None
-        prefixes = _refine(prefixes, crds)
+        prefixes = _refine(prefixes, columns[at])
         parents = fibers.entries
         levels.append(fibers)
     stored = np.full((parents, *values.shape[1:]), fill, dtype=values.dtype)
     stored[refs] = values
     return Tensor(tuple(shape), format, tuple(levels), stored, fill, type)
+
+
+def _pack_level(
+    format: Format, at: int, size: int, parents: int, refs: Ints, prefixes: Ints, columns: Ints
+) -> tuple[Fibers, Ints]:
+    """Pack level `at`, given the coordinates of this level and those below. A list of coordinates has each once, however much is stored
+    below it."""
+    level = format.levels[at]
+    if level.unique and not level.follows:
+        return level.pack(size, parents, refs, prefixes, columns[0])
+    listed = 1 if level.unique else 1 + len(list(takewhile(lambda below: below.follows, format.levels[at + 1 :])))
+    numbers = reduce(_refine, columns[:listed], prefixes)
+    first = np.append(True, np.diff(numbers) != 0)[: len(numbers)]
+    fibers, below = level.pack(size, parents, refs[first], prefixes[first], columns[0][first])
+    return fibers, below[numbers]
 
 
 def _completed(

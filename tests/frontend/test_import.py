@@ -161,6 +161,14 @@ SPARSE: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Tensor, ...]]]] =
         lambda a, x: a @ x,
         lambda: (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (9, 9)), random(9, 4)),
     ),
+    "rows at known places": (
+        lambda a, x: a.to_dense() @ x,
+        lambda: (torch.sparse_coo_tensor([[4, 1, 4]], random(3, 9), (6, 9)), random(9, 4)),
+    ),
+    "an array for each entry": (
+        lambda a, x: (a.coalesce() * 2).to_dense() @ x,
+        lambda: (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], random(3, 5, 9), (3, 2, 5, 9)), random(9, 4)),
+    ),
 }
 
 

@@ -80,3 +80,15 @@ def test_a_layout_that_is_not_known_is_refused() -> None:
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
     with pytest.raises(FrontendError, match=r"tensor `x` has the layout torch\.jagged"):
         storage_of({"x": nested}, {})
+
+
+def test_entries_that_are_arrays() -> None:
+    values = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]])
+    rows = torch.sparse_coo_tensor([[4, 1, 4]], values, (6, 2))
+    ((format, _),) = storage_of({"x": rows}, {}).values()
+    packed = from_torch(rows, TensorType("x", (6, 2), format))
+    assert str(format) == "(compressed, dense)" and packed.entries()[1].tolist() == [0.0, 2.0, 4.0, 4.0]
+    assert np.array_equal(packed.to_dense(), rows.to_dense().numpy())
+    entries = torch.sparse_coo_tensor([[0, 2], [1, 0]], values[:2], (3, 3, 2))
+    ((format, _),) = storage_of({"x": entries}, {}).values()
+    assert str(format) == "(compressed(nonunique), singleton, dense)"

@@ -13,10 +13,11 @@ from fuseflow.tensors import Format, Tensor, pack
 def _formats(draw, rank: int) -> Format:
     order = tuple(draw(st.permutations(range(rank))))
     names = [draw(st.sampled_from(["dense", "compressed", "bitmap", "nm(2:2)", "nm(3:3)"])) for _ in range(rank)]
-    # the last n levels may be a coordinate list: one nonunique compressed level, then singletons
+    # some levels may be a coordinate list: one nonunique compressed level, then singletons; fibers or arrays may hang below it
     n = draw(st.integers(0, rank))
     if n > 1:
-        names[-n:] = ["compressed(nonunique)", *["singleton(nonunique)"] * (n - 2), "singleton"]
+        first = draw(st.integers(0, rank - n))
+        names[first : first + n] = ["compressed(nonunique)", *["singleton(nonunique)"] * (n - 2), "singleton"]
     return Format.of(*names, order=order)
 
 

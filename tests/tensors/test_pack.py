@@ -173,3 +173,13 @@ def test_the_dense_array_of_a_dense_tensor_lists_no_coordinates(order: tuple[int
     tracemalloc.stop()
     assert (dense == listed).all() and (dense == array).all() and dense.flags.c_contiguous and dense.flags.owndata
     assert peak < 1.5 * array.nbytes and not np.shares_memory(dense, tensor.values)
+
+
+def test_a_list_of_coordinates_has_each_once_whatever_hangs_below() -> None:
+    """The first of two entries of one array was lost, and two of one fiber were two equal coordinates."""
+    coordinates = np.array([[0, 0, 2], [1, 1, 0], [0, 2, 1]])
+    values = np.array([1.0, 2.0, 3.0])
+    for below in ("dense", "compressed"):
+        packed = from_coordinates((3, 2, 3), coordinates, values, Format.of("compressed(nonunique)", "singleton", below))
+        assert [list(level.arrays["crd"]) for level in packed.levels[:2]] == [[0, 2], [1, 0]]
+        assert packed.to_dense()[0, 1].tolist() == [1.0, 0.0, 2.0] and packed.to_dense()[2, 0].tolist() == [0.0, 3.0, 0.0]

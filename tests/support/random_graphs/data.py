@@ -51,11 +51,12 @@ NUMBERS: dict[str, tuple[float | None, bool]] = {
 
 
 def random_format(rng: random.Random, rank: int) -> Format:
-    """Dense and compressed levels, and COO below them."""
+    """Dense and compressed levels, and a list of coordinates among them."""
     levels = [rng.choice(("dense", "dense", "compressed", "compressed", "compressed")) for _ in range(rank)]
     if rank > 1 and rng.random() < 0.3:
         first = rng.randrange(rank - 1)
-        levels[first:] = ["compressed(nonunique)", *["singleton(nonunique)"] * (rank - first - 2), "singleton"]
+        last = rng.randrange(first + 1, rank)
+        levels[first : last + 1] = ["compressed(nonunique)", *["singleton(nonunique)"] * (last - first - 1), "singleton"]
     order = list(range(rank))
     if rng.random() < 0.3:
         rng.shuffle(order)

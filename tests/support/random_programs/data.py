@@ -14,12 +14,13 @@ DENSITIES = (0.0, 0.3, 0.5, 0.5, 1.0)
 
 
 def formats(rank: int, coo: bool = True) -> st.SearchStrategy[Format]:
-    """Dense and compressed levels in any mode order, and COO (which no result is stored in)."""
+    """Dense and compressed levels in any mode order, and lists of coordinates (which no result is stored in), alone or with other levels
+    above or below."""
     orders = st.permutations(range(rank)).map(tuple)
     levels = st.lists(LEVELS, min_size=rank, max_size=rank)
     if coo and rank > 1:
-        names = _coo(rank)
-        levels = st.integers(0, 4).flatmap(lambda kind, usual=levels: st.just(names) if kind == 4 else usual)
+        listed = st.lists(LEVELS, max_size=rank - 2).flatmap(lambda others: _with_list(rank, others))
+        levels = st.integers(0, 4).flatmap(lambda kind, usual=levels: listed if kind == 4 else usual)
     return st.tuples(levels, orders).map(lambda f: Format.of(*f[0], order=f[1]))
 
 
@@ -31,6 +32,12 @@ def dense(rank: int) -> st.SearchStrategy[Format]:
 def coordinates(rank: int) -> st.SearchStrategy[Format]:
     """COO, with its dimensions in any order."""
     return st.permutations(range(rank)).map(lambda order: Format.of(*_coo(rank), order=tuple(order)))
+
+
+def _with_list(rank: int, others: list[str]) -> st.SearchStrategy[list[str]]:
+    """A list of coordinates, with these levels above and below it."""
+    cuts = st.integers(0, len(others))
+    return cuts.map(lambda cut: [*others[:cut], *_coo(rank - len(others)), *others[cut:]])
 
 
 def _coo(rank: int) -> list[str]:
