@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import repeatable_draws  # noqa: F401 - it takes effect when it is imported
 from hypothesis import settings
 
 GOLDEN = Path(__file__).parent / "data" / "golden"

@@ -62,6 +62,9 @@ def added_along(base: Tensor | None, index: Tensor, source: Tensor, places: Tens
 def written_along(base: Tensor | None, index: Tensor, source: Tensor, places: Tensor, positions: Tensor, dim: int) -> Tensor:
     """Return `scatter(base, dim, index, source)`. Of the elements that go to one place the last one is written, as on a CPU. `positions`
     counts them from 0."""
+    if not len(positions):
+        shape = (*source.shape[:dim], len(places), *source.shape[dim + 1 :])
+        return source.new_zeros(shape) if base is None else base.clone()
     source, index = source.movedim(dim, -1).unsqueeze(-2), index.movedim(dim, -1).unsqueeze(-2)
     hit = index == places.unsqueeze(-1)
     last = torch.where(hit, positions, -1.0).amax(-1, keepdim=True)

@@ -21,11 +21,14 @@ from fuseflow.frontend.neighbours import NEIGHBOURS
 from fuseflow.frontend.ranking import RANKINGS
 from fuseflow.frontend.scans import SCANS
 from fuseflow.frontend.segments import SEGMENTS
+from fuseflow.frontend.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.selections import Selections
 from fuseflow.frontend.trace import Trace
 
 _HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | SEGMENTS | LOSSES | CAUSAL
 """For each operator, by name, what replaces it."""
+_PRODUCTS = (product_along, extreme_along, multiplied_along, overwrite_along)
+"""Functions with which operators are replaced, and whose results share no memory with their operands."""
 
 
 def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> list[FrontendError]:
@@ -74,5 +77,7 @@ def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
 
 def _is_past(user: Node, writer: Node, positions: dict[Node, int]) -> bool:
     target = user.target
+    if target in _PRODUCTS:  # it replaced an operator before the writer
+        return True
     is_view = not isinstance(target, OpOverload) or any(result.alias_info is not None for result in target._schema.returns)
     return not is_view and user in positions and positions[user] < positions[writer]

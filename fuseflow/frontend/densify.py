@@ -27,7 +27,7 @@ from fuseflow.frontend.ranking import ranked_along
 from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.scans import scanned_along
-from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
+from fuseflow.frontend.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.sliding import SLIDING_REPLACEMENTS
 
 aten = torch.ops.aten
@@ -343,6 +343,7 @@ DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
 COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     product_along: ("propagate", product_along),
     extreme_along: ("scatter", extreme_along),
+    multiplied_along: ("scatter", multiplied_along),
     overwrite_along: ("scatter", overwrite_along),
     extreme_of_row: ("neighbours", extreme_of_row),
     ranked_along: ("rank", ranked_along),

@@ -142,6 +142,7 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
     aten.dist.default: lambda x, y, p=2: (x - y).norm(p),
     aten.addbmm.default: lambda c, x, y, *, beta=1, alpha=1: beta * c + alpha * torch.bmm(x, y).sum(0),
     aten.linalg_cross.default: lambda x, y, *, dim=-1: _cross(x, y, dim),
+    aten.cross.default: lambda x, y, dim=None: _cross(x, y, x.shape.index(3) if dim is None else dim),
     aten.block_diag.default: _block_diagonal,
     aten.cov.default: _covariance,
     aten.corrcoef.default: _correlation,

@@ -28,6 +28,8 @@ def _along_one(selections: Selections, node: Node) -> Node | None:
         x = selections.computed(node, torch.Tensor.to, (x, dtype))
     identity = torch.eye(shaped.shape[dim], dtype=dtype)
     rest, options = list(node.args[1:]), dict(node.kwargs)
+    if "out" in options:
+        return None
     if "dim" in options or not rest:
         options["dim"] = 1
     else:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import EXTREMES, Selections, described, extreme, scattered
+from fuseflow.frontend.selections import EXTREMES, Selections, described, reduced, scattered
 
 
 def _segment_reduce(selections: Selections, node: Node) -> Node | None:
@@ -22,10 +22,10 @@ def _segment_reduce(selections: Selections, node: Node) -> Node | None:
     positions, rows = torch.arange(len(lengths)).repeat_interleave(lengths), len(lengths)
     if len(positions) != described(source).shape[0]:
         return None
-    if reduce in EXTREMES:
-        largest = EXTREMES[reduce] == "max"
-        start = 0.0 if bool(lengths.all()) else float("-inf" if largest else "inf")
-        return extreme(selections, node, (0, positions, rows), source, largest, start)
+    if reduce in EXTREMES or reduce == "prod":
+        kind = EXTREMES.get(reduce, reduce)
+        start = 0.0 if bool(lengths.all()) else {"max": float("-inf"), "min": float("inf"), "prod": 1.0}[kind]
+        return reduced(selections, node, (0, positions, rows), source, kind, start)
     if reduce == "sum" or (reduce == "mean" and bool(lengths.all())):  # the mean of nothing is no number
         return scattered(selections, node, source, 0, positions, rows, reduce == "mean")
     return None

@@ -32,6 +32,14 @@ def extreme_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: 
     return torch.where(empty.reshape(-1, *[1] * (x.dim() - 1)) == 0, extreme, base).movedim(0, dim)
 
 
+def multiplied_along(selection: Tensor, empty: Tensor, x: Tensor, dim: int, start: Tensor | float) -> Tensor:
+    """Return the product of the entries along `dim` that each row of a selection has, and `start` where it has none."""
+    x = x.movedim(dim, 0)
+    factors = torch.where(selection.reshape(*selection.shape, *[1] * (x.dim() - 1)) == 0, 1.0, x.unsqueeze(0))
+    base = start.movedim(dim, 0) if isinstance(start, Tensor) else start
+    return torch.where(empty.reshape(-1, *[1] * (x.dim() - 1)) == 0, factors.prod(1), base).movedim(0, dim)
+
+
 def overwrite_along(hit: Tensor, written: Tensor, base: Tensor, dim: int) -> Tensor:
     """Return `written` in those rows along `dim` that are hit, and `base` in all others."""
     shape = [1] * base.dim()

@@ -23,10 +23,16 @@ from fuseflow.frontend.aten_operators import PATTERN_KEEPING
 from fuseflow.frontend.constant_folding import node_values
 from fuseflow.frontend.dependence import Dependence, described_tensor
 from fuseflow.frontend.einsum_names import NameAllocator
-from fuseflow.frontend.selection_products import extreme_along, overwrite_along, product_along
+from fuseflow.frontend.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.trace import Trace
 
 EXTREMES = {"amax": "max", "max": "max", "amin": "min", "min": "min"}
+_WITH_SELF = {
+    "max": (torch.ops.aten.maximum.default, None),
+    "min": (torch.ops.aten.minimum.default, None),
+    "prod": (torch.ops.aten.mul.Tensor, 1.0),
+}
+"""How what a row has is combined with what goes to it, and what stands for a row to which nothing goes: None for what it has."""
 _SUMS = {"sum": "sum", "add": "sum", "mean": "mean"}
 
 
@@ -219,9 +225,13 @@ def combined(
     shaped, zero = described(base), is_zero(base)
     if reduce == "overwrite":
         return _overwritten(selections, node, base, dim, positions, source)
-    if reduce in EXTREMES and not include_self:  # else what the base has would count as an entry
-        start = 0.0 if zero else base
-        return extreme(selections, node, (dim, positions, shaped.shape[dim]), source, EXTREMES[reduce] == "max", start)
+    if reduce in EXTREMES or reduce == "prod":
+        kind, places = EXTREMES.get(reduce, reduce), (dim, positions, shaped.shape[dim])
+        if not include_self:
+            return reduced(selections, node, places, source, kind, 0.0 if zero else base)
+        combination, neutral = _WITH_SELF[kind]
+        result = reduced(selections, node, places, source, kind, base if neutral is None else neutral)
+        return selections.call(node, combination, (base, result), shaped.shape)
     if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
         return None
     result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
@@ -240,17 +250,19 @@ def _overwritten(selections: Selections, node: Node, base: Node, dim: int, posit
     return selections.call(node, overwrite_along, (hit, written, base, dim), described(base).shape)
 
 
-def extreme(
-    selections: Selections, node: Node, places: tuple[int, Tensor, int], source: Node, largest: bool, start: Node | float
+def reduced(
+    selections: Selections, node: Node, places: tuple[int, Tensor, int], source: Node, kind: str, start: Node | float
 ) -> Node:
-    """Return a node with the largest or the smallest of the entries of `source` that go to the same row, and `start` where none goes.
-    `places` are the dimension of the rows, the row of each entry, and how many rows there are."""
+    """Return a node with the largest (`max`), the smallest (`min`) or the product (`prod`) of the entries of `source` that go to the same
+    row, and `start` where none goes. `places` are the dimension of the rows, the row of each entry, and how many rows there are."""
     dim, positions, rows = places
     ones = torch.ones(len(positions), dtype=described(source).dtype)
     matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))
     empty = selections.vector((torch.bincount(positions, minlength=rows) == 0).to(torch.int32), named(node, "empty"))
     shape = _shape_with(described(source), dim, rows)
-    return selections.call(node, extreme_along, (matrix, empty, source, dim, start, largest), shape)
+    if kind == "prod":
+        return selections.call(node, multiplied_along, (matrix, empty, source, dim, start), shape)
+    return selections.call(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"), shape)
 
 
 def described(node: Node) -> Tensor:

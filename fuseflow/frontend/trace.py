@@ -44,8 +44,11 @@ _MADE_LIKE = {
     torch.ops.aten.new_zeros.default: 0,
     torch.ops.aten.new_ones.default: 1,
     torch.ops.aten.new_full.default: None,
+    torch.ops.aten.new_empty.default: 0,
+    torch.ops.aten.empty_like.default: 0,
+    torch.ops.aten.empty.memory_format: 0,
 }
-"""Operators that take the type of a new tensor from another one, with the number that fills it if they always fill the same."""
+"""Operators that make a tensor, with the number that fills it if they always fill the same. Any number fills an empty one."""
 _READS = frozenset(
     getattr(Tensor, name)
     for name in (
@@ -66,6 +69,8 @@ _SIZED = frozenset(
     getattr(Tensor, name) for name in ("view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "as_strided")
 ) | {*(torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty)}
 """Functions that take extents, which may be tensors of one integer."""
+_INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
+"""Methods that take an index, whose slices may be bounded by tensors of one integer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,6 +221,8 @@ class _NumberReads(TorchFunctionMode):
         if func in _SIZED:
             args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
             kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
+        if func in _INDEXED:
+            args = (args[0], self._bounded(args[1]), *args[2:])
         if func not in _READS:
             return func(*args, **(kwargs or {}))
         self._note(args[0], func.__name__)
@@ -229,6 +236,16 @@ class _NumberReads(TorchFunctionMode):
         self._note(tensor, "__index__")
         with disable_proxy_modes_tracing():
             return tensor.item()
+
+    def _bounded(self, index: Any) -> Any:
+        """Return an index with integers for the tensors that bound its slices."""
+        match index:
+            case tuple():
+                return tuple(map(self._bounded, index))
+            case slice():
+                bounds = (index.start, index.stop, index.step)
+                return slice(*(self._extent(bound) if isinstance(bound, Tensor) else bound for bound in bounds))
+        return index
 
     def _note(self, tensor: Tensor, method: str) -> None:
         mode = proxy_tensor.get_proxy_mode()

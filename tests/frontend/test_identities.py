@@ -42,6 +42,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "heaviside": (torch.heaviside, (torch.relu(X), Y)),
     "dist": (torch.dist, (X, Y)),
     "addbmm": (torch.addbmm, (torch.ones(4, 5), torch.ones(2, 4, 6), torch.ones(2, 6, 5))),
+    "cross along a dimension": (lambda x, y: torch.cross(x, y, dim=1), (X[:, :3], Y[:, 1:4])),
     "cross": (torch.linalg.cross, (X[:, :3], Y[:, 1:4])),
     "block diagonal": (lambda x, y: torch.block_diag(x, y[0], 2 * y) @ torch.ones(18, 2), (X, Y)),
     "covariance": (lambda x: torch.cov(x) + torch.corrcoef(x), (X,)),

@@ -169,3 +169,46 @@ class TestPyTorchGeometric:
         given = ff.compile(model, (self.x, self.edge_index), schedule=schedule, machine=machine).run()
         written = ff.compile(WithAdjacency(), (self.x, adjacency), schedule=schedule, machine=machine).run()
         assert given.cycles == written.cycles
+
+
+PLACES = torch.tensor([0, 2, 2, 0])
+
+
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_entries_are_combined_with_what_a_row_has(reduce: str, include_self: bool) -> None:
+    class Combined(nn.Module):
+        def forward(self, x: Tensor, base: Tensor) -> Tensor:
+            index = PLACES[:, None].expand(4, 3)
+            return (base * 2).scatter_reduce(0, index, x * 2, reduce, include_self=include_self)
+
+    check = ff.compile(Combined(), (torch.randn(4, 3), torch.randn(4, 3) + 1)).run().check
+    assert check is not None and check.passed
+
+
+def test_rows_are_added_to_in_place() -> None:
+    """The rows that are read and those that are written are the same tensor."""
+
+    class Labels(nn.Module):
+        def forward(self, x: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+            x = x.clone()
+            x[mask] += labels
+            return x
+
+    check = ff.compile(Labels(), (torch.randn(4, 3), torch.randn(2, 3), torch.tensor([True, False, True, False]))).run().check
+    assert check is not None and check.passed
+
+
+def test_slices_whose_bounds_are_tensors() -> None:
+    """As PyTorch Geometric's layers for nodes of several types have them: an empty tensor, each part of which is written."""
+
+    class Typed(nn.Module):
+        def forward(self, x: Tensor, bounds: Tensor, weights: Tensor) -> Tensor:
+            y = x.new_empty(4, 2)
+            for kind in range(2):
+                start, stop = bounds[kind], bounds[kind + 1]
+                y[start:stop] = x[start:stop] @ weights[kind]
+            return y
+
+    check = ff.compile(Typed(), (torch.randn(4, 3), torch.tensor([0, 1, 4]), torch.randn(2, 3, 2))).run().check
+    assert check is not None and check.passed

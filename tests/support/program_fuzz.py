@@ -16,6 +16,7 @@ import keeps
 import narrows
 import nm_levels
 import numpy as np
+import repeatable_draws  # noqa: F401 - a seed draws the same in every process
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
