@@ -96,6 +96,12 @@ class FrontendError(FuseFlowError):
     code = "frontend"
 
 
+class SparsityError(FuseFlowError):
+    """A sparsifier or a layout is wrong, or does not fit a tensor or a model."""
+
+    code = "sparsity"
+
+
 class DataError(FuseFlowError):
     """A data set is unknown or cannot be loaded."""
 

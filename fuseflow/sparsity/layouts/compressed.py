@@ -1,0 +1,87 @@
+"""The compressed layouts of matrices: by row and by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(slots=True)
+class CsrTensor:
+    """A matrix stored by row: `positions` [rows + 1] says where each row begins, `columns` and `values` are [stored]."""
+
+    positions: torch.Tensor
+    columns: torch.Tensor
+    values: torch.Tensor
+    shape: tuple[int, ...]
+
+    def to_dense(self) -> torch.Tensor:
+        return self.values.new_zeros(self.shape).index_put((_majors(self.positions), self.columns), self.values)
+
+
+@dataclass(slots=True)
+class CscTensor:
+    """A matrix stored by column: `positions` [columns + 1] says where each column begins, `rows` and `values` are [stored]."""
+
+    positions: torch.Tensor
+    rows: torch.Tensor
+    values: torch.Tensor
+    shape: tuple[int, ...]
+
+    def to_dense(self) -> torch.Tensor:
+        return self.values.new_zeros(self.shape).index_put((self.rows, _majors(self.positions)), self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class CSR(Layout):
+    """The kept entries of each row of a matrix are stored with their columns."""
+
+    name = "csr"
+    storage: ClassVar[type] = CsrTensor
+
+    def refusal(self, mask: torch.Tensor) -> str:
+        return require_matrix(mask)
+
+    def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> CsrTensor:
+        return CsrTensor(_positions(mask.sum(1)), mask.nonzero()[:, 1], tensor.detach()[mask], tuple(tensor.shape))
+
+    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
+        return CompilerFormat("csr")
+
+
+@dataclass(frozen=True, slots=True)
+class CSC(Layout):
+    """The kept entries of each column of a matrix are stored with their rows."""
+
+    name = "csc"
+    storage: ClassVar[type] = CscTensor
+
+    def refusal(self, mask: torch.Tensor) -> str:
+        return require_matrix(mask)
+
+    def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> CscTensor:
+        values = tensor.detach().T[mask.T]
+        return CscTensor(_positions(mask.sum(0)), mask.T.nonzero()[:, 1], values, tuple(tensor.shape))
+
+    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
+        return CompilerFormat("csc")
+
+
+def _positions(counts: torch.Tensor) -> torch.Tensor:
+    """Return where each row or column begins, and where the last one ends."""
+    import torch
+
+    return torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+
+
+def _majors(positions: torch.Tensor) -> torch.Tensor:
+    """Return the row or the column of each entry."""
+    import torch
+
+    counts = positions.diff()
+    return torch.repeat_interleave(torch.arange(len(counts), device=positions.device), counts)

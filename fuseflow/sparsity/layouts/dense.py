@@ -1,0 +1,60 @@
+"""The dense layouts: of all entries, and of all entries with a mask beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(slots=True)
+class DenseTensor:
+    """A tensor whose entries are all stored. Those that are not kept are 0."""
+
+    data: torch.Tensor
+
+    def to_dense(self) -> torch.Tensor:
+        return self.data
+
+
+@dataclass(slots=True)
+class MaskedSparseTensor:
+    """A dense tensor with a mask. What the mask does not keep is 0."""
+
+    data: torch.Tensor
+    mask: torch.Tensor
+
+    def to_dense(self) -> torch.Tensor:
+        return self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Dense(Layout):
+    """Every entry is stored, those that are not kept as 0. In the compiler, the tensor is dense."""
+
+    name = "dense"
+    storage: ClassVar[type] = DenseTensor
+
+    def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> DenseTensor:
+        return DenseTensor(tensor.detach() * mask)
+
+    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
+        return CompilerFormat("dense")
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(Layout):
+    """Every entry is stored, with a mask that says which are kept. In the compiler, the tensor is dense."""
+
+    name = "masked"
+    storage: ClassVar[type] = MaskedSparseTensor
+
+    def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> MaskedSparseTensor:
+        return MaskedSparseTensor(tensor.detach() * mask, mask.clone())
+
+    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
+        return CompilerFormat("dense")

@@ -1,0 +1,60 @@
+"""What a layout is: a way to store the kept entries of a tensor, for PyTorch and for the compiler."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.text_form import text_of
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerFormat:
+    """The form of a layout in the compiler: the text of a format, such as `csr`, and the size of a block, or () for single elements."""
+
+    text: str
+    block: tuple[int, ...] = ()
+
+
+class Layout(ABC):
+    """A way to store the kept entries of a tensor. A subclass is a frozen dataclass whose fields are its parameters."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """What it is called in texts, such as `csr`."""
+
+    storage: ClassVar[type]
+    """The class of tensors that are stored so. It has a method `to_dense`."""
+
+    def refusal(self, mask: torch.Tensor) -> str:
+        """Return why a mask does not fit the layout, with the first coordinates that do not, or "" if it fits."""
+        return ""
+
+    @abstractmethod
+    def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> Any:
+        """Return the entries of a dense tensor that a mask keeps, stored in this layout. The mask fits."""
+
+    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat | None:
+        """Return the format in which the compiler stores a tensor of this shape, or None if it has none."""
+        return None
+
+    def __str__(self) -> str:
+        return text_of(self.name, self)
+
+
+def require_fit(layout: Layout, mask: torch.Tensor, tensor: str) -> None:
+    """Raise `SparsityError` with the first coordinates of a mask that do not fit a layout. `tensor` is its name."""
+    reason = layout.refusal(mask)
+    if reason:
+        raise SparsityError(f"`{tensor}` cannot be stored as `{layout}`: {reason}")
+
+
+def require_matrix(mask: torch.Tensor) -> str:
+    """Return why a layout for matrices does not fit, or "" for a matrix."""
+    return "" if mask.dim() == 2 else f"it has {mask.dim()} dimensions, and the layout is for matrices"

@@ -1,0 +1,36 @@
+"""The layouts by name. A new one is a file beside this one and a row here, or a call of `register_layout`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.layouts.blocked import BCSR
+from fuseflow.sparsity.layouts.compressed import CSC, CSR
+from fuseflow.sparsity.layouts.coo import COO
+from fuseflow.sparsity.layouts.dense import Dense, Masked
+from fuseflow.sparsity.layouts.ell import ELL
+from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.n_of_m import NMLayout
+from fuseflow.sparsity.text_form import parse_text
+
+LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout)}
+"""The known layouts by name."""
+
+
+def register_layout(cls: type[Layout]) -> type[Layout]:
+    """Make a layout of the user known by its name, so that specs and `--sparsify` can say it. It is a decorator of a frozen dataclass.
+
+    Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise SparsityError(f"the layout `{cls.__name__}` is no dataclass", hint="decorate it with `@dataclass(frozen=True)`")
+    if LAYOUTS.get(cls.name, cls) is not cls:
+        raise SparsityError(f"there is a layout `{cls.name}` already", hint="give yours another `name`")
+    LAYOUTS[cls.name] = cls
+    return cls
+
+
+def parse_layout(text: str) -> Layout:
+    """Return the layout that a text says, such as `csr` or `bcsr:4x4`. Raise `SparsityError` for what is unknown."""
+    return parse_text(text, LAYOUTS, "layout")

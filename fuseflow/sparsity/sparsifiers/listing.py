@@ -1,0 +1,41 @@
+"""The sparsifiers by name. A new one is a file beside this one and a row here, or a call of `register_sparsifier`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
+from fuseflow.sparsity.sparsifiers.filters import Filter
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
+from fuseflow.sparsity.sparsifiers.movement import Movement
+from fuseflow.sparsity.sparsifiers.n_of_m import NM
+from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.sparsifiers.threshold import Threshold
+from fuseflow.sparsity.sparsifiers.top_k import TopK
+from fuseflow.sparsity.text_form import parse_text
+
+SPARSIFIERS: dict[str, type[Sparsifier]] = {
+    cls.name: cls for cls in (KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, Movement)
+}
+"""The known sparsifiers by name."""
+
+
+def register_sparsifier(cls: type[Sparsifier]) -> type[Sparsifier]:
+    """Make a sparsifier of the user known by its name, so that specs and `--sparsify` can say it. It is a decorator of a frozen dataclass.
+
+    Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise SparsityError(f"the sparsifier `{cls.__name__}` is no dataclass", hint="decorate it with `@dataclass(frozen=True)`")
+    if SPARSIFIERS.get(cls.name, cls) is not cls:
+        raise SparsityError(f"there is a sparsifier `{cls.name}` already", hint="give yours another `name`")
+    SPARSIFIERS[cls.name] = cls
+    return cls
+
+
+def parse_sparsifier(text: str) -> Sparsifier:
+    """Return the sparsifier that a text says, such as `magnitude:0.9`. Raise `SparsityError` for what is unknown."""
+    return parse_text(text, SPARSIFIERS, "sparsifier")

@@ -1,0 +1,259 @@
+"""A sparsity spec: which tensors of a model are sparse, by which rule, and how they are stored.
+
+    weights:
+      layer*.weight: {sparsifier: magnitude:0.9, layout: csr}
+    intermediates:
+      layer1.relu: {external: threshold:0.05}
+
+Names are patterns: `*` stands for any text. Of several patterns that match a tensor, the last one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from fuseflow.errors import Span, SparsityError, did_you_mean
+from fuseflow.filesystem import read_text
+from fuseflow.sparsity.layouts.dense import Dense, Masked
+from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.listing import LAYOUTS, parse_layout
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.yaml_text import YamlText, read_yaml, write_yaml
+
+KEEP_ALL, DENSE = KeepAll(), Dense()
+
+T = TypeVar("T")
+Entries: TypeAlias = tuple[tuple[str, T], ...]
+"""Patterns of names with what becomes of the tensors that they match."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """How a tensor becomes sparse when it is computed: the `inline` sparsifier sees its entries first, what it keeps has the layout
+    `tmp`, and the `external` sparsifier selects among these. What is left is stored as `layout`."""
+
+    inline: Sparsifier = KEEP_ALL
+    tmp: Layout = DENSE
+    external: Sparsifier = KEEP_ALL
+    layout: Layout = DENSE
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.inline == KEEP_ALL and self.external == KEEP_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class WeightEntry:
+    """What becomes of a weight. `sparsifier` selects its entries once, before training. `update` says what becomes of it after each step of
+    an optimizer; if that keeps all, the first mask holds. `grad` says what becomes of its gradient, or None to leave it dense."""
+
+    sparsifier: Sparsifier = KEEP_ALL
+    update: OutputFormat = OutputFormat(layout=Masked())
+    grad: OutputFormat | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How the weight is stored."""
+        return self.update.layout
+
+
+@dataclass(frozen=True, slots=True)
+class IntermediateEntry:
+    """What becomes of a tensor that the model computes, and of its gradient. A gradient without a rule has the mask of the tensor."""
+
+    output: OutputFormat = OutputFormat()
+    grad: OutputFormat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparseSpec:
+    """The entries of a spec in order: patterns of names of weights and of intermediates, each with what becomes of what they match."""
+
+    weights: tuple[tuple[str, WeightEntry], ...] = ()
+    intermediates: tuple[tuple[str, IntermediateEntry], ...] = ()
+
+    def __post_init__(self) -> None:
+        for entries in (self.weights, self.intermediates):
+            names = [name for name, _ in entries]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise SparsityError(f"`{twice}` has two entries", hint="keep one of them")
+
+    def __add__(self, other: SparseSpec) -> SparseSpec:
+        """Return a spec in which the entries of another one stand behind these, and so count more. Of equal patterns the other's stays."""
+        return SparseSpec(_joined(self.weights, other.weights), _joined(self.intermediates, other.intermediates))
+
+    def __bool__(self) -> bool:
+        return bool(self.weights or self.intermediates)
+
+    def to_yaml(self) -> str:
+        """Return the spec as YAML, which `from_yaml` reads as the same spec."""
+        sections: dict[str, Any] = {}
+        if self.weights:
+            sections["weights"] = {name: _weight_row(entry) for name, entry in self.weights}
+        if self.intermediates:
+            sections["intermediates"] = {name: _intermediate_row(entry) for name, entry in self.intermediates}
+        return write_yaml(sections) if sections else ""
+
+    @classmethod
+    def from_yaml(cls, text: str, file: str = "<text>") -> SparseSpec:
+        """Read a spec. Raise `SparsityError` with the line and the column of what is wrong in it."""
+        return _Reader(read_yaml(text, file, SparsityError)).spec()
+
+
+def read_spec(path: Path) -> SparseSpec:
+    """Read a spec from a file. Raise `FileError` if it cannot be read, and `SparsityError` for what is wrong in it."""
+    return SparseSpec.from_yaml(read_text(path, "the sparsity spec"), str(path))
+
+
+def parse_sparsify(text: str) -> SparseSpec:
+    """Return the spec of a text `PATTERN=SPARSIFIER[:ARG...][:LAYOUT]`, such as `*.weight=magnitude:0.9:csr`.
+
+    Without a layout, a weight is stored as its sparsifier proposes. Raise `SparsityError` for another text.
+    """
+    pattern, equals, rule = text.partition("=")
+    if not (pattern and equals and rule):
+        raise SparsityError(f"`{text}` is not PATTERN=SPARSIFIER", hint="as in `*.weight=magnitude:0.9:csr`")
+    first, *rest = rule.split(":")
+    place = next((k for k, part in enumerate(rest) if part in LAYOUTS), len(rest))
+    sparsifier = parse_sparsifier(":".join((first, *rest[:place])))
+    layout = parse_layout(":".join(rest[place:])) if place < len(rest) else sparsifier.layout
+    return SparseSpec(((pattern, WeightEntry(sparsifier, OutputFormat(layout=layout))),))
+
+
+def last_match(entries: Iterable[tuple[str, Any]], name: str) -> Any:
+    """Return the entry of the last pattern that matches a name, or None."""
+    return next((entry for pattern, entry in reversed(tuple(entries)) if fnmatchcase(name, pattern)), None)
+
+
+def require_matches(entries: Iterable[tuple[str, Any]], names: Iterable[str], kind: str) -> None:
+    """Raise `SparsityError` for a pattern that matches none of the names. `kind` says what they name."""
+    known = tuple(names)
+    for pattern, _ in entries:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            hint = did_you_mean(pattern, known) if known else f"the model has no {kind}"
+            raise SparsityError(f"no {kind} is called `{pattern}`", hint=f"{hint}; `sp.names(model, *inputs)` lists all")
+
+
+def _joined(entries: Entries[T], later: Entries[T]) -> Entries[T]:
+    replaced = {name for name, _ in later}
+    return (*(entry for entry in entries if entry[0] not in replaced), *later)
+
+
+_OUTPUT_KEYS = tuple(field.name for field in fields(OutputFormat))
+_KEYS = {"weights": ("sparsifier", *_OUTPUT_KEYS, "grad"), "intermediates": (*_OUTPUT_KEYS, "grad")}
+
+
+def _output_row(output: OutputFormat, default: OutputFormat) -> dict[str, str]:
+    values = {key: (getattr(output, key), getattr(default, key)) for key in _OUTPUT_KEYS}
+    return {key: str(value) for key, (value, usual) in values.items() if value != usual}
+
+
+def _weight_row(entry: WeightEntry) -> dict[str, Any]:
+    selects = entry.sparsifier != KEEP_ALL
+    row: dict[str, Any] = {"sparsifier": str(entry.sparsifier)} if selects else {}
+    usual = OutputFormat(layout=_usual_layout(entry.sparsifier, selects))
+    return row | _output_row(entry.update, usual) | _grad_row(entry.grad)
+
+
+def _usual_layout(sparsifier: Sparsifier, written: bool) -> Layout:
+    """Return the layout of a weight whose entry names none. `written` is whether it names a sparsifier."""
+    return sparsifier.layout if written else Masked()
+
+
+def _intermediate_row(entry: IntermediateEntry) -> dict[str, Any]:
+    return _output_row(entry.output, OutputFormat()) | _grad_row(entry.grad)
+
+
+def _grad_row(grad: OutputFormat | None) -> dict[str, Any]:
+    return {} if grad is None else {"grad": _output_row(grad, OutputFormat())}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A reader of the entries of a YAML text, which names the place of what is wrong."""
+
+    yaml: YamlText
+
+    def spec(self) -> SparseSpec:
+        sections = self._mapping((), tuple(_KEYS)) if self.yaml.content is not None else {}
+        weights = self._names(sections, "weights")
+        intermediates = self._names(sections, "intermediates")
+        return SparseSpec(
+            tuple((name, self._weight(name, row)) for name, row in weights.items()),
+            tuple((name, self._intermediate(name, row)) for name, row in intermediates.items()),
+        )
+
+    def _names(self, sections: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+        names = sections.get(section, {})
+        if not isinstance(names, dict) or not all(isinstance(name, str) for name in names):
+            raise SparsityError(f"`{section}` is a mapping from names to entries", span=self.yaml.place(section))
+        return names
+
+    def _weight(self, name: str, row: Any) -> WeightEntry:
+        path = ("weights", name)
+        values = self._mapping(path, _KEYS["weights"], row)
+        sparsifier = self._sparsifier(values, path, "sparsifier")
+        default = OutputFormat(layout=_usual_layout(sparsifier, "sparsifier" in values))
+        return WeightEntry(sparsifier, self._output(values, path, default), self._grad(values, path))
+
+    def _intermediate(self, name: str, row: Any) -> IntermediateEntry:
+        path = ("intermediates", name)
+        values = self._mapping(path, _KEYS["intermediates"], row)
+        return IntermediateEntry(self._output(values, path, OutputFormat()), self._grad(values, path))
+
+    def _grad(self, values: Mapping[str, Any], path: tuple[str, ...]) -> OutputFormat | None:
+        if "grad" not in values:
+            return None
+        path = (*path, "grad")
+        return self._output(self._mapping(path, _OUTPUT_KEYS, values["grad"]), path, OutputFormat())
+
+    def _output(self, values: Mapping[str, Any], path: tuple[str, ...], default: OutputFormat) -> OutputFormat:
+        return OutputFormat(
+            self._sparsifier(values, path, "inline"),
+            self._layout(values, path, "tmp", default.tmp),
+            self._sparsifier(values, path, "external"),
+            self._layout(values, path, "layout", default.layout),
+        )
+
+    def _sparsifier(self, values: Mapping[str, Any], path: tuple[str, ...], key: str) -> Sparsifier:
+        try:
+            return parse_sparsifier(self._text(values, path, key)) if key in values else KEEP_ALL
+        except SparsityError as error:
+            raise self._placed(error, path, key) from None
+
+    def _layout(self, values: Mapping[str, Any], path: tuple[str, ...], key: str, default: Layout) -> Layout:
+        try:
+            return parse_layout(self._text(values, path, key)) if key in values else default
+        except SparsityError as error:
+            raise self._placed(error, path, key) from None
+
+    def _text(self, values: Mapping[str, Any], path: tuple[str, ...], key: str) -> str:
+        if not isinstance(values[key], str):
+            raise SparsityError(f"`{key}` of `{path[1]}` is a text", hint="as in `magnitude:0.9` or `csr`")
+        return str(values[key])
+
+    def _placed(self, error: SparsityError, path: tuple[str, ...], key: str) -> SparsityError:
+        return SparsityError(error.message, hint=error.hint, span=error.span or self.yaml.place(*path, key))
+
+    def _mapping(self, path: tuple[str, ...], keys: tuple[str, ...], row: Any = None) -> Mapping[str, Any]:
+        row = row if path else self.yaml.content
+        if not isinstance(row, dict):
+            name = f"the entry `{'.'.join(path)}`" if path else "a sparsity spec"
+            raise SparsityError(f"{name} is a mapping", hint=f"its keys are {', '.join(keys)}", span=self._place(path))
+        for key in row:
+            if key not in keys:
+                raise SparsityError(
+                    f"unknown key `{key}`", hint=did_you_mean(str(key), keys), span=self._place((*path, str(key)))
+                )
+        return row
+
+    def _place(self, path: tuple[str, ...]) -> Span:
+        return self.yaml.place(*path)
