@@ -1,0 +1,66 @@
+"""What a sparsified model knows of itself: the masks and the rules of its weights, and the rules of what it computes.
+
+The weights themselves are ordinary parameters whose pruned entries are 0. Their names, the `state_dict` and every optimizer are those of
+the dense model. What is written here stands in an attribute of the module, which `copy.deepcopy` copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from fuseflow.sparsity.spec import IntermediateEntry, WeightEntry
+
+_ATTRIBUTE = "_fuseflow_sparsity"
+
+
+@dataclass(slots=True, eq=False)
+class SparseWeight:
+    """The rule of a weight and its mask, which is true where an entry is kept. A kept entry may be 0."""
+
+    entry: WeightEntry
+    mask: Tensor
+
+
+@dataclass(slots=True, eq=False)
+class ModelSparsity:
+    """The sparse weights of a module by their qualified names, and the rules of intermediates by theirs. A tied weight stands under its
+    first name."""
+
+    weights: dict[str, SparseWeight] = field(default_factory=dict)
+    intermediates: dict[str, IntermediateEntry] = field(default_factory=dict)
+
+
+def sparsity_of(module: nn.Module) -> ModelSparsity | None:
+    """Return what a module itself knows of its sparsity, or None for a dense one."""
+    state = vars(module).get(_ATTRIBUTE)
+    return state if isinstance(state, ModelSparsity) else None
+
+
+def set_sparsity(module: nn.Module, state: ModelSparsity) -> None:
+    """Write to a module what it knows of its sparsity."""
+    object.__setattr__(module, _ATTRIBUTE, state)
+
+
+def clear_sparsity(module: nn.Module) -> None:
+    """Let a module forget its masks and rules. The numbers of its weights stay as they are."""
+    vars(module).pop(_ATTRIBUTE, None)
+
+
+def sparse_weights(module: nn.Module) -> Iterator[tuple[str, nn.Parameter, SparseWeight]]:
+    """Return the sparse weights of a module and of the modules inside of it: the qualified name, the parameter, the rule and mask."""
+    for path, part in module.named_modules():
+        state = sparsity_of(part)
+        parameters = dict(part.named_parameters(remove_duplicate=False)) if state is not None else {}
+        for name, weight in ({} if state is None else state.weights).items():
+            if name in parameters:
+                yield f"{path}.{name}" if path else name, parameters[name], weight
+
+
+def zero_pruned(parameter: Tensor, mask: Tensor) -> None:
+    """Set the entries of a parameter that a mask does not keep to 0, whatever they are."""
+    with torch.no_grad():
+        parameter.masked_fill_(~mask.to(parameter.device), 0)

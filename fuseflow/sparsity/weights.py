@@ -1,0 +1,97 @@
+"""Pruning of the weights of a model: a spec chooses them by name, sparsifiers select their entries, and the others become 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import torch
+from torch import Tensor, nn
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.layouts.layout import require_fit
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.spec import OutputFormat, SparseSpec, WeightEntry, require_matches
+from fuseflow.sparsity.state import SparseWeight
+
+
+def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight]:
+    """Return the rule and the mask of every weight that a spec names, by its qualified name. The model is not changed.
+
+    Raise `SparsityError` for a pattern that names nothing, for a weight that is not a tensor of real numbers in memory, and for a mask
+    that does not fit its layout.
+    """
+    entries = _entries(model, spec)
+    parameters = dict(model.named_parameters())
+    for name in entries:
+        _require_real(name, parameters[name])
+    masks = _initial_masks(entries, parameters)
+    for name, entry in entries.items():
+        tensor, mask = parameters[name].detach(), masks[name]
+        masks[name] = mask & output_mask(tensor.masked_fill(~mask, 0), entry.update, name)
+    return {name: SparseWeight(entry, masks[name]) for name, entry in entries.items()}
+
+
+def weight_names(model: nn.Module) -> dict[str, tuple[str, ...]]:
+    """Return the qualified names of all weights of a model: the first name of each with all names that it has. A tied weight has several."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return {group[0]: tuple(group) for group in names.values()}
+
+
+def output_mask(tensor: Tensor, format: OutputFormat, name: str, scores: Tensor | None = None) -> Tensor:
+    """Return what an output format keeps of a dense tensor called `name`. A rule that needs scores keeps all as long as there are none.
+
+    Raise `SparsityError` if what the inline sparsifier keeps does not fit the layout between, or the result does not fit its layout.
+    """
+    mask = _select(format.inline, tensor, scores)
+    require_fit(format.tmp, mask, name)
+    if format.external != KeepAll():
+        mask = mask & _select(format.external, tensor.masked_fill(~mask, 0), scores)
+    require_fit(format.layout, mask, name)
+    return mask
+
+
+def _select(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor | None) -> Tensor:
+    if sparsifier.needs_scores and scores is None:
+        return torch.ones(tensor.shape, dtype=torch.bool, device=tensor.device)
+    return sparsifier.select(tensor, scores)
+
+
+def _entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:
+    """Return the entry of each weight that the spec names, by the first name of the weight. The last pattern that matches one counts."""
+    names = weight_names(model)
+    require_matches(spec.weights, [name for group in names.values() for name in group], "weight")
+    entries = {first: _last_match(spec.weights, group) for first, group in names.items()}
+    return {name: entry for name, entry in entries.items() if entry is not None}
+
+
+def _last_match(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str]) -> WeightEntry | None:
+    matches = (entry for pattern, entry in reversed(entries) if any(fnmatchcase(name, pattern) for name in names))
+    return next(matches, None)
+
+
+def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the masks that the initial sparsifiers select. Weights with equal sparsifiers are given to them together."""
+    masks: dict[str, Tensor] = {}
+    for sparsifier in dict.fromkeys(entry.sparsifier for entry in entries.values()):
+        names = [name for name, entry in entries.items() if entry.sparsifier == sparsifier]
+        try:
+            selected = sparsifier.select_together([parameters[name].detach() for name in names], [None] * len(names))
+        except SparsityError as error:
+            where = f"weight `{names[0]}`" if len(names) == 1 else f"weights {', '.join(f'`{name}`' for name in names)}"
+            raise SparsityError(f"{where}: {error.message}", hint=error.hint) from None
+        masks |= dict(zip(names, selected, strict=True))
+    return {name: masks[name] for name in entries}
+
+
+def _require_real(name: str, parameter: Tensor) -> None:
+    if parameter.is_meta:
+        raise SparsityError(f"the weight `{name}` has no numbers yet: it is on the meta device", hint="load the weights first")
+    if not parameter.is_floating_point():
+        kind = "complex numbers" if parameter.is_complex() else "integers"
+        raise SparsityError(f"the weight `{name}` has {kind}", hint="weights of real numbers are made sparse")
+    if parameter.layout != torch.strided:
+        raise SparsityError(f"the weight `{name}` is stored as {parameter.layout}", hint="make it dense with `.to_dense()` first")
