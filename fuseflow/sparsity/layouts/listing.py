@@ -12,7 +12,7 @@ from fuseflow.sparsity.layouts.dense import Dense, Masked
 from fuseflow.sparsity.layouts.ell import ELL
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
-from fuseflow.sparsity.text_form import parse_text
+from fuseflow.sparsity.text_form import parse_text, usage
 
 LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout)}
 """The known layouts by name."""
@@ -34,3 +34,21 @@ def register_layout(cls: type[Layout]) -> type[Layout]:
 def parse_layout(text: str) -> Layout:
     """Return the layout that a text says, such as `csr` or `bcsr:4x4`. Raise `SparsityError` for what is unknown."""
     return parse_text(text, LAYOUTS, "layout")
+
+
+def as_layout(value: object) -> Layout:
+    """Return the layout that a value names: a layout, the class of a layout without parameters, the class of tensors that are stored so, or
+    `torch.Tensor` for a dense one. Raise `SparsityError` for any other value."""
+    if isinstance(value, Layout):
+        return value
+    named = next((cls for cls in LAYOUTS.values() if value is cls or value is cls.storage), None)
+    if named is not None:
+        if any(field.default is dataclasses.MISSING for field in dataclasses.fields(named)):  # type: ignore[arg-type]
+            raise SparsityError(
+                f"the layout `{named.name}` needs parameters",
+                hint=f"write `{named.__name__}(...)`, as in {usage(named.name, named)}",
+            )
+        return named()
+    if isinstance(value, type) and value.__name__ == "Tensor":
+        return Dense()
+    raise SparsityError(f"`{value}` is no layout", hint=f"known: {', '.join(cls.__name__ for cls in LAYOUTS.values())}")

@@ -1,0 +1,43 @@
+"""The application of a spec to a model: its weights are pruned, and every run makes what the spec names sparse."""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+from torch import nn
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.intermediates import install
+from fuseflow.sparsity.spec import SparseSpec
+from fuseflow.sparsity.state import ModelSparsity, set_sparsity, sparsity_of, zero_pruned
+from fuseflow.sparsity.weights import select_weights
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def sparse_copy(model: M, spec: SparseSpec) -> M:
+    """Return a copy of a model that a spec made sparse."""
+    replica = copy.deepcopy(model)
+    sparsify(replica, spec)
+    return replica
+
+
+def sparsify(model: nn.Module, spec: SparseSpec) -> None:
+    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates.
+
+    Raise `SparsityError` for what does not fit, and leave the model as it was.
+    """
+    state = sparsity_of(model)
+    if state is not None:
+        raise SparsityError(
+            "the model is sparse already", hint="make the dense model sparse by one spec, or call `sp.clear(model)` first"
+        )
+    weights = select_weights(model, spec)
+    parameters = dict(model.named_parameters())
+    for name, weight in weights.items():
+        zero_pruned(parameters[name], weight.mask)
+    intermediates = dict(spec.intermediates)
+    if intermediates:
+        install(model, intermediates)
+    set_sparsity(model, ModelSparsity(weights, intermediates))

@@ -1,0 +1,143 @@
+"""The builder of sparse models: which tensors of an existing model become sparse, by which rule, stored how.
+
+Its methods and their arguments have the names of the STen paper (arXiv 2304.07613, section 3.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.application import sparse_copy, sparsify
+from fuseflow.sparsity.layouts.dense import Dense, Masked
+from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.listing import as_layout
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry
+from fuseflow.sparsity.training.holding import attach
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class SparsityBuilder:
+    """A collection of rules for the tensors of a model, and what makes a sparse model of a dense one by them.
+
+    >>> import fuseflow.sparsity as sp
+    >>> sb = sp.SparsityBuilder()
+    >>> sb.set_weight("*.weight", initial_sparsifier=sp.Magnitude(0.5), out_format=sp.CSR)
+    >>> sparse = sb.get_sparse_model(torch.nn.Sequential(torch.nn.Linear(4, 4)))
+    >>> int((sparse[0].weight != 0).sum())
+    8
+    """
+
+    def __init__(self) -> None:
+        self._weights: dict[str, WeightEntry] = {}
+        self._weight_grads: dict[str, OutputFormat] = {}
+        self._intermediates: dict[str, OutputFormat] = {}
+        self._intermediate_grads: dict[str, OutputFormat] = {}
+
+    def set_weight(
+        self,
+        name: str,
+        initial_sparsifier: Sparsifier = KEEP_ALL,
+        inline_sparsifier: Sparsifier | None = None,
+        tmp_format: Any = Dense,
+        external_sparsifier: Sparsifier | None = None,
+        out_format: Any = Masked,
+    ) -> None:
+        """Make the weights that a pattern names sparse.
+
+        `initial_sparsifier` selects their entries once. After each step of an optimizer, the other two select again, the inline one first;
+        without them, the mask stays. `out_format` is how the weight is stored.
+        """
+        initial = _sparsifier(initial_sparsifier)
+        update = _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format, initial)
+        self._set(self._weights, name, WeightEntry(initial, update))
+
+    def set_weight_grad(
+        self,
+        name: str,
+        inline_sparsifier: Sparsifier | None = None,
+        tmp_format: Any = Dense,
+        external_sparsifier: Sparsifier | None = None,
+        out_format: Any = Dense,
+    ) -> None:
+        """Make the gradients of the weights that a pattern names sparse, before an optimizer sees them."""
+        self._set(self._weight_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
+
+    def set_interm(
+        self,
+        name: str,
+        inline_sparsifier: Sparsifier | None = None,
+        tmp_format: Any = Dense,
+        external_sparsifier: Sparsifier | None = None,
+        out_format: Any = Dense,
+    ) -> None:
+        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.names` lists these names."""
+        self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
+
+    def set_interm_grad(
+        self,
+        name: str,
+        inline_sparsifier: Sparsifier | None = None,
+        tmp_format: Any = Dense,
+        external_sparsifier: Sparsifier | None = None,
+        out_format: Any = Dense,
+    ) -> None:
+        """Make the gradients of what the model computes under the names of a pattern sparse. Without this, they have the mask of the value."""
+        self._set(self._intermediate_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
+
+    def spec(self) -> SparseSpec:
+        """Return the rules as a spec. A rule for a gradient alone leaves the tensor itself as it is."""
+        weights = {name: replace(entry, grad=self._weight_grads.get(name)) for name, entry in self._weights.items()}
+        weights |= {name: WeightEntry(grad=grad) for name, grad in self._weight_grads.items() if name not in weights}
+        intermediates = {
+            name: IntermediateEntry(output, self._intermediate_grads.get(name)) for name, output in self._intermediates.items()
+        }
+        alone = {name: grad for name, grad in self._intermediate_grads.items() if name not in intermediates}
+        intermediates |= {name: IntermediateEntry(grad=grad) for name, grad in alone.items()}
+        return SparseSpec(tuple(weights.items()), tuple(intermediates.items()))
+
+    def get_sparse_model(self, model: M) -> M:
+        """Return a sparse copy of a model. Its parameters have the names and the `state_dict` that they had."""
+        return sparse_copy(model, self.spec())
+
+    def sparsify_model_inplace(self, model: M) -> M:
+        """Make a model itself sparse and return it."""
+        sparsify(model, self.spec())
+        return model
+
+    def sparsify_model_and_optimizer_inplace(self, model: M, optimizer: torch.optim.Optimizer) -> tuple[M, torch.optim.Optimizer]:
+        """Make a model sparse, and let its optimizer hold the masks after each step; see `attach`. Return both."""
+        attach(model, self.spec(), optimizer)
+        return model, optimizer
+
+    def _set(self, entries: dict[str, Any], name: str, entry: Any) -> None:
+        if name in entries:
+            raise SparsityError(f"`{name}` has a rule already", hint="set each tensor once")
+        entries[name] = entry
+
+
+def _output_format(
+    inline: Sparsifier | None, tmp: Any, external: Sparsifier | None, out: Any, initial: Sparsifier = KEEP_ALL
+) -> OutputFormat:
+    chosen = (_sparsifier(inline), _sparsifier(external), initial)
+    return OutputFormat(chosen[0], _layout(tmp, chosen), chosen[1], _layout(out, chosen))
+
+
+def _sparsifier(value: Any) -> Sparsifier:
+    if value is None:
+        return KEEP_ALL
+    if isinstance(value, Sparsifier):
+        return value
+    raise SparsityError(f"`{value}` is no sparsifier", hint="pass one, such as `sp.Magnitude(0.9)`")
+
+
+def _layout(value: Any, sparsifiers: tuple[Sparsifier, ...]) -> Layout:
+    """Return the layout that a value names. The class of a layout with parameters takes those of the sparsifier that proposes it."""
+    proposed = (sparsifier.layout for sparsifier in sparsifiers)
+    return next((layout for layout in proposed if value in (type(layout), layout.storage)), None) or as_layout(value)

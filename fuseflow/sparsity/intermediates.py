@@ -1,0 +1,174 @@
+"""Intermediates by name: what a model computes, without tracing it.
+
+The result of a module is called by the path of the module, such as `layer1.act`. The result of a function that a module calls in its own
+forward is called by the path and the function, such as `layer1.relu`; a second call there is `layer1.relu_2`. Hooks keep track of the
+module that runs, and one mode, which is entered with the outermost module, sees the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from fuseflow.errors import SparsityError, did_you_mean
+from fuseflow.sparsity.keep import draws, format_text, keep
+from fuseflow.sparsity.spec import IntermediateEntry, last_match
+from fuseflow.sparsity.weights import output_mask
+
+Visit = Callable[[str, Tensor], Tensor]
+"""A function that is called with the name of each intermediate and its tensor, and returns the tensor that stands in its place."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A module whose forward runs, and how often it has called each function."""
+
+    path: str
+    calls: dict[str, int] = field(default_factory=dict)
+
+
+class _Calls(TorchFunctionMode):
+    """The mode that sees the functions which the running modules call."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        watched = self._watch.frames and not self._watch.visiting
+        if not watched or not isinstance(result, Tensor) or not result.is_floating_point() or name.startswith("__"):
+            return result
+        frame = self._watch.frames[-1]
+        frame.calls[name] = count = frame.calls.get(name, 0) + 1
+        call = name if count == 1 else f"{name}_{count}"
+        return self._watch.replacement(f"{frame.path}.{call}" if frame.path else call, result)
+
+
+class Watch:
+    """The watch over one run of a model after the other: it calls a function with every intermediate, as long as it is not removed."""
+
+    def __init__(self, model: nn.Module, visit: Visit, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        self.frames: list[_Frame] = []
+        self.visiting = False
+        self._visit, self._begin, self._end = visit, begin, end
+        self._mode: _Calls | None = None
+        self._handles: list[Any] = []
+        for path, module in model.named_modules():
+            self._handles.append(module.register_forward_pre_hook(_Enter(self, path)))
+            self._handles.append(module.register_forward_hook(_Leave(self, path), always_call=True))
+
+    def remove(self) -> None:
+        """Take all hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def enter(self, path: str) -> None:
+        if not path:
+            self.frames.clear()
+            self._begin()
+            self._mode = _Calls(self)
+            self._mode.__enter__()
+        self.frames.append(_Frame(path))
+
+    def leave(self, path: str, output: Any) -> Any:
+        """Return what stands in place of the output of a module, or None to leave it. PyTorch gives no output of a forward that raised."""
+        if self.frames:
+            self.frames.pop()
+        if not path and self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+        if isinstance(output, Tensor) and output.is_floating_point() and path:
+            output = self.replacement(path, output)
+        if not path and output is not None:
+            self._end()
+        return output
+
+    def replacement(self, name: str, tensor: Tensor) -> Tensor:
+        """Return what stands in place of an intermediate. What is called to make it is no part of the model."""
+        self.visiting = True
+        try:
+            return self._visit(name, tensor)
+        finally:
+            self.visiting = False
+
+
+@dataclass(slots=True, eq=False)
+class _Enter:
+    """A hook that is called before a module runs. It is an object, so that copies of a model have a watch of their own."""
+
+    watch: Watch
+    path: str
+
+    def __call__(self, module: nn.Module, args: Any) -> None:
+        self.watch.enter(self.path)
+
+
+@dataclass(slots=True, eq=False)
+class _Leave:
+    """A hook that is called when a module has run, or has raised."""
+
+    watch: Watch
+    path: str
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
+        return self.watch.leave(self.path, output)
+
+
+class Sparsification:
+    """The rules of intermediates of a model, applied in every run."""
+
+    def __init__(self, rules: dict[str, IntermediateEntry]) -> None:
+        self._rules = rules
+        self._names: set[str] = set()
+        self._matches: set[str] = set()
+
+    def begin(self) -> None:
+        self._names.clear()
+        self._matches.clear()
+
+    def visit(self, name: str, tensor: Tensor) -> Tensor:
+        entry: IntermediateEntry | None = last_match(self._rules.items(), name)
+        if entry is not None:
+            if name in self._matches:
+                raise SparsityError(
+                    f"the intermediate `{name}` is made twice in one run", hint="its module runs twice; name what is made once"
+                )
+            self._matches.add(name)
+        self._names.add(name)
+        return tensor if entry is None else sparse_intermediate(tensor, entry)
+
+    def end(self) -> None:
+        """Raise `SparsityError` for a rule of which the run has made no tensor."""
+        for pattern, entry in self._rules.items():
+            if not any(last_match(((pattern, entry),), name) for name in self._names):
+                hint = f"{did_you_mean(pattern, self._names)}; `sp.names(model, *inputs)` lists all"
+                raise SparsityError(f"the model makes no intermediate called `{pattern}`", hint=hint)
+
+
+def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
+    """Return a computed tensor of which the entries that its rule does not keep are 0."""
+    grad_rule = "" if entry.grad is None else format_text(entry.grad)
+    if not draws(entry.output):
+        return keep(tensor, format_text(entry.output), grad_rule)
+    with torch.no_grad(), _untraced():
+        mask = output_mask(tensor.detach(), entry.output, "the tensor").to(tensor.dtype)
+    return keep(tensor * mask, "keepall|dense|keepall|dense", grad_rule) if grad_rule else tensor * mask
+
+
+def _untraced() -> Any:
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    return disable_proxy_modes_tracing()
+
+
+def install(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
+    """Let every run of a model apply rules to what it computes."""
+    sparsification = Sparsification(rules)
+    Watch(model, sparsification.visit, sparsification.begin, sparsification.end)
