@@ -7,9 +7,11 @@ user's own operators are fused, unless it works on what was evaluated of the str
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
@@ -17,6 +19,7 @@ from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLI
 from fuseflow.frontend.dependence import Dependence, Memories, described_tensor, remove_unused, written_by
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.flops import flop_counter
+from fuseflow.frontend.patterns import Pattern, pattern_of_part
 from fuseflow.frontend.trace import Trace
 
 FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN)
@@ -25,9 +28,9 @@ _OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
 _NAMES_IN_NOTICE = 4
 
 
-def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> tuple[list[str], int]:
+def fold_constants(traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern]) -> tuple[list[str], int]:
     """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and
-    the FLOPs of the dense products that were evaluated."""
+    the FLOPs of the dense products that were evaluated. Parts of tensors that have a pattern get theirs in `patterns`."""
     graph = traced.graph_module.graph
     evaluated = _evaluated(graph, dependences)
     last = [
@@ -44,12 +47,32 @@ def fold_constants(traced: Trace, dependences: dict[Node, Dependence]) -> tuple[
     # All names are chosen before any node is replaced, because one of them may be an operand of another.
     chosen = [names.unique(_name(node, traced)) for node in last]
     for node, name in zip(last, chosen, strict=True):
+        pattern = _pattern(traced, node, patterns)
+        if pattern is not None:
+            patterns[name] = pattern
         placeholder = traced.add(name, results[node].detach(), node.meta["val"])
         dependences[placeholder] = dependences[node]
         node.replace_all_uses_with(placeholder)
         names_by_operator.setdefault(fx_origin.short_name(_source(node).target), []).append(name)
     remove_unused(traced)
     return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()], counter.get_total_flops()
+
+
+def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern | None:
+    """Return the pattern of a result, or None if it has none."""
+    needed = _needed(traced.graph_module.graph, [node])
+    operands = {argument.name: argument.tensor for n, argument in traced.arguments.items() if n in needed}
+    if not any(name in patterns for name in operands):
+        return None
+    masks = {
+        n: patterns[argument.name].mask.to(argument.tensor.dtype)
+        if argument.name in patterns
+        else torch.ones_like(argument.tensor)
+        for n, argument in traced.arguments.items()
+        if n in needed
+    }
+    calls = [n for n in needed if n.op == "call_function" and n.target is not operator.getitem]
+    return pattern_of_part(operands, patterns, calls, node_values(traced, [node], masks)[node])
 
 
 def _notice(operator_name: str, names: list[str]) -> str:
@@ -97,8 +120,9 @@ def _has_no_form(node: Node) -> bool:
     return fx_origin.short_name(node.target) in _OPERATORS and not fx_origin.is_whole_slice(node)
 
 
-def node_values(traced: Trace, wanted: list[Node]) -> dict[Node, Any]:
-    """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place."""
+def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor] | None = None) -> dict[Node, Any]:
+    """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place. `others` are tensors
+    in place of the arguments."""
     graph = traced.graph_module.graph
     needed = _needed(graph, wanted)
     written = {target for node in needed for target in written_by(node)}
@@ -107,7 +131,7 @@ def node_values(traced: Trace, wanted: list[Node]) -> dict[Node, Any]:
         if node not in needed:
             continue
         if node in traced.arguments:
-            tensor = traced.arguments[node].tensor
+            tensor = traced.arguments[node].tensor if others is None else others[node]
             values[node] = tensor.clone() if written else tensor
         else:
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)

@@ -28,12 +28,15 @@ from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences, read_dependences
 from fuseflow.frontend.identities import INNER_IDENTITIES
+from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.patterns import stored_tensors, weight_patterns
 from fuseflow.frontend.refusals import raise_all
 from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
 from fuseflow.frontend.trace import Trace, trace
+from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,8 @@ class ExportedGraph:
     """A dense graph of simple operators whose arguments are `tensors`, in order.
 
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
-    tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`.
+    tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
+    stands for what its rule keeps of the other factor.
     """
 
     graph: Graph
@@ -49,6 +53,7 @@ class ExportedGraph:
     stored: dict[str, Storage]
     notices: list[str]
     evaluated_flops: int
+    kept: Mapping[str, KeepRule]
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
@@ -59,19 +64,22 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))
-        notices, evaluated_flops = fold_constants(traced, depends_on)
+        patterns = weight_patterns(call.module)
+        notices, evaluated_flops = fold_constants(traced, depends_on, patterns)
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         refusals += select_data(traced, depends_on)
-        tensors = traced.tensors
+        kept = mark_kept(traced)
+        refusals += kept.refusals
         blocked = operator_screen.screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
             raise_all([*refusals, *_later_refusals(traced, blocked)])
-        stored = storage_of(tensors, formats)
+        tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, formats)
+        stored = storage_of(tensors, stored_formats)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
     raise_all([*without_dense_form, *operator_screen.screen_lowered(graph)])
     operator_screen.screen_mutation(graph, list(tensors))
-    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops)
+    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules)
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:
@@ -119,7 +127,10 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
 
 def _trace(call: ModelCall) -> Trace:
     try:
-        with torch.backends.mkldnn.flags(enabled=False):  # its LSTM ends the process when an exported one is traced
+        with (
+            call.same_draws(),
+            torch.backends.mkldnn.flags(enabled=False),
+        ):  # its LSTM ends the process when an exported one is traced
             return trace(call, operator_screen.screen_tensor)
     except FrontendError:
         raise

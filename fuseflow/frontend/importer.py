@@ -12,6 +12,7 @@ from fuseflow.frontend.export import export_graph, run_eagerly
 from fuseflow.frontend.export_to_linalg import lower_to_linalg
 from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
+from fuseflow.frontend.intermediates import with_keeps
 from fuseflow.frontend.linalg_to_einsum import extract_program
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
@@ -21,7 +22,7 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     """Import a call of a PyTorch model as a program called `name`; see `fuseflow.frontend.import_model`."""
     exported = export_graph(call, formats)
     linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name)
-    program = extract_program(linalg)
+    program = with_keeps(extract_program(linalg), exported.kept)
     verify(program)
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in program.inputs}
     expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -15,14 +17,24 @@ from fuseflow.frontend.graph_modules import keep_origins
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelCall:
-    """A module and the arguments of one call of it."""
+    """A module and the arguments of one call of it. Every call draws the same random numbers, those that PyTorch would draw next where the
+    call is made."""
 
     module: nn.Module
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    generator_state: torch.Tensor = field(default_factory=torch.get_rng_state)
 
     def __call__(self) -> Any:
-        return self.module(*self.args, **self.kwargs)
+        with self.same_draws():
+            return self.module(*self.args, **self.kwargs)
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        """Let the generator of random numbers stand where it stood when the call was made, and back behind the block."""
+        with torch.random.fork_rng(devices=()):
+            torch.set_rng_state(self.generator_state)
+            yield
 
 
 def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:

@@ -88,7 +88,7 @@ class SparsityBuilder:
         external_sparsifier: Sparsifier | None = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make the gradients of what the model computes under the names of a pattern sparse. Without this, they have the mask of the value."""
+        """Make the gradients of what the model computes under the names of a pattern sparse. Otherwise they have the mask of the value."""
         self._set(self._intermediate_grads, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def spec(self) -> SparseSpec:

@@ -13,12 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 
 from fuseflow.errors import SparsityError, did_you_mean
-from fuseflow.sparsity.keep import draws, format_text, keep
-from fuseflow.sparsity.spec import IntermediateEntry, last_match
-from fuseflow.sparsity.weights import output_mask
+from fuseflow.sparsity.keep import format_text, keep, masked
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, last_match
 
 Visit = Callable[[str, Tensor], Tensor]
 """A function that is called with the name of each intermediate and its tensor, and returns the tensor that stands in its place."""
@@ -74,7 +77,7 @@ class Watch:
             self.frames.clear()
             self._begin()
             self._mode = _Calls(self)
-            self._mode.__enter__()
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
         self.frames.append(_Frame(path))
 
     def leave(self, path: str, output: Any) -> Any:
@@ -82,7 +85,7 @@ class Watch:
         if self.frames:
             self.frames.pop()
         if not path and self._mode is not None:
-            self._mode.__exit__(None, None, None)
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._mode = None
         if isinstance(output, Tensor) and output.is_floating_point() and path:
             output = self.replacement(path, output)
@@ -154,18 +157,32 @@ class Sparsification:
 
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
     """Return a computed tensor of which the entries that its rule does not keep are 0."""
-    grad_rule = "" if entry.grad is None else format_text(entry.grad)
-    if not draws(entry.output):
-        return keep(tensor, format_text(entry.output), grad_rule)
-    with torch.no_grad(), _untraced():
-        mask = output_mask(tensor.detach(), entry.output, "the tensor").to(tensor.dtype)
-    return keep(tensor * mask, "keepall|dense|keepall|dense", grad_rule) if grad_rule else tensor * mask
+    output, grad_rule = entry.output, "" if entry.grad is None else format_text(entry.grad)
+    if not _is_random(output.inline) and not _is_random(output.external):
+        return _kept(tensor, output, grad_rule)
+    for sparsifier in (output.inline, output.external):
+        if isinstance(sparsifier, RandomFraction):
+            tensor = _masked(tensor, sparsifier)
+        elif not isinstance(sparsifier, KeepAll):
+            tensor = _kept(tensor, OutputFormat(inline=sparsifier), "")
+    return _kept(tensor, OutputFormat(), grad_rule) if grad_rule else tensor
 
 
-def _untraced() -> Any:
-    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+def _is_random(sparsifier: Sparsifier) -> bool:
+    return isinstance(sparsifier, RandomFraction)
 
-    return disable_proxy_modes_tracing()
+
+def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
+    sparse: Tensor = keep(tensor, format_text(output), grad_rule)
+    return sparse
+
+
+def _masked(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
+    """Return a tensor with what a draw left of it. The draw does not depend on its numbers, so that a trace sees the mask alone."""
+    with torch.no_grad(), disable_proxy_modes_tracing():
+        mask = sparsifier.select(tensor.detach()).to(tensor.dtype)
+    product: Tensor = masked(tensor, mask)
+    return product
 
 
 def install(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:

@@ -15,7 +15,6 @@ from torch.library import custom_op
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.listing import parse_layout
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
-from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
 from fuseflow.sparsity.spec import OutputFormat
 from fuseflow.sparsity.weights import output_mask
 
@@ -34,11 +33,6 @@ def parse_format(text: str) -> OutputFormat:
         raise SparsityError(f"`{text}` is no output format", hint="it is INLINE|TMP|EXTERNAL|LAYOUT")
     inline, tmp, external, layout = parts
     return OutputFormat(parse_sparsifier(inline), parse_layout(tmp), parse_sparsifier(external), parse_layout(layout))
-
-
-def draws(format: OutputFormat) -> bool:
-    """Return whether what a format keeps depends on PyTorch's generator of random numbers."""
-    return any(isinstance(s, RandomFraction) and s.seed is None for s in (format.inline, format.external))
 
 
 @custom_op("fuseflow::keep", mutates_args=())
@@ -73,3 +67,26 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
 
 
 keep.register_autograd(_backward, setup_context=_save)
+
+
+@custom_op("fuseflow::masked", mutates_args=())
+def masked(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the product of a tensor with a mask of zeros and ones that does not depend on it."""
+    return x * mask
+
+
+@masked.register_fake
+def _(x: Tensor, mask: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _save_mask(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[1])
+
+
+def _masked_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    (mask,) = ctx.saved_tensors
+    return gradient * mask, None
+
+
+masked.register_autograd(_masked_backward, setup_context=_save_mask)

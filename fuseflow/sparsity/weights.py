@@ -28,36 +28,40 @@ def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight
         _require_real(name, parameters[name])
     masks = _initial_masks(entries, parameters)
     for name, entry in entries.items():
-        tensor, mask = parameters[name].detach(), masks[name]
-        masks[name] = mask & output_mask(tensor.masked_fill(~mask, 0), entry.update, name)
+        masks[name] = output_mask(parameters[name].detach(), entry.update, name, within=masks[name])
     return {name: SparseWeight(entry, masks[name]) for name, entry in entries.items()}
 
 
 def weight_names(model: nn.Module) -> dict[str, tuple[str, ...]]:
-    """Return the qualified names of all weights of a model: the first name of each with all names that it has. A tied weight has several."""
+    """Return the qualified names of all weights of a model: the first name of each with all names that it has. A tied one has several."""
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
     return {group[0]: tuple(group) for group in names.values()}
 
 
-def output_mask(tensor: Tensor, format: OutputFormat, name: str, scores: Tensor | None = None) -> Tensor:
-    """Return what an output format keeps of a dense tensor called `name`. A rule that needs scores keeps all as long as there are none.
+def output_mask(
+    tensor: Tensor, format: OutputFormat, name: str, scores: Tensor | None = None, within: Tensor | None = None
+) -> Tensor:
+    """Return what an output format keeps of a dense tensor called `name`, or of what the mask `within` leaves of it.
+
+    A rule that needs scores keeps all as long as there are none.
 
     Raise `SparsityError` if what the inline sparsifier keeps does not fit the layout between, or the result does not fit its layout.
     """
-    mask = _select(format.inline, tensor, scores)
+    mask = torch.ones(tensor.shape, dtype=torch.bool, device=tensor.device) if within is None else within
+    mask = _selected(format.inline, tensor, mask, scores)
     require_fit(format.tmp, mask, name)
-    if format.external != KeepAll():
-        mask = mask & _select(format.external, tensor.masked_fill(~mask, 0), scores)
+    mask = _selected(format.external, tensor, mask, scores)
     require_fit(format.layout, mask, name)
     return mask
 
 
-def _select(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor | None) -> Tensor:
-    if sparsifier.needs_scores and scores is None:
-        return torch.ones(tensor.shape, dtype=torch.bool, device=tensor.device)
-    return sparsifier.select(tensor, scores)
+def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tensor | None) -> Tensor:
+    """Return what a sparsifier selects of what a mask leaves of a tensor."""
+    if isinstance(sparsifier, KeepAll) or (sparsifier.needs_scores and scores is None):
+        return mask
+    return mask & sparsifier.select(tensor.masked_fill(~mask, 0), scores)
 
 
 def _entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:

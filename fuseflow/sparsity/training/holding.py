@@ -1,0 +1,2 @@
+def attach(*a):
+    raise NotImplementedError
