@@ -1,0 +1,57 @@
+"""The chunks of n:m:g, into which a tensor is cut: matrices of columns of m entries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGrid:
+    """How a tensor is cut into chunks, each [columns, m]. A column has m entries that follow each other in `sparse_dim`; the columns of a
+    chunk follow each other in `group_dim`. Both dimensions are counted from 0. The last chunks are filled up with zeros.
+
+    Chunks are numbered by the other dimensions, then by their place in `group_dim`, then by their place in `sparse_dim`.
+    """
+
+    shape: tuple[int, ...]
+    m: int
+    columns: int
+    sparse_dim: int
+    group_dim: int
+
+    @property
+    def count(self) -> int:
+        """The number of chunks."""
+        return math.prod(self._grid)
+
+    def split(self, array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the chunks of a tensor, [chunks, columns, m]."""
+        moved = np.moveaxis(array, (self.group_dim, self.sparse_dim), (-2, -1))
+        *rest, across, along = self._grid
+        filling = [(0, 0)] * len(rest)
+        filling += [(0, across * self.columns - moved.shape[-2]), (0, along * self.m - moved.shape[-1])]
+        cut = np.pad(moved, filling).reshape(*rest, across, self.columns, along, self.m)
+        return cut.swapaxes(-3, -2).reshape(self.count, self.columns, self.m)
+
+    def join(self, chunks: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the tensor of which these are the chunks, without what they were filled up with."""
+        *rest, across, along = self._grid
+        cut = chunks.reshape(*self._grid, self.columns, self.m).swapaxes(-3, -2)
+        moved = cut.reshape(*rest, across * self.columns, along * self.m)
+        inside = moved[..., : self.shape[self.group_dim], : self.shape[self.sparse_dim]]
+        joined: npt.NDArray[Any] = np.moveaxis(inside, (-2, -1), (self.group_dim, self.sparse_dim))
+        return np.ascontiguousarray(joined)
+
+    @property
+    def _grid(self) -> tuple[int, ...]:
+        """The extents of the dimensions by which chunks are numbered."""
+        rest = (extent for dim, extent in enumerate(self.shape) if dim not in (self.sparse_dim, self.group_dim))
+        across, along = self.shape[self.group_dim], self.shape[self.sparse_dim]
+        return (*rest, -(-across // self.columns), -(-along // self.m))
