@@ -58,7 +58,7 @@ def grouping(
     _require_magnitudes(dense)
     if method not in get_args(Method):
         raise SparsityError(f"no method `{method}` gives columns their patterns", hint="there are `exact` and `greedy`")
-    grid = _grid(dense.shape, n, m, g, sparse_dim, group_dim)
+    grid = chunk_grid(dense.shape, n, m, g, sparse_dim, group_dim)
     return Grouping(n, g, grid, assignment(grid.split(dense), patterns(n, m), g, method))
 
 
@@ -87,9 +87,9 @@ def _require_magnitudes(array: npt.NDArray[Any]) -> None:
         )
 
 
-def _grid(shape: tuple[int, ...], n: int, m: int, g: int, sparse_dim: int, group_dim: int) -> ChunkGrid:
+def chunk_grid(shape: tuple[int, ...], n: int, m: int, g: int, sparse_dim: int, group_dim: int) -> ChunkGrid:
     """Return how a tensor is cut into chunks. Raise `SparsityError` if it cannot be."""
-    _require_sizes(n, m, g)
+    require_sizes(n, m, g)
     rank = len(shape)
     for name, dim in (("sparse_dim", sparse_dim), ("group_dim", group_dim)):
         if not -rank <= dim < rank:
@@ -105,7 +105,7 @@ def _dimensions_of(rank: int) -> str:
     return f"give two different dimensions between {-rank} and {rank - 1}"
 
 
-def _require_sizes(n: int, m: int, g: int) -> None:
+def require_sizes(n: int, m: int, g: int) -> None:
     reason, hint = selection.refusal(selection.Largest(n, every=m or -1), m)
     if reason:
         raise SparsityError(f"`{n}:{m}:{g}`: {reason}", hint=hint)

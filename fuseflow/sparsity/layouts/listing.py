@@ -10,11 +10,12 @@ from fuseflow.sparsity.layouts.compressed import CSC, CSR
 from fuseflow.sparsity.layouts.coo import COO
 from fuseflow.sparsity.layouts.dense import Dense, Masked
 from fuseflow.sparsity.layouts.ell import ELL
+from fuseflow.sparsity.layouts.grouped import NMGLayout
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
 from fuseflow.sparsity.text_form import parse_text, usage
 
-LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout)}
+LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout, NMGLayout)}
 """The known layouts by name."""
 
 

@@ -7,6 +7,7 @@ import dataclasses
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
 from fuseflow.sparsity.sparsifiers.filters import Filter
+from fuseflow.sparsity.sparsifiers.grouped import NMG
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
 from fuseflow.sparsity.sparsifiers.movement import Movement
@@ -18,7 +19,7 @@ from fuseflow.sparsity.sparsifiers.top_k import TopK
 from fuseflow.sparsity.text_form import parse_text
 
 SPARSIFIERS: dict[str, type[Sparsifier]] = {
-    cls.name: cls for cls in (KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, Movement)
+    cls.name: cls for cls in (KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
 }
 """The known sparsifiers by name."""
 
