@@ -10,23 +10,22 @@ import numpy.typing as npt
 
 @cache
 def patterns(n: int, m: int) -> npt.NDArray[np.intp]:
-    """Return the C(m, n) ways to choose n of m places, [patterns, n], places ascending. Neighbours differ in one place.
-
-    The first pattern has the first n places, and the last one the last n. The array is shared, and cannot be written to.
+    """Return the C(m, n) ways to choose n of m places, [patterns, n], places ascending. Neighbours differ in one place (a revolving door).
+    The last pattern has the last n places. The array is shared, and cannot be written to.
 
     >>> ["".join(map(str, pattern)) for pattern in patterns(2, 4)]
     ['01', '02', '12', '13', '03', '23']
     """
-    table = np.array(_sweep(n, m, whole=True), dtype=np.intp)
+    table = np.array(_path(n, m, back=2), dtype=np.intp)
     table.flags.writeable = False
     return table
 
 
-def _sweep(n: int, m: int, *, whole: bool) -> list[tuple[int, ...]]:
-    """Return the patterns on a path that ends with the last n places. A `whole` path starts with the first n places; the other starts one
-    place before its end, as in `..xx.` and `...xx`, so that paths over fewer places can be joined."""
+def _path(n: int, m: int, *, back: int) -> list[tuple[int, ...]]:
+    """Return the patterns on a path that ends with the last n of m places. It starts with the last n of the first m - `back` places, if
+    these are enough; `back` is 1 or 2. So every path joins one over fewer places and one that has the last place besides."""
     if n in (0, m):
         return [tuple(range(n))]
-    without_last = _sweep(n, m - 1, whole=False)
-    with_last = [(*pattern, m - 1) for pattern in _sweep(n - 1, m - 1, whole=not whole)]
-    return [*(without_last if whole else reversed(without_last)), *with_last]
+    without_last = _path(n, m - 1, back=1)
+    with_last = [(*pattern, m - 1) for pattern in _path(n - 1, m - 1, back=3 - back)]
+    return [*(without_last if back == 2 else reversed(without_last)), *with_last]
