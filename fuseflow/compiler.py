@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
@@ -26,6 +27,7 @@ from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model
+    from fuseflow.sparsity.spec import SparseSpec
 
 
 def compile(
@@ -43,6 +45,7 @@ def compile(
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
     fresh: bool = False,
+    sparsity: SparseSpec | str | Path | None = None,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
@@ -52,7 +55,8 @@ def compile(
     (`file.py:function`, `package.module:function`), with `data`, `data_dir` and `options`, its keyword arguments; an exported program in
     a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, of which `dims` changes sizes; a text
     program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or arrays by
-    name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file that was compiled
+    name. `formats` annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, the YAML file of
+    one, or a directory that `fuseflow sparsify` wrote. `seed` fixes random weights and data. A model file that was compiled
     before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again. `observe` is
     called with every stage as soon as it exists.
 
@@ -66,7 +70,9 @@ def compile(
     schedule = schedule or Schedule()
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims))
+    source = load(
+        ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims, as_sparsity(sparsity))
+    )
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

@@ -20,6 +20,7 @@ from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageErro
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.public import lower_for
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
@@ -30,6 +31,7 @@ from fuseflow.sim import Engine, Machine, load_machine
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model
+    from fuseflow.sparsity.spec import SparseSpec
 
 DEFAULT_TOP = 3
 """How many partitions, and how many orders of each region, are simulated unless the caller says otherwise."""
@@ -153,6 +155,7 @@ def autoschedule(
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
     fresh: bool = False,
+    sparsity: SparseSpec | str | Path | None = None,
     top: int = DEFAULT_TOP,
     sample: Sample | None = None,
 ) -> ScheduleChoice:
@@ -166,7 +169,9 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims))
+    source = load(
+        ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims, as_sparsity(sparsity))
+    )
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "simulate",
     "estimate": "estimate",
     "sweep": "sweep",
+    "sparsify": "sparsify",
     "explain": "explain",
     "report": "report",
     "doctor": "doctor",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fuseflow.cli.common import FILE, with_options
+from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES
 from fuseflow.frontend.model_spec import ModelSpec
+
+if TYPE_CHECKING:
+    from fuseflow.sparsity.spec import SparseSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -64,16 +68,27 @@ def model_options(command: Command) -> Command:
         part: str | None,
         fresh: bool,
         seed: int,
+        sparsity: SparseSpec | Path | None,
         **kwargs: Any,
     ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
         options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)
         dims = _dims(dim_texts)
-        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed, fresh=fresh, dims=dims)
+        spec = ModelSpec(
+            model,
+            data=data,
+            data_dir=data_dir,
+            tensors=tensors,
+            options=options,
+            seed=seed,
+            fresh=fresh,
+            dims=dims,
+            sparsity=sparsity,
+        )
         return command(*args, spec=spec, **kwargs)
 
-    return with_options(options, build)  # type: ignore[return-value]
+    return with_options(options, sparsity_options(build))  # type: ignore[return-value]
 
 
 def _with_adjacency(data: str | None, adj: str | None) -> str | None:

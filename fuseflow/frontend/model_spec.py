@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     import torch
 
     from fuseflow.einsum.nodes import Program
+    from fuseflow.sparsity.spec import SparseSpec
 
     TorchModel: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
     Model: TypeAlias = TorchModel | Program | Path | str
+
+
+_HINTS = {
+    "fresh": "it is read anew in every run",
+    "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
+}
+"""What helps where a kind of model does not accept a field, if that is not another way to give it inputs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +39,8 @@ class ModelSpec:
     which are the keyword arguments of its function. The last four take their inputs from `tensors`, which is a YAML file or a mapping
     from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats`
     gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if
-    `fresh`, and else only if something that it depends on changed since it was imported last.
+    `fresh`, and else only if something that it depends on changed since it was imported last. `sparsity` says what of a PyTorch model is
+    made sparse: a spec, or a directory of sparse weights.
     """
 
     model: Model
@@ -45,12 +54,13 @@ class ModelSpec:
     fresh: bool = False
     kwargs: Mapping[str, Any] | None = None
     dims: Mapping[str, int] | None = None
+    sparsity: SparseSpec | Path | None = None
 
     def refuse(self, kind: str, source: str, *names: str) -> None:
         """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which
         kind of model does not accept them, and `source` names the argument that gives such a model its inputs."""
         for name in names:
             value = getattr(self, name)
-            if value is not None and (name not in ("options", "fresh", "dims") or value):
-                hint = "it is read anew in every run" if name == "fresh" else f"its inputs are given by `{source}`"
+            if value is not None and (name not in ("options", "fresh", "dims", "sparsity") or value):
+                hint = _HINTS.get(name, f"its inputs are given by `{source}`")
                 raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=hint)

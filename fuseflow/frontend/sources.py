@@ -21,6 +21,7 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
+from fuseflow.frontend.sparsification import sparsified
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
@@ -42,11 +43,24 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims")
+        spec.refuse(
+            "an Einsum program",
+            "tensors",
+            "inputs",
+            "kwargs",
+            "data",
+            "data_dir",
+            "formats",
+            "options",
+            "fresh",
+            "dims",
+            "sparsity",
+        )
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
         spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh", "dims")
-        source = _import(model, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
+        with sparsified(model, spec, owned=False) as sparse:
+            source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
     tensors = {**source.tensors, **selections}
     return replace(source, program=selected, tensors=tensors, seed=spec.seed, seconds=time.perf_counter() - start)
@@ -63,14 +77,24 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
     match path.suffix:
         case ".ein" | ".mlir":
             spec.refuse(
-                f"the program `{path}`", "tensors", "inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims"
+                f"the program `{path}`",
+                "tensors",
+                "inputs",
+                "kwargs",
+                "data",
+                "data_dir",
+                "formats",
+                "options",
+                "fresh",
+                "dims",
+                "sparsity",
             )
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
             return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
         case ".pt2":
-            spec.refuse(f"the exported program `{path}`", "tensors", "data", "data_dir", "options", "fresh")
+            spec.refuse(f"the exported program `{path}`", "tensors", "data", "data_dir", "options", "fresh", "sparsity")
             return _load_exported(path, spec)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint=MODEL_KINDS)
@@ -89,19 +113,37 @@ def _load_exported(path: Path, spec: ModelSpec) -> Source:
     return _import(program, args, spec.formats or {}, path.stem, kwargs)
 
 
+def load_module(spec: ModelSpec) -> frontend.LoadedModel:
+    """Run the model file that a spec names, and return the PyTorch module that it builds. Raise `UsageError` for any other model."""
+    if Factory.parse(str(spec.model)) is None:
+        raise UsageError(
+            f"`{spec.model}` is no PyTorch model", hint="give a .py file, `file.py:function` or `package.module:function`"
+        )
+    spec.refuse(f"the model file `{spec.model}`", "data", "tensors", "dims", "fresh")
+    model = _built_model(spec)
+    if isinstance(model.module, Program):
+        raise UsageError(f"`{spec.model}` builds a program, not a PyTorch model", hint="a `torch.nn.Module` has weights")
+    return model
+
+
+def _built_model(spec: ModelSpec) -> frontend.LoadedModel:
+    directory = None if spec.data_dir is None else Path(spec.data_dir)
+    return frontend.load_model(str(spec.model), spec.data, spec.seed, data_dir=directory, options=spec.options or None)
+
+
 def _import_file(spec: ModelSpec) -> Source:
     """Run the model file that `spec` names and import the model that it builds."""
-    path, directory = str(spec.model), None if spec.data_dir is None else Path(spec.data_dir)
-    factory = Factory.parse(path)
+    factory = Factory.parse(str(spec.model))
     assert factory is not None
-    model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
-    source = _built(model, spec.formats or {}, factory.stem)
+    model = _built_model(spec)
+    source = _built(model, spec, factory.stem)
     notices = (*([model.notice] if model.notice else []), *source.notices)
     return replace(source, data=model.data, options=model.options, seed=spec.seed, notices=notices)
 
 
-def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
+def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
     """Return the source of a model that a model file built, which is a module or a program with its tensors."""
+    formats = spec.formats or {}
     match model.module, model.inputs:
         case (Program() as program, Mapping() as tensors):
             if formats:
@@ -113,9 +155,11 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
+            spec.refuse(f"model file `{name}`, which builds a program,", "tensors", "sparsity")
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
-            source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
+            with sparsified(module, spec, owned=True) as sparse:
+                source = _import(sparse, inputs, {**model.formats, **formats}, name)
             return replace(source, program=rename_left_side(source.program, model.indices))
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install
-from fuseflow.sparsity.spec import SparseSpec
+from fuseflow.sparsity.spec import IntermediateEntry, SparseSpec
 from fuseflow.sparsity.state import ModelSparsity, set_sparsity, sparsity_of, zero_pruned
 from fuseflow.sparsity.weights import select_weights
 
@@ -37,7 +37,11 @@ def sparsify(model: nn.Module, spec: SparseSpec) -> None:
     parameters = dict(model.named_parameters())
     for name, weight in weights.items():
         zero_pruned(parameters[name], weight.mask)
-    intermediates = dict(spec.intermediates)
-    if intermediates:
-        install(model, intermediates)
-    set_sparsity(model, ModelSparsity(weights, intermediates))
+    install_rules(model, dict(spec.intermediates))
+    set_sparsity(model, ModelSparsity(weights, dict(spec.intermediates)))
+
+
+def install_rules(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
+    """Let every run of a model apply rules to what it computes, by patterns of names."""
+    if rules:
+        install(model, rules)

@@ -26,6 +26,9 @@ from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.yaml_text import YamlText, read_yaml, write_yaml
 
+SPEC_FILE = "spec.yaml"
+"""The name of the spec in a directory of sparse weights."""
+
 KEEP_ALL, DENSE = KeepAll(), Dense()
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight
     entries = _entries(model, spec)
     parameters = dict(model.named_parameters())
     for name in entries:
-        _require_real(name, parameters[name])
+        require_real(name, parameters[name])
     masks = _initial_masks(entries, parameters)
     for name, entry in entries.items():
         masks[name] = output_mask(parameters[name].detach(), entry.update, name, within=masks[name])
@@ -91,7 +91,8 @@ def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, 
     return {name: masks[name] for name in entries}
 
 
-def _require_real(name: str, parameter: Tensor) -> None:
+def require_real(name: str, parameter: Tensor) -> None:
+    """Raise `SparsityError` for a weight that is not a dense tensor of real numbers in memory."""
     if parameter.is_meta:
         raise SparsityError(f"the weight `{name}` has no numbers yet: it is on the meta device", hint="load the weights first")
     if not parameter.is_floating_point():

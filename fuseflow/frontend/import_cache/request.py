@@ -10,7 +10,7 @@ from pathlib import Path
 from fuseflow.frontend.import_cache.installation import describe_installation, importable_names
 from fuseflow.frontend.model_spec import ModelSpec
 
-_SCHEMA = 1
+_SCHEMA = 2
 """The version of the form of requests and entries."""
 _MOST_NAMES = 10_000
 """The most files in a data directory. With more, looking for changes would take longer than the import."""
@@ -38,11 +38,20 @@ def request_digest(spec: ModelSpec) -> str | None:
         "formats": dict(spec.formats or {}),
         "options": options,
         "seed": spec.seed,
+        "sparsity": _sparsity(spec),
         "data_files": data_files,
         "beside": importable_names(str(Path(str(spec.model)).resolve().parent)),
         "installation": describe_installation(),
     }
     return hashlib.sha256(json.dumps(request).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _sparsity(spec: ModelSpec) -> str | None:
+    """Return what says what is sparse: the text of a spec, or the digest of a directory of sparse weights."""
+    if isinstance(spec.sparsity, Path):
+        contents = [(path.name, path.read_bytes()) for path in sorted(spec.sparsity.glob("*")) if path.is_file()]
+        return hashlib.sha256(repr([(name, hashlib.sha256(c).hexdigest()) for name, c in contents]).encode()).hexdigest()
+    return spec.sparsity.to_yaml() if spec.sparsity else None
 
 
 def _names_below(directory: str) -> list[str] | None:

@@ -94,7 +94,7 @@ class NMGLayout(Layout):
         return grouping_of_mask(mask, self.n, self.m, self.g, self.sparse_dim, self.group_dim)
 
     def _has_all_patterns(self, mask: npt.NDArray[Any]) -> bool:
-        """Return whether every chunk has `g` columns of each pattern. Other masks may fit, too: where a column keeps fewer than n entries."""
+        """Return whether every chunk has `g` columns of each pattern. Other masks may fit, too: where a column keeps fewer entries."""
         chunks = chunk_grid(mask.shape, self.n, self.m, self.g, self.sparse_dim, self.group_dim).split(mask)
         if not chunks.size or not (chunks.sum(axis=-1) == self.n).all():
             return False

@@ -52,7 +52,8 @@ def require_fit(layout: Layout, mask: torch.Tensor, tensor: str) -> None:
     """Raise `SparsityError` with the first coordinates of a mask that do not fit a layout. `tensor` is its name."""
     reason = layout.refusal(mask)
     if reason:
-        raise SparsityError(f"`{tensor}` cannot be stored as `{layout}`: {reason}")
+        hint = "choose another layout, or a pattern that names other tensors; `coo` and `masked` hold any mask of any tensor"
+        raise SparsityError(f"`{tensor}` cannot be stored as `{layout}`: {reason}", hint=hint)
 
 
 def require_matrix(mask: torch.Tensor) -> str:

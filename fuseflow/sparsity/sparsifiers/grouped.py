@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NMG(Sparsifier):
-    """Keeps `n` of every `m` coordinates of the dimension `sparse_dim`, so that patterns come in groups (STen, arXiv 2304.07613, section 5).
+    """Keeps `n` of every `m` coordinates of the dimension `sparse_dim`, in groups of patterns (STen, arXiv 2304.07613, section 5).
 
     There are C(m, n) patterns of n of m. Of every C(m, n) * g consecutive coordinates of `group_dim`, exactly `g` have each pattern. The
     method `exact` keeps the most magnitude that is possible, `greedy` is the published one.

@@ -1,0 +1,77 @@
+"""The command `fuseflow sparsify`, which prunes a PyTorch model and says what is kept of each tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, print_notices, quiet_option, require_replaceable
+from fuseflow.cli.json_file import JsonFile, json_option
+from fuseflow.cli.model_options import model_options
+from fuseflow.cli.progress import working
+from fuseflow.errors import UsageError
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.report.sparsity_tables import sparsity_table
+from fuseflow.report.tables import print_table
+
+if TYPE_CHECKING:
+    from fuseflow.sparsity.summary import SummaryRow
+
+SCHEMA = 1
+"""The version of the JSON that this command writes."""
+
+
+@click.command(cls=StrictCommand, short_help="Prune a PyTorch model and say what is kept of it.")
+@model_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=FILE,
+    help="Write the weights, masks and spec there, which `--sparsity DIR` reads.",
+)
+@json_option("the rows")
+@quiet_option
+@debug_option
+def sparsify(spec: ModelSpec, output: Path | None, json_file: JsonFile, quiet: bool) -> None:
+    """Make MODEL (.py, module:function) sparse as `--sparsify` and `--sparsity` say, without compiling it.
+
+    Prints a row for each tensor: its shape, rule and layout, the share of its entries and of its magnitudes that is kept, and its bytes
+    before and after.
+    """
+    if not spec.sparsity:
+        raise UsageError("nothing is said to be sparse", hint="as in `--sparsify '*.weight=magnitude:0.9:csr'`")
+    if output is not None:
+        require_replaceable(output)
+    json_file.require_writable()
+    with working("pruning", quiet):
+        rows, notices = _rows(spec, output)
+    json_file.write(lambda: {"schema": SCHEMA, "model": str(spec.model), "tensors": [row.to_json() for row in rows]})
+    if not quiet:
+        out = json_file.console()
+        print_table(out, sparsity_table(rows))
+        print_notices(out, notices)
+
+
+def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[str]]:
+    """Return the rows of a model, and notices. Write its sparse weights to a directory, if one is named."""
+    from fuseflow.frontend.sources import load_module  # what follows loads PyTorch
+    from fuseflow.frontend.sparsification import sparsified
+    from fuseflow.sparsity.saved import save_sparsity
+    from fuseflow.sparsity.summary import intermediate_rows, weight_rows
+
+    loaded = load_module(spec)
+    module: Any = loaded.module
+    dense = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+    with sparsified(module, spec, owned=True) as sparse:
+        rows = weight_rows(dense, sparse)
+        inputs = loaded.inputs
+        args, kwargs = ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})
+        rows += intermediate_rows(sparse, args, kwargs)
+        if output is not None:
+            save_sparsity(sparse, output)
+    return rows, [loaded.notice] if loaded.notice else []
