@@ -10,7 +10,7 @@ from torch import nn
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.spec import IntermediateEntry, SparseSpec
-from fuseflow.sparsity.state import ModelSparsity, set_sparsity, sparsity_of, zero_pruned
+from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparsity_of, zero_pruned
 from fuseflow.sparsity.weights import select_weights
 
 M = TypeVar("M", bound=nn.Module)
@@ -37,11 +37,21 @@ def sparsify(model: nn.Module, spec: SparseSpec) -> None:
     parameters = dict(model.named_parameters())
     for name, weight in weights.items():
         zero_pruned(parameters[name], weight.mask)
-    install_rules(model, dict(spec.intermediates))
-    set_sparsity(model, ModelSparsity(weights, dict(spec.intermediates)))
+    rules = dict(spec.intermediates)
+    install_rules(model, rules)
+    set_sparsity(model, ModelSparsity(weights, rules))
 
 
 def install_rules(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
     """Let every run of a model apply rules to what it computes, by patterns of names."""
     if rules:
         install(model, rules)
+
+
+def clear(model: nn.Module) -> None:
+    """Make a sparse model a dense one again: it forgets its masks and rules. What is 0 stays 0 until training changes it."""
+    for module in model.modules():
+        state = sparsity_of(module)
+        if state is not None:
+            state.intermediates.clear()
+            clear_sparsity(module)

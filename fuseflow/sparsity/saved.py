@@ -85,8 +85,9 @@ def load_sparsity(model: nn.Module, directory: Path) -> None:
     with torch.no_grad():
         for name, value in values.items():
             parameters[name].copy_(value)
-    install_rules(model, dict(spec.intermediates))
-    set_sparsity(model, ModelSparsity(weights, dict(spec.intermediates)))
+    rules = dict(spec.intermediates)
+    install_rules(model, rules)
+    set_sparsity(model, ModelSparsity(weights, rules))
 
 
 def _manifest(directory: Path) -> dict[str, list[int]]:

@@ -119,7 +119,7 @@ def read_spec(path: Path) -> SparseSpec:
 def parse_sparsify(text: str) -> SparseSpec:
     """Return the spec of a text `PATTERN=SPARSIFIER[:ARG...][:LAYOUT]`, such as `*.weight=magnitude:0.9:csr`.
 
-    Without a layout, a weight is stored as its sparsifier proposes. Raise `SparsityError` for another text.
+    Without a layout, or with its name alone, a weight is stored as its sparsifier proposes. Raise `SparsityError` for another text.
     """
     pattern, equals, rule = text.partition("=")
     if not (pattern and equals and rule):
@@ -127,7 +127,8 @@ def parse_sparsify(text: str) -> SparseSpec:
     first, *rest = rule.split(":")
     place = next((k for k, part in enumerate(rest) if part in LAYOUTS), len(rest))
     sparsifier = parse_sparsifier(":".join((first, *rest[:place])))
-    layout = parse_layout(":".join(rest[place:])) if place < len(rest) else sparsifier.layout
+    layout_text = ":".join(rest[place:]) or sparsifier.layout.name
+    layout = sparsifier.layout if layout_text == sparsifier.layout.name else parse_layout(layout_text)
     return SparseSpec(((pattern, WeightEntry(sparsifier, OutputFormat(layout=layout))),))
 
 

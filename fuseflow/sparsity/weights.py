@@ -82,13 +82,20 @@ def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, 
     masks: dict[str, Tensor] = {}
     for sparsifier in dict.fromkeys(entry.sparsifier for entry in entries.values()):
         names = [name for name, entry in entries.items() if entry.sparsifier == sparsifier]
-        try:
-            selected = sparsifier.select_together([parameters[name].detach() for name in names], [None] * len(names))
-        except SparsityError as error:
-            where = f"weight `{names[0]}`" if len(names) == 1 else f"weights {', '.join(f'`{name}`' for name in names)}"
-            raise SparsityError(f"{where}: {error.message}", hint=error.hint) from None
-        masks |= dict(zip(names, selected, strict=True))
+        if sparsifier.compares_tensors:
+            masks |= zip(names, sparsifier.select_together([parameters[n].detach() for n in names]), strict=True)
+        else:
+            masks |= {name: _selected_of_weight(sparsifier, parameters[name], name) for name in names}
     return {name: masks[name] for name in entries}
+
+
+def _selected_of_weight(sparsifier: Sparsifier, parameter: Tensor, name: str) -> Tensor:
+    """Return the mask of a weight. An error says which weight the sparsifier does not fit."""
+    try:
+        return sparsifier.select(parameter.detach())
+    except SparsityError as error:
+        hint = f"{error.hint}; or choose a pattern that does not name `{name}`"
+        raise SparsityError(f"the weight `{name}`: {error.message}", hint=hint) from None
 
 
 def require_real(name: str, parameter: Tensor) -> None:

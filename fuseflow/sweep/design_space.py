@@ -110,9 +110,12 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
     settings, digests = file.content, dict[tuple[str, str | None, str | None], str]()
     data_names: list[str | None] = [*settings.data] if settings.data else [None]
     tensor_files: list[str | None] = [*settings.tensors] if settings.tensors else [None]
+    sparsities = [_sparsity(file, n) for n in range(len(settings.sparsity))]
     for n, model in enumerate(settings.model):
-        for options, seed, data, tensors in product(settings.options, settings.seed, data_names, tensor_files):
-            _check_settings(file, n, model, data, tensors, options)
+        for options, seed, (sparsity_label, sparsity), data, tensors in product(
+            settings.options, settings.seed, sparsities, data_names, tensor_files
+        ):
+            _check_settings(file, n, model, data, tensors, options, sparsity)
             paths = {
                 "model": str(file.folder / model),
                 "tensors": None if tensors is None else str(file.folder / tensors),
@@ -129,8 +132,25 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "data": data_label,
                 "options": label(options),
                 "seed": str(seed),
+                "sparsity": sparsity_label,
             }
-            yield labels, {**paths, "content": digests[key], "data": data, "options": options, "seed": seed}
+            fields = {"content": digests[key], "data": data, "options": options, "seed": seed, "sparsity": sparsity}
+            yield labels, {**paths, **fields}
+
+
+def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:
+    """Return an entry of `sparsity` as a label and as the YAML of a spec. It is a rule as `--sparsify` takes it, the name of a file with a
+    spec, or a mapping from patterns of weights to rules; `dense` and an empty mapping are no sparsity."""
+    entry = file.content.sparsity[n]
+    if entry in ({}, "dense"):
+        return "dense", ""
+    from fuseflow.sparsity.spec import SparseSpec, parse_sparsify, read_spec  # sweeps of dense models do without
+
+    with file.blame("sparsity", n):
+        if isinstance(entry, str) and "=" not in entry:
+            return Path(entry).stem, read_spec(file.folder / entry).to_yaml()
+        texts = [entry] if isinstance(entry, str) else [f"{pattern}={rule}" for pattern, rule in entry.items()]
+        return " ".join(texts), sum((parse_sparsify(text) for text in texts), SparseSpec()).to_yaml()
 
 
 def _model_label(model: str, among: Sequence[str]) -> str:
@@ -145,7 +165,7 @@ def _stem(model: str) -> str:
 
 
 def _check_settings(
-    file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]
+    file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar], sparsity: str
 ) -> None:
     """Raise an error for a setting that the model would ignore, and for an unknown name, before anything runs."""
     factory = Factory.parse(model)
@@ -158,7 +178,9 @@ def _check_settings(
         raise SweepError(message, hint=hint, span=file.text.place("model", n))
     is_python = factory is not None
     ignored = (
-        {"data": data, "data_dir": file.content.data_dir, "options": options or None} if not is_python else {"tensors": tensors}
+        {"data": data, "data_dir": file.content.data_dir, "options": options or None, "sparsity": sparsity or None}
+        if not is_python
+        else {"tensors": tensors}
     )
     for key, value in ignored.items():
         if value is not None:

@@ -46,6 +46,7 @@ class SweepContent(BaseModel):
     tensors: NonEmptyNames | None = None
     options: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
+    sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
     machine: NonEmptyNames = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]

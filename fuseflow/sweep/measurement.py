@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, choose_schedule
 from fuseflow.compiler import compile_source
@@ -20,6 +20,9 @@ from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.sweep.point import Mode, Point
+
+if TYPE_CHECKING:
+    from fuseflow.sparsity.spec import SparseSpec
 
 KEPT_SOURCES = 2
 """How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
@@ -66,10 +69,19 @@ def _load(point: Point) -> Source:
                 tensors=point.tensors,
                 options=dict(point.options),
                 seed=point.seed,
+                sparsity=_spec(point),
             )
         )
     finally:
         _forget_modules(Path(point.model).resolve().parent)
+
+
+def _spec(point: Point) -> SparseSpec | None:
+    if not point.sparsity:
+        return None
+    from fuseflow.sparsity.spec import SparseSpec  # points of dense models do without
+
+    return SparseSpec.from_yaml(point.sparsity)
 
 
 def _forget_modules(folder: Path) -> None:

@@ -35,6 +35,8 @@ class Point:
     tensors: str | None = None
     options: Mapping[str, Scalar] = field(default_factory=dict)
     seed: int = 0
+    sparsity: str = ""
+    """The spec of what of a PyTorch model is made sparse, in canonical YAML."""
     check: bool = True
     sample: str = ""
     """The sample that is taken in mode `sample`, as a user writes it."""
@@ -56,7 +58,8 @@ class Point:
         return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked, *asked])
 
     def _read(self) -> list[Any]:
-        return [self.content, self.data, dict(self.options), self.seed]
+        sparse = [self.sparsity] if self.sparsity else []
+        return [self.content, self.data, dict(self.options), self.seed, *sparse]
 
     def _hardware(self) -> dict[str, Any]:
         return {name: value for name, value in self.machine.items() if name != "name"}

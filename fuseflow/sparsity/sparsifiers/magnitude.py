@@ -43,9 +43,13 @@ class Magnitude(Sparsifier):
         mask = selection.largest(values, kept_count(self.fraction, values.size))
         return mask_of(mask.reshape(tensor.shape), tensor)
 
-    def select_together(self, tensors: Sequence[torch.Tensor], scores: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-        if self.scope == "tensor":
-            return Sparsifier.select_together(self, tensors, scores)
+    @property
+    def compares_tensors(self) -> bool:
+        return self.scope == "model"
+
+    def select_together(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        if not self.compares_tensors:
+            return Sparsifier.select_together(self, tensors)
         arrays = [values_of(tensor).reshape(-1) for tensor in tensors]
         mask = selection.largest(np.concatenate(arrays), kept_count(self.fraction, sum(a.size for a in arrays)))
         parts = np.split(mask, np.cumsum([a.size for a in arrays])[:-1])

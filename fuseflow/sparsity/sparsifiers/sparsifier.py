@@ -55,9 +55,14 @@ class Sparsifier(ABC):
         that the rule does not fit.
         """
 
-    def select_together(self, tensors: Sequence[torch.Tensor], scores: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-        """Return the masks of several tensors. Only a rule that compares entries of different tensors does not look at each alone."""
-        return [self.select(tensor, score) for tensor, score in zip(tensors, scores, strict=True)]
+    @property
+    def compares_tensors(self) -> bool:
+        """Whether it compares entries of different tensors, so that `select_together` is not `select` of each."""
+        return False
+
+    def select_together(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the masks of several tensors."""
+        return [self.select(tensor) for tensor in tensors]
 
     def keep_rule(self, shape: tuple[int, ...]) -> KeepRule | None:
         """Return the form that it has in the compiler for a tensor of this shape, or None if it has none."""
