@@ -62,11 +62,12 @@ def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[
     from fuseflow.frontend.sources import load_module  # what follows loads PyTorch
     from fuseflow.frontend.sparsification import sparsified
     from fuseflow.sparsity.saved import save_sparsity
+    from fuseflow.sparsity.stored_weights import dense_values
     from fuseflow.sparsity.summary import intermediate_rows, weight_rows
 
     loaded = load_module(spec)
     module: Any = loaded.module
-    dense = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+    dense = {name: dense_values(parameter).clone() for name, parameter in module.named_parameters()}
     with sparsified(module, spec, owned=True) as sparse:
         rows = weight_rows(dense, sparse)
         inputs = loaded.inputs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,11 +40,13 @@ def sparsified(model: Any, spec: ModelSpec, *, owned: bool) -> Iterator[Any]:
         raise FrontendError(
             f"a {type(model).__name__} cannot be made sparse", hint="a `torch.nn.Module` has weights and intermediates with names"
         )
-    replica = model if owned else copy.deepcopy(model)
+    from fuseflow.sparsity.stored_weights import replica
+
+    sparse = model if owned else replica(model)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(spec.seed)
-        _make_sparse(replica, spec)
-        yield replica
+        _make_sparse(sparse, spec)
+        yield sparse
 
 
 def _make_sparse(model: Any, spec: ModelSpec) -> None:

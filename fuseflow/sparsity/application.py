@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TypeVar
 
 from torch import nn
@@ -11,6 +10,7 @@ from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.spec import IntermediateEntry, SparseSpec
 from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparsity_of, zero_pruned
+from fuseflow.sparsity.stored_weights import make_dense, replica
 from fuseflow.sparsity.weights import select_weights
 
 M = TypeVar("M", bound=nn.Module)
@@ -18,9 +18,9 @@ M = TypeVar("M", bound=nn.Module)
 
 def sparse_copy(model: M, spec: SparseSpec) -> M:
     """Return a copy of a model that a spec made sparse."""
-    replica = copy.deepcopy(model)
-    sparsify(replica, spec)
-    return replica
+    sparse = replica(model)
+    sparsify(sparse, spec)
+    return sparse
 
 
 def sparsify(model: nn.Module, spec: SparseSpec) -> None:
@@ -34,9 +34,8 @@ def sparsify(model: nn.Module, spec: SparseSpec) -> None:
             "the model is sparse already", hint="make the dense model sparse by one spec, or call `sp.clear(model)` first"
         )
     weights = select_weights(model, spec)
-    parameters = dict(model.named_parameters())
     for name, weight in weights.items():
-        zero_pruned(parameters[name], weight.mask)
+        zero_pruned(make_dense(model, name), weight.mask)
     rules = dict(spec.intermediates)
     install_rules(model, rules)
     set_sparsity(model, ModelSparsity(weights, rules))

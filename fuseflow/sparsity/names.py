@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fuseflow.sparsity.intermediates import Watch
+from fuseflow.sparsity.stored_weights import replica
 from fuseflow.sparsity.weights import weight_names
 
 
@@ -45,8 +45,8 @@ def names(model: nn.Module, *inputs: Any, **kwargs: Any) -> Names:
         order.setdefault(name)
         return tensor
 
-    replica = copy.deepcopy(model)
-    Watch(replica, visit, begin=lambda: None, end=lambda: None)
+    copied = replica(model)
+    Watch(copied, visit, begin=lambda: None, end=lambda: None)
     with torch.no_grad():
-        replica(*inputs, **kwargs)
+        copied(*inputs, **kwargs)
     return Names(tuple(name for group in weight_names(model).values() for name in group), tuple(order))

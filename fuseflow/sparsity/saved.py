@@ -19,6 +19,7 @@ from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.spec import SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
 from fuseflow.sparsity.state import ModelSparsity, SparseWeight, set_sparsity, sparse_weights, sparsity_of
+from fuseflow.sparsity.stored_weights import make_dense
 from fuseflow.sparsity.weights import require_real, weight_names
 
 MANIFEST = "sparsity.json"
@@ -81,10 +82,10 @@ def load_sparsity(model: nn.Module, directory: Path) -> None:
             require_fit(entry.layout, weights[name].mask, name)
             dense = np.zeros(shape, dtype=kept.dtype)
             dense[mask] = kept
-            values[name] = torch.from_numpy(dense).to(parameter)
+            values[name] = torch.from_numpy(dense).to(device=parameter.device, dtype=parameter.dtype)
     with torch.no_grad():
         for name, value in values.items():
-            parameters[name].copy_(value)
+            make_dense(model, name).copy_(value)
     rules = dict(spec.intermediates)
     install_rules(model, rules)
     set_sparsity(model, ModelSparsity(weights, rules))

@@ -14,6 +14,7 @@ from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import OutputFormat, SparseSpec, WeightEntry, require_matches
 from fuseflow.sparsity.state import SparseWeight
+from fuseflow.sparsity.stored_weights import dense_values, stored_entries
 
 
 def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight]:
@@ -28,7 +29,8 @@ def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight
         require_real(name, parameters[name])
     masks = _initial_masks(entries, parameters)
     for name, entry in entries.items():
-        masks[name] = output_mask(parameters[name].detach(), entry.update, name, within=masks[name])
+        within = masks[name] & stored_entries(parameters[name])
+        masks[name] = output_mask(dense_values(parameters[name]), entry.update, name, within=within)
     return {name: SparseWeight(entry, masks[name]) for name, entry in entries.items()}
 
 
@@ -83,7 +85,7 @@ def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, 
     for sparsifier in dict.fromkeys(entry.sparsifier for entry in entries.values()):
         names = [name for name, entry in entries.items() if entry.sparsifier == sparsifier]
         if sparsifier.compares_tensors:
-            masks |= zip(names, sparsifier.select_together([parameters[n].detach() for n in names]), strict=True)
+            masks |= zip(names, sparsifier.select_together([dense_values(parameters[n]) for n in names]), strict=True)
         else:
             masks |= {name: _selected_of_weight(sparsifier, parameters[name], name) for name in names}
     return {name: masks[name] for name in entries}
@@ -92,18 +94,16 @@ def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, 
 def _selected_of_weight(sparsifier: Sparsifier, parameter: Tensor, name: str) -> Tensor:
     """Return the mask of a weight. An error says which weight the sparsifier does not fit."""
     try:
-        return sparsifier.select(parameter.detach())
+        return sparsifier.select(dense_values(parameter))
     except SparsityError as error:
         hint = f"{error.hint}; or choose a pattern that does not name `{name}`"
         raise SparsityError(f"the weight `{name}`: {error.message}", hint=hint) from None
 
 
 def require_real(name: str, parameter: Tensor) -> None:
-    """Raise `SparsityError` for a weight that is not a dense tensor of real numbers in memory."""
+    """Raise `SparsityError` for a weight that is not a tensor of real numbers in memory."""
     if parameter.is_meta:
         raise SparsityError(f"the weight `{name}` has no numbers yet: it is on the meta device", hint="load the weights first")
     if not parameter.is_floating_point():
         kind = "complex numbers" if parameter.is_complex() else "integers"
         raise SparsityError(f"the weight `{name}` has {kind}", hint="weights of real numbers are made sparse")
-    if parameter.layout != torch.strided:
-        raise SparsityError(f"the weight `{name}` is stored as {parameter.layout}", hint="make it dense with `.to_dense()` first")
