@@ -9,6 +9,9 @@ from itertools import count
 from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
 from fuseflow.frontend.mlir_locations import Origin
 
+SPARSE_OPERATORS = ("keep", "masked")
+"""The operators of `fuseflow` itself that one product stands for on its way through torch-mlir."""
+
 
 class NameAllocator:
     """An allocator that gives out each name once. A second use of a name gets the suffix `_2`, a third one `_3`, and so on."""
@@ -43,10 +46,10 @@ def _program_name(name: str) -> str:
 
 def einsum_name(body: Expr, origin: Origin) -> str:
     """Return the name of an Einsum: its module path and its operator, as in `layer1.matmul` or `log_softmax.max`. A body of several
-    operators has the name of the operator that the user called."""
+    operators has the name of the operator that the user called, and so has a product that stands for one of fuseflow's own."""
     prefix = origin.operator if origin.operator.endswith(".") else ""
     name = _operator_name(body)
-    if not prefix and origin.operator and _is_compound(body):
+    if not prefix and origin.operator and (_is_compound(body) or origin.operator in SPARSE_OPERATORS):
         name = origin.operator.lstrip("_")
     return qualified_name(origin, prefix + name)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.errors import SweepError, UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report.sweep_series import WORKLOAD, PlotSeries
+from fuseflow.report.sweep_sparsity import SparsityAxis, sparsity_axis, sparsity_figure
 from fuseflow.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]
         raise SweepError("no point has a result yet", hint=f"`fuseflow sweep {sweep.file.path}` makes them")
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "fuseflow", "figure.constrained_layout.use": True, "font.size": 9}):
-        for name, draw, missing in _figures(series):
+        for name, draw, missing in _figures(series, sparsity_axis(sweep)):
             figure = draw()
             if figure is None:
                 yield FigureFile(name, None, missing)
@@ -52,10 +53,13 @@ def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]
             yield FigureFile(name, path)
 
 
-def _figures(series: PlotSeries) -> Iterator[tuple[str, Callable[[], Figure | None], str]]:
+def _figures(series: PlotSeries, sparsity: SparsityAxis | None) -> Iterator[tuple[str, Callable[[], Figure | None], str]]:
     yield "speedups", lambda: speedups(series), "neither `fuse` nor `schedules` vary"
     yield "work", lambda: work(series), "neither `fuse` nor `schedules` vary"
-    curves = [axis for axis in series.axes if axis not in ("seed", series.fusion) and series.numeric(axis)]
+    if "sparsity" in series.axes:
+        missing = "fewer than two specs leave out a share of the weights that they say"
+        yield "sparsity", lambda: None if sparsity is None else sparsity_figure(series, sparsity), missing
+    curves = [axis for axis in series.axes if axis not in ("seed", "sparsity", series.fusion) and series.numeric(axis)]
     for axis in curves:
         yield f"curve-{axis}", lambda axis=axis: curve(series, axis), ""  # type: ignore[misc]
     if not curves:

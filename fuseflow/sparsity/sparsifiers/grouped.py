@@ -42,6 +42,10 @@ class NMG(Sparsifier):
     def layout(self) -> Layout:
         return NMGLayout(self.n, self.m, self.g, self.sparse_dim, self.group_dim)
 
+    @property
+    def share(self) -> float:
+        return 1 - self.n / self.m
+
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         mask = grouped_mask(values_of(tensor), self.n, self.m, self.g, self.sparse_dim, self.group_dim, self.method)
         return mask_of(mask, tensor)

@@ -25,6 +25,10 @@ class KeepAll(Sparsifier):
     def layout(self) -> Layout:
         return Dense()
 
+    @property
+    def share(self) -> float:
+        return 0.0
+
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         import torch
 

@@ -37,6 +37,10 @@ class NM(Sparsifier):
     def layout(self) -> Layout:
         return NMLayout(self.n, self.m, self.dim)
 
+    @property
+    def share(self) -> float:
+        return 1 - self.n / self.m
+
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         rule = self.keep_rule(tuple(tensor.shape))
         return mask_of(selection.kept(rule.rule, values_of(tensor), rule.dimensions), tensor)

@@ -56,6 +56,12 @@ class Sparsifier(ABC):
         """
 
     @property
+    def share(self) -> float | None:
+        """The share of entries that it leaves out, whatever the numbers of a tensor are, up to rounding; None if that depends on them."""
+        fraction = getattr(self, "fraction", None)
+        return fraction if isinstance(fraction, float) else None
+
+    @property
     def compares_tensors(self) -> bool:
         """Whether it compares entries of different tensors, so that `select_together` is not `select` of each."""
         return False
