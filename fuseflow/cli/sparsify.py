@@ -43,8 +43,6 @@ def sparsify(spec: ModelSpec, output: Path | None, json_file: JsonFile, quiet: b
     Prints a row for each tensor: its shape, rule and layout, the share of its entries and of its magnitudes that is kept, and its bytes
     before and after.
     """
-    if not spec.sparsity:
-        raise UsageError("nothing is said to be sparse", hint="as in `--sparsify '*.weight=magnitude:0.9:csr'`")
     if output is not None:
         require_replaceable(output)
     json_file.require_writable()
@@ -62,6 +60,7 @@ def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[
     from fuseflow.frontend.sources import load_module  # what follows loads PyTorch
     from fuseflow.frontend.sparsification import sparsified
     from fuseflow.sparsity.saved import save_sparsity
+    from fuseflow.sparsity.state import sparsity_of
     from fuseflow.sparsity.stored_weights import dense_values
     from fuseflow.sparsity.summary import intermediate_rows, weight_rows
 
@@ -72,6 +71,8 @@ def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[
         rows = weight_rows(dense, sparse)
         inputs = loaded.inputs
         args, kwargs = ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})
+        if not rows and sparsity_of(sparse) is None:
+            raise UsageError("nothing is said to be sparse", hint="as in `--sparsify '*.weight=magnitude:0.9:csr'`")
         rows += intermediate_rows(sparse, args, kwargs)
         if output is not None:
             save_sparsity(sparse, output)

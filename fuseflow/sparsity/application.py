@@ -8,7 +8,7 @@ from torch import nn
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.intermediates import install
-from fuseflow.sparsity.spec import IntermediateEntry, SparseSpec
+from fuseflow.sparsity.spec import SparseSpec
 from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparsity_of, zero_pruned
 from fuseflow.sparsity.stored_weights import make_dense, replica
 from fuseflow.sparsity.weights import select_weights
@@ -24,27 +24,23 @@ def sparse_copy(model: M, spec: SparseSpec) -> M:
 
 
 def sparsify(model: nn.Module, spec: SparseSpec) -> None:
-    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates.
+    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates. A model that
+    is sparse already gets more rules.
 
     Raise `SparsityError` for what does not fit, and leave the model as it was.
     """
-    state = sparsity_of(model)
-    if state is not None:
-        raise SparsityError(
-            "the model is sparse already", hint="make the dense model sparse by one spec, or call `sp.clear(model)` first"
-        )
+    state = sparsity_of(model) or ModelSparsity()
     weights = select_weights(model, spec)
+    for name in (*weights, *(name for name, _ in spec.intermediates)):
+        if name in state.weights or name in state.intermediates:
+            raise SparsityError(f"`{name}` has a rule already", hint="name other tensors, or call `sp.clear(model)` first")
     for name, weight in weights.items():
         zero_pruned(make_dense(model, name), weight.mask)
-    rules = dict(spec.intermediates)
-    install_rules(model, rules)
-    set_sparsity(model, ModelSparsity(weights, rules))
-
-
-def install_rules(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
-    """Let every run of a model apply rules to what it computes, by patterns of names."""
-    if rules:
-        install(model, rules)
+    if spec.intermediates and not state.intermediates:
+        install(model, state.intermediates)
+    state.weights.update(weights)
+    state.intermediates.update(spec.intermediates)
+    set_sparsity(model, state)
 
 
 def clear(model: nn.Module) -> None:

@@ -14,8 +14,8 @@ from torch import nn
 
 from fuseflow.errors import FileError, SparsityError, did_you_mean
 from fuseflow.filesystem import replace_directory
-from fuseflow.sparsity.application import install_rules
 from fuseflow.sparsity.arrays import mask_of, values_of
+from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.spec import SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
 from fuseflow.sparsity.state import ModelSparsity, SparseWeight, set_sparsity, sparse_weights, sparsity_of
@@ -87,7 +87,8 @@ def load_sparsity(model: nn.Module, directory: Path) -> None:
         for name, value in values.items():
             make_dense(model, name).copy_(value)
     rules = dict(spec.intermediates)
-    install_rules(model, rules)
+    if rules:
+        install(model, rules)
     set_sparsity(model, ModelSparsity(weights, rules))
 
 
