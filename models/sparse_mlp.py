@@ -23,8 +23,8 @@ class MLP(nn.Module):
 
 
 def build(*, small: bool = False, fraction: float = 0.9, threshold: float = 0.1, batch: int = 8):
-    """The pruned model and a batch of random inputs. `fraction` of the weights of both layers is left out, and activations below `threshold`
-    are."""
+    """The pruned model and a batch of random inputs. Of both layers, `fraction` of the weights is left out, and so are activations whose
+    magnitude is below `threshold`."""
     model = MLP(FEATURES, SMALL_HIDDEN if small else HIDDEN, CLASSES).eval()
     rules = sp.SparsityBuilder()
     rules.set_weight("layer*.weight", initial_sparsifier=sp.Magnitude(fraction), out_format=sp.CSR)

@@ -60,13 +60,14 @@ def _rows(spec: ModelSpec, output: Path | None) -> tuple[list[SummaryRow], list[
     from fuseflow.frontend.sources import load_module  # what follows loads PyTorch
     from fuseflow.frontend.sparsification import sparsified
     from fuseflow.sparsity.saved import save_sparsity
-    from fuseflow.sparsity.state import sparsity_of
+    from fuseflow.sparsity.state import sparse_weights, sparsity_of
     from fuseflow.sparsity.stored_weights import dense_values
     from fuseflow.sparsity.summary import intermediate_rows, weight_rows
 
     loaded = load_module(spec)
     module: Any = loaded.module
-    dense = {name: dense_values(parameter).clone() for name, parameter in module.named_parameters()}
+    sparse_before = {name for name, _, _ in sparse_weights(module)}
+    dense = {name: dense_values(p).clone() for name, p in module.named_parameters() if name not in sparse_before}
     with sparsified(module, spec, owned=True) as sparse:
         rows = weight_rows(dense, sparse)
         inputs = loaded.inputs

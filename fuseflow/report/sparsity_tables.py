@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ def sparsity_table(rows: Sequence[SummaryRow]) -> Table:
         footer=True,
     )
     for row in rows:
-        energy = "" if math.isnan(row.energy) else f"{row.energy:.4f}"
+        energy = "" if row.energy is None else f"{row.energy:.4f}"
         sizes = ("" if size is None else f"{size:,}" for size in (row.bytes_before, row.bytes_after))
         shape = " x ".join(map(str, row.shape))
         table.add_row(row.name, row.rule, row.layout, shape, f"{row.kept:,}", _share(row.kept, row.size), energy, *sizes)

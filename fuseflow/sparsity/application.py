@@ -24,8 +24,8 @@ def sparse_copy(model: M, spec: SparseSpec) -> M:
 
 
 def sparsify(model: nn.Module, spec: SparseSpec) -> None:
-    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates. A model that
-    is sparse already gets more rules.
+    """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates. A
+    sparse model gets more rules.
 
     Raise `SparsityError` for what does not fit, and leave the model as it was.
     """

@@ -23,7 +23,8 @@ from fuseflow.tensors import Format, from_coordinates
 class SummaryRow:
     """What is sparse of one tensor.
 
-    `kept` is the number of entries that are kept, of `size`. `energy` is the share of the magnitudes that they hold. `bytes_before` is
+    `kept` is the number of entries that are kept, of `size`. `energy` is the share of the magnitudes that they hold, or
+    None if what is pruned is not known any more. `bytes_before` is
     what all entries take, `bytes_after` what is stored takes in the compiler, coordinates and positions included; an intermediate has none
     of these, because what is stored of it depends on the schedule.
     """
@@ -35,7 +36,7 @@ class SummaryRow:
     layout: str
     kept: int
     size: int
-    energy: float
+    energy: float | None
     bytes_before: int | None
     bytes_after: int | None
 
@@ -45,7 +46,7 @@ class SummaryRow:
 
 
 def weight_rows(dense: Mapping[str, Tensor], model: nn.Module) -> list[SummaryRow]:
-    """Return a row for each sparse weight of a model. `dense` has the numbers that the weights had before, by name."""
+    """Return a row for each sparse weight of a model. `dense` has the numbers that weights had before, by name, as far as they are known."""
     rows = []
     for name, parameter, weight in sparse_weights(model):
         mask, entry = weight.mask, weight.entry
@@ -59,7 +60,7 @@ def weight_rows(dense: Mapping[str, Tensor], model: nn.Module) -> list[SummaryRo
                 str(entry.layout),
                 int(mask.sum()),
                 mask.numel(),
-                energy(values_of(dense[name]), values_of(mask)),
+                energy(values_of(dense[name]), values_of(mask)) if name in dense else None,
                 parameter.numel() * parameter.element_size(),
                 stored_bytes(parameter.detach(), mask, entry.layout),
             )
@@ -91,7 +92,7 @@ def intermediate_rows(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str
                     str(entry.output.layout),
                     kept,
                     tensor.numel(),
-                    float("nan"),
+                    None,
                     None,
                     None,
                 )
