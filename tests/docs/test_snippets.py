@@ -19,6 +19,7 @@ from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 from fuseflow.cli.main import main
 from fuseflow.schedule import Schedule
 from fuseflow.sim.machine.files import read_machine
+from fuseflow.sparsity.spec import SparseSpec
 from fuseflow.sweep.file import read_sweep
 from fuseflow.tensors.tensor_listing import read_entries
 
@@ -43,6 +44,7 @@ def _tensors(text: str) -> object:
 READERS: dict[str, Callable[[str], object]] = {
     "machine": read_machine,
     "schedule": Schedule.from_yaml,
+    "sparsity": SparseSpec.from_yaml,
     "sweep": _sweep,
     "tensors": _tensors,
 }
