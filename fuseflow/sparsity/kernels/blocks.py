@@ -1,0 +1,60 @@
+"""Products of matrices that are stored in blocks: a small dense product for each block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from fuseflow.sparsity.kernels.product_kernel import ProductKernel, working_type
+from fuseflow.sparsity.layouts.blocked import BcsrTensor
+from fuseflow.sparsity.layouts.compressed import majors
+
+_AT_ONCE = 1 << 20
+"""How many elements of the dense matrix are copied at once, so that they stay near the processor."""
+
+
+def _multiply(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tensor:
+    return _sum_of_blocks(storage.values, storage.columns, _block_rows(storage), dense, storage.shape[0])
+
+
+def _multiply_transposed(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tensor:
+    return _sum_of_blocks(storage.values.mT, _block_rows(storage), storage.columns, dense, storage.shape[1])
+
+
+def _sum_of_blocks(
+    values: torch.Tensor, source: torch.Tensor, target: torch.Tensor, dense: torch.Tensor, size: int
+) -> torch.Tensor:
+    """Return the product of blocks with a dense matrix. `source` is the row of blocks of the dense matrix that each block is multiplied
+    with, and `target` the one of the result that it is added to."""
+    height, width = values.shape[1:]
+    work, batch = working_type(dense.dtype), dense.shape[1]
+    parts = dense.to(work).reshape(-1, width, batch)
+    result = parts.new_zeros(size // height, height, batch)
+    for piece in _pieces(len(values), width * batch):
+        result.index_add_(0, target[piece], torch.bmm(values[piece].to(work), parts[source[piece]]))
+    return result.view(size, batch).to(dense.dtype)
+
+
+def _sample(storage: BcsrTensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    rows, columns = storage.values.shape[1:]
+    work, batch, block_rows = working_type(left.dtype), left.shape[1], _block_rows(storage)
+    lefts, rights = left.to(work).reshape(-1, rows, batch), right.to(work).reshape(-1, columns, batch)
+    result = torch.empty_like(storage.values)
+    for piece in _pieces(len(result), max(rows, columns) * batch):
+        result[piece] = torch.bmm(lefts[block_rows[piece]], rights[storage.columns[piece]].mT).to(left.dtype)
+    return result
+
+
+def _block_rows(storage: BcsrTensor) -> torch.Tensor:
+    return majors(storage.positions, len(storage.values))
+
+
+def _pieces(blocks: int, elements: int) -> Iterator[slice]:
+    """Yield slices of so many blocks, each of which needs so many elements."""
+    step = max(1, _AT_ONCE // max(1, elements))
+    return (slice(start, start + step) for start in range(0, blocks, step))
+
+
+BLOCK_KERNEL = ProductKernel(_multiply, _multiply_transposed, _sample)
+"""The products of matrices in blocks."""
