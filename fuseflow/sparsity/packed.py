@@ -38,43 +38,29 @@ _running: ContextVar[Operator | None] = ContextVar("running_operator", default=N
 
 _KEPT = frozenset(
     [
-        "detach",
-        "alias",
-        "clone",
-        "to",
-        "cpu",
-        "cuda",
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "type",
-        "type_as",
-        "contiguous",
-        "zeros_like",
-        "empty_like",
-        "new_empty_strided",
-        "pin_memory",
-        "data",
-        "requires_grad_",
-        "retain_grad",
-        "backward",
+        *(
+            "detach",
+            "alias",
+            "clone",
+            "to",
+            "type",
+            "type_as",
+            "cpu",
+            "cuda",
+            "float",
+            "double",
+            "half",
+            "bfloat16",
+            "contiguous",
+        ),
+        *("zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad", "backward"),
     ]
 )
 """Functions whose results keep the format of the tensor, or that are about a tensor, and not about its entries."""
 _READ = frozenset(
     [
-        "__getitem__",
-        "__array__",
-        "numpy",
-        "tolist",
-        "item",
-        "__rsub__",
-        "__rdiv__",
-        "__rtruediv__",
-        "__rpow__",
-        "__floordiv__",
-        "__rmatmul__",
+        *("__getitem__", "__array__", "numpy", "tolist", "item", "__rsub__", "__rdiv__", "__rtruediv__", "__rpow__"),
+        *("__floordiv__", "__rmatmul__"),
     ]
 )
 """Methods without an operator of their name that read the entries."""
@@ -227,7 +213,7 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     func(values, *pytree.tree_map(entries, args), **pytree.tree_map(entries, kwargs))
     stored = places.stored(storage)
     if stored is not None:
-        values.mul_(stored)
+        values.masked_fill_(~stored, 0)  # A product would leave what is no number.
     return tensor
 
 

@@ -40,7 +40,7 @@ class Places:
     def with_values(self, storage: Any, values: torch.Tensor) -> Any:
         """Return a storage that has other values at the same places. What they say of padding is ignored."""
         stored = self.stored(storage)
-        return dataclasses.replace(storage, **{self.field: values if stored is None else values * stored})
+        return dataclasses.replace(storage, **{self.field: values if stored is None else torch.where(stored, values, 0)})
 
     def gather(self, storage: Any, dense: torch.Tensor) -> torch.Tensor:
         """Return the entries of a dense tensor at the places of a storage, in the shape of its values, and 0 in padding."""
