@@ -38,7 +38,7 @@ def pack_inplace(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]]) -
         for key, parameter in tied.items():
             module._parameters[key] = parameter
         if tied:
-            module.register_state_dict_post_hook(save_dense)
+            module.register_state_dict_post_hook(save_dense)  # type: ignore[no-untyped-call]
     return model
 
 

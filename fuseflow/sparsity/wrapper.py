@@ -116,7 +116,7 @@ class StorageTensor(torch.Tensor):
         return result
 
     def __copy__(self: T) -> T:
-        result = self.alias().requires_grad_(self.requires_grad)
+        result = type(self)(self.cell, self.shape, self.dtype, self.device, self.requires_grad, self.grad_fmt)
         _take_marks(result, self)
         return result
 
@@ -124,10 +124,13 @@ class StorageTensor(torch.Tensor):
         state = (tuple(self.shape), self.dtype, str(self.device), self.requires_grad, self.grad_fmt, is_parameter(self))
         return rebuild, (type(self), *_storage_parts(self.wrapped_tensor), *state)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         kind = "parameter, " if is_parameter(self) else ""
         grad = ", requires_grad=True" if self.requires_grad else ""
-        return f"{type(self).__name__}({kind}shape={list(self.shape)}, dtype={self.dtype}{grad}, {self.wrapped_tensor!r})"
+        places = places_of(type(self.wrapped_tensor))
+        count = "" if places is None else f", {places.values(self.wrapped_tensor).numel()} of {self.numel()} stored"
+        name = type(self.wrapped_tensor).__name__
+        return f"{type(self).__name__}({kind}{name}, shape={list(self.shape)}, dtype={self.dtype}{count}{grad})"
 
 
 def known_values(storage: Any) -> torch.Tensor:
@@ -157,7 +160,7 @@ def rebuild(cls: type[T], storage: type, content: Any, *state: Any) -> T:
     held = storage(**content) if isinstance(content, dict) else content
     result = cls([held], torch.Size(shape), dtype, torch.device(device), requires_grad, grad_fmt)
     if parameter:
-        result._is_param = True  # type: ignore[attr-defined]
+        result._is_param = True
     return result
 
 
@@ -171,4 +174,4 @@ def _storage_parts(storage: Any) -> tuple[type, Any]:
 def _take_marks(result: torch.Tensor, tensor: torch.Tensor) -> None:
     """Make a copy a parameter if the tensor is one. PyTorch marks parameters of subclasses with an attribute."""
     if is_parameter(tensor):
-        result._is_param = True  # type: ignore[attr-defined]
+        result._is_param = True

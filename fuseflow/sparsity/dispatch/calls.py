@@ -116,7 +116,7 @@ class _Densified(torch.autograd.Function):
         return tensor.stored_dense().clone()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
         return formatted(dense_of(gradient), ctx.format, ctx.wrapper)
 
@@ -140,7 +140,7 @@ class _Dispatched(torch.autograd.Function):
         return results
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         return None, None, *_run_backward(ctx, ctx.call, gradients)
 

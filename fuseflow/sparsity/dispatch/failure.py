@@ -45,7 +45,7 @@ def report(message: str, stub: str) -> None:
         case "silent":
             return
         case "raise":
-            raise missing(message, stub)
+            raise missing(message, stub, "or make the arguments dense: `set_dispatch_failure('warn')`")
         case "warn":
             frame = _caller()
             text = f"{message}; its arguments are made dense. To add one:\n\n{stub}"
@@ -56,9 +56,9 @@ def report(message: str, stub: str) -> None:
             assert_never(mode)
 
 
-def missing(message: str, stub: str) -> DispatchError:
+def missing(message: str, stub: str, hint: str = "") -> DispatchError:
     """Return an error that says what is missing, with a registration to fill in."""
-    return DispatchError(f"{message}. To add one:\n\n{stub}", hint="or make the arguments dense: `set_dispatch_failure('warn')`")
+    return DispatchError(f"{message}. To add one:\n\n{stub}\n", hint=hint or "the text above is a program to fill in")
 
 
 def _caller() -> FrameType:

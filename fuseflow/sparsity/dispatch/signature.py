@@ -19,8 +19,12 @@ _DUNDERS |= {"__div__": "div", "__matmul__": "matmul", "__neg__": "neg", "__abs_
 
 @functools.cache
 def canonical(operator: Operator) -> Operator:
-    """Return the function that a method of tensors is another spelling of, such as `torch.mm` for `torch.Tensor.mm` and `torch.add` for
-    `+`, or the operator itself."""
+    """Return the function of which an operator is another spelling, or the operator itself: `torch.mm` for the method `torch.Tensor.mm`,
+    `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs."""
+    if isinstance(operator, torch._ops.OpOverload):
+        name = operator._schema.name.removeprefix("aten::")
+        public = [getattr(module, name) for module in (torch.nn.functional, torch) if hasattr(module, name)]
+        return public[0] if public else operator
     name = getattr(operator, "__name__", "")
     if getattr(torch.Tensor, name, None) is not operator:
         return operator
@@ -32,8 +36,10 @@ def operator_name(operator: Operator) -> str:
     """Return how an operator is written, such as `torch.nn.functional.linear`."""
     if isinstance(operator, torch._ops.OpOverload):
         return f"torch.ops.{operator}"
-    name: str | None = torch.overrides.resolve_name(operator)
-    return name or getattr(operator, "__qualname__", repr(operator))
+    name = getattr(operator, "__name__", "")
+    if name and getattr(torch, name, None) is operator:  # Some functions have several names.
+        return f"torch.{name}"
+    return str(torch.overrides.resolve_name(operator) or getattr(operator, "__qualname__", repr(operator)))
 
 
 @dataclass(frozen=True, slots=True)

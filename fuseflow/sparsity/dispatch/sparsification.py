@@ -47,12 +47,12 @@ def sparsified(tensor: torch.Tensor, sparsifier: Any, out: Format, wrapper: type
         return tensor
     function = REGISTRY.sparsifiers.get((type(sparsifier), inp, target))
     if function is not None:
-        return as_tensor(function(sparsifier, tensor), wrapper)
+        return tensor_of(function(sparsifier, tensor), wrapper)
     if isinstance(sparsifier, KeepAll):
         path = shortest_path(inp, target)
         if path is not None:
             return converted(tensor, path, wrapper)
-    return as_tensor(_default(tensor, sparsifier, out), wrapper)
+    return tensor_of(_default(tensor, sparsifier, out), wrapper)
 
 
 def converted(tensor: torch.Tensor, path: Path, wrapper: type[StorageTensor]) -> torch.Tensor:
@@ -60,7 +60,18 @@ def converted(tensor: torch.Tensor, path: Path, wrapper: type[StorageTensor]) ->
     storage: Any = tensor.wrapped_tensor if isinstance(tensor, StorageTensor) else tensor
     for conversion in path:
         storage = conversion(storage)
-    return as_tensor(storage, wrapper) if path else tensor
+    return tensor_of(storage, wrapper) if path else tensor
+
+
+def tensor_of(value: Any, wrapper: type[StorageTensor]) -> torch.Tensor:
+    """Return what a sparsifier or a conversion gave. Raise `DispatchError` if it is no tensor."""
+    tensor = as_tensor(value, wrapper)
+    if not isinstance(tensor, torch.Tensor):
+        raise DispatchError(
+            f"the implementation of a sparsifier returned a {type(value).__name__}, which is no tensor",
+            hint="return a `PackedTensor`, or an object with a method `to_dense`",
+        )
+    return tensor
 
 
 def as_tensor(value: Any, wrapper: type[StorageTensor]) -> Any:

@@ -32,7 +32,7 @@ def register_addition(storage: type) -> None:
 def _add_dense(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any]) -> Any:
     place = 0 if hasattr(inputs[0], "wrapped_tensor") else 1
     stored, dense = inputs[place], inputs[1 - place]
-    if stored.dtype != dense.dtype or torch.broadcast_shapes(stored.shape, dense.shape) != stored.shape:
+    if stored.dtype != dense.dtype or not _broadcasts(dense, stored):
         return NotImplemented
     factors = (1, ctx.call.arguments["alpha"])
     ctx.factors, ctx.shapes = factors, [tensor.shape for tensor in inputs]
@@ -41,6 +41,12 @@ def _add_dense(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any
     storage = stored.wrapped_tensor
     known_places(storage).add_to(storage, result, factors[place])
     return result
+
+
+def _broadcasts(dense: torch.Tensor, stored: torch.Tensor) -> bool:
+    """Return whether a sum of the two has the shape of the stored one."""
+    pairs = zip(reversed(dense.shape), reversed(stored.shape), strict=False)
+    return dense.dim() <= stored.dim() and all(size in (1, other) for size, other in pairs)
 
 
 def _add_stored(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any]) -> Any:

@@ -63,7 +63,8 @@ def _multiply(matrix: RowMatrix, dense: torch.Tensor) -> torch.Tensor:
     if not matrix.values.numel() or not dense.shape[1]:
         return dense.new_zeros(matrix.shape[0], dense.shape[1])
     work = working_type(dense.dtype)
-    return (_csr(replace(matrix, values=matrix.values.to(work))) @ dense.to(work)).to(dense.dtype)
+    product = torch.mm(_csr(replace(matrix, values=matrix.values.to(work))), dense.to(work))
+    return product.to(dense.dtype)
 
 
 def _sample(matrix: RowMatrix, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
