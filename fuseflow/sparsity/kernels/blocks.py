@@ -29,7 +29,7 @@ def _sum_of_blocks(
     with, and `target` the one of the result that it is added to."""
     height, width = values.shape[1:]
     work, batch = working_type(dense.dtype), dense.shape[1]
-    parts = dense.to(work).reshape(-1, width, batch)
+    parts = dense.to(work).reshape(len(dense) // width, width, batch)
     result = parts.new_zeros(size // height, height, batch)
     for piece in _pieces(len(values), width * batch):
         result.index_add_(0, target[piece], torch.bmm(values[piece].to(work), parts[source[piece]]))
@@ -39,7 +39,8 @@ def _sum_of_blocks(
 def _sample(storage: BcsrTensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     rows, columns = storage.values.shape[1:]
     work, batch, block_rows = working_type(left.dtype), left.shape[1], _block_rows(storage)
-    lefts, rights = left.to(work).reshape(-1, rows, batch), right.to(work).reshape(-1, columns, batch)
+    lefts = left.to(work).reshape(len(left) // rows, rows, batch)
+    rights = right.to(work).reshape(len(right) // columns, columns, batch)
     result = torch.empty_like(storage.values)
     for piece in _pieces(len(result), max(rows, columns) * batch):
         result[piece] = torch.bmm(lefts[block_rows[piece]], rights[storage.columns[piece]].mT).to(left.dtype)

@@ -57,6 +57,16 @@ class Columns:
         return columns.reshape(columns.shape[0], *like[:-2], like[-1]).movedim(0, -2)
 
 
+class Itself:
+    """A tensor is the matrix."""
+
+    def columns(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor
+
+    def restored(self, columns: torch.Tensor, like: torch.Size) -> torch.Tensor:
+        return columns
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """A product of a stored matrix P, or of its transpose, with a dense tensor, and a dense tensor that is added to it.
@@ -83,14 +93,14 @@ class Product:
         return [storage if place == self.stored else torch.Tensor for place in range(self.count)]
 
 
-ROWS, COLUMNS = Rows(), Columns()
+ROWS, COLUMNS, ITSELF = Rows(), Columns(), Itself()
 linear = torch.nn.functional.linear
 
 PRODUCTS = (
     Product(linear, 1, 0, None, ROWS, ROWS),
     Product(linear, 1, 0, 2, ROWS, ROWS),
-    Product(linear, 0, 1, None, ROWS, COLUMNS),
-    Product(linear, 0, 1, 2, ROWS, COLUMNS),
+    Product(linear, 0, 1, None, ROWS, ITSELF),
+    Product(linear, 0, 1, 2, ROWS, ITSELF),
     Product(torch.mm, 0, 1, None, COLUMNS, COLUMNS),
     Product(torch.mm, 1, 0, None, ROWS, ROWS, transposed=True),
     Product(torch.matmul, 0, 1, None, COLUMNS, COLUMNS),
@@ -113,7 +123,7 @@ def register_products(storage: type, kernel: ProductKernel) -> None:
 def _forward(product: Product, kernel: ProductKernel) -> Any:
     def forward(ctx: Any, inputs: Sequence[torch.Tensor], output_sparsifiers: Sequence[Any]) -> Any:
         stored, dense = inputs[product.stored], inputs[product.dense]
-        if stored.dim() != 2 or not stored.is_floating_point() or (product.operand is ROWS and dense.dim() == 0):
+        if stored.dim() != 2 or not stored.is_floating_point() or not _has_rank(product, dense):
             return NotImplemented
         _require_types(product, inputs)
         columns = product.operand.columns(dense)
@@ -150,6 +160,13 @@ def _backward(product: Product, kernel: ProductKernel) -> Any:
         return gradients
 
     return backward
+
+
+def _has_rank(product: Product, dense: torch.Tensor) -> bool:
+    """Return whether the operator takes a dense tensor of such a rank. If not, PyTorch says so."""
+    if product.result is ITSELF or product.operator in (torch.mm, torch.addmm):
+        return dense.dim() == 2
+    return dense.dim() > 0
 
 
 def _sampled(kernel: ProductKernel, storage: Any, left: torch.Tensor, right: torch.Tensor) -> Any:
