@@ -6,12 +6,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fuseflow.errors import DispatchError, DispatchWarning
     from fuseflow.sparsity.dispatch.failure import set_dispatch_failure
-    from fuseflow.sparsity.dispatch.registry import (
-        register_bwd_op_impl,
-        register_conversion,
-        register_fwd_op_impl,
-        register_sparsifier_implementation,
-    )
     from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
     from fuseflow.sparsity.kernels.product_kernel import ProductKernel
     from fuseflow.sparsity.kernels.products import register_products
@@ -25,6 +19,12 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.packing import pack, pack_inplace
     from fuseflow.sparsity.places.listing import register_places
     from fuseflow.sparsity.places.places import Places
+    from fuseflow.sparsity.registrations import (
+        register_bwd_op_impl,
+        register_conversion,
+        register_fwd_op_impl,
+        register_sparsifier_implementation,
+    )
     from fuseflow.sparsity.sparse_operator import sparsified_op
     from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
     from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
@@ -132,12 +132,12 @@ _MODULES = {
     "pack_inplace": "sparsity.packing",
     "random_fraction_sparsifier_dense_csc": "sparsity.sten_names",
     "random_mask_sparsify": "sparsity.sten_names",
-    "register_bwd_op_impl": "sparsity.dispatch.registry",
-    "register_conversion": "sparsity.dispatch.registry",
-    "register_fwd_op_impl": "sparsity.dispatch.registry",
+    "register_bwd_op_impl": "sparsity.registrations",
+    "register_conversion": "sparsity.registrations",
+    "register_fwd_op_impl": "sparsity.registrations",
     "register_places": "sparsity.places.listing",
     "register_products": "sparsity.kernels.products",
-    "register_sparsifier_implementation": "sparsity.dispatch.registry",
+    "register_sparsifier_implementation": "sparsity.registrations",
     "scalar_mask_sparsify": "sparsity.sten_names",
     "set_dispatch_failure": "sparsity.dispatch.failure",
     "sparsified_op": "sparsity.sparse_operator",

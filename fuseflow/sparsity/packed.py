@@ -78,7 +78,7 @@ class PackedTensor(StorageTensor):
             return _plain(func, args, named)
         if func is torch.Tensor.backward:  # With functions of tensors enabled, which implementations of gradients may call.
             return torch.autograd.backward(*args, **_backward_arguments(named))
-        if func is torch.Tensor.data.__set__:  # type: ignore[attr-defined]
+        if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
             return _set_data(args[0], args[1])
         operator = canonical(func)
         has_rows, reads = operator in REGISTRY.forward, _reads_entries(operator)

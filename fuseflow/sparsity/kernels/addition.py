@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 
 from fuseflow.sparsity.dispatch.registry import register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
+from fuseflow.sparsity.dispatch.sparsification import dense_of
 from fuseflow.sparsity.kernels.gradients import known_places, values_at
 from fuseflow.sparsity.kernels.pointwise import STORAGES
 from fuseflow.sparsity.layouts.coo import CooTensor
@@ -25,8 +27,9 @@ def register_addition(storage: type) -> None:
             outputs = [gradient if place == i else (KeepAll, torch.Tensor) for i in (0, 1)]
             register_bwd_op_impl(torch.add, [torch.Tensor], outputs, classes)(_add_backward)
     register_fwd_op_impl(torch.add, [storage] * 2, [(KeepAll, storage)])(_add_stored)
-    for grad in (torch.Tensor, storage):
-        register_bwd_op_impl(torch.add, [grad], [(SameFormatSparsifier, storage)] * 2, [storage] * 2)(_add_backward)
+    formats = ((SameFormatSparsifier, storage), (KeepAll, torch.Tensor))
+    for grad, grad_inputs in itertools.product((torch.Tensor, storage), itertools.product(formats, repeat=2)):
+        register_bwd_op_impl(torch.add, [grad], grad_inputs, [storage] * 2)(_add_backward)
 
 
 def _add_dense(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any]) -> Any:
@@ -35,8 +38,8 @@ def _add_dense(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[Any
     if stored.dtype != dense.dtype or not _broadcasts(dense, stored):
         return NotImplemented
     factors = (1, ctx.call.arguments["alpha"])
-    ctx.factors, ctx.shapes = factors, [tensor.shape for tensor in inputs]
-    ctx.save_for_backward(*(tensor for tensor in inputs if tensor is stored))
+    ctx.factors, ctx.shapes, ctx.stored = factors, [tensor.shape for tensor in inputs], [place]
+    ctx.save_for_backward(stored)
     result = (dense * factors[1 - place]).expand(stored.shape).clone(memory_format=torch.contiguous_format)
     storage = stored.wrapped_tensor
     known_places(storage).add_to(storage, result, factors[place])
@@ -57,7 +60,7 @@ def _add_stored(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[An
     same_kind = inputs[0].shape == inputs[1].shape and inputs[0].dtype == inputs[1].dtype
     if not same_kind or not (agree or isinstance(first, CooTensor)):
         return NotImplemented
-    ctx.factors = (1, ctx.call.arguments["alpha"])
+    ctx.factors, ctx.shapes, ctx.stored = (1, ctx.call.arguments["alpha"]), [tensor.shape for tensor in inputs], [0, 1]
     ctx.save_for_backward(*inputs)
     if agree:
         return places.with_values(first, places.values(first) + places.values(second) * ctx.factors[1])
@@ -66,15 +69,15 @@ def _add_stored(ctx: Any, inputs: Sequence[Any], output_sparsifiers: Sequence[An
 
 def _add_backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifiers: Sequence[Any]) -> list[Any]:
     (grad,) = grad_outputs
-    stored = list(ctx.saved_tensors)
+    stored = dict(zip(ctx.stored, ctx.saved_tensors, strict=True))
     gradients: list[Any] = []
     for place, sparsifier in enumerate(input_sparsifiers):
         factor = ctx.factors[place]
         if isinstance(sparsifier, SameFormatSparsifier):
-            storage = stored.pop(0).wrapped_tensor
+            storage = stored[place].wrapped_tensor
             gradients.append(known_places(storage).with_values(storage, values_at(storage, grad) * factor))
         else:
-            gradients.append(grad.sum_to_size(ctx.shapes[place]) * factor)
+            gradients.append(dense_of(grad).sum_to_size(ctx.shapes[place]) * factor)
     return gradients
 
 

@@ -6,6 +6,7 @@ places.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 
 from fuseflow.sparsity.dispatch.registry import register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
+from fuseflow.sparsity.dispatch.sparsification import dense_of
 from fuseflow.sparsity.kernels.gradients import known_places, values_at
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
@@ -56,19 +58,31 @@ def _register(function: Callable[..., Any], storage: type, count: int, accepts: 
         ctx.save_for_backward(*inputs)
         return places.with_values(storages[0], ctx.call.on([places.values(s) for s in storages]))
 
-    def backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifiers: Sequence[Any]) -> list[Any]:
-        storages = [tensor.wrapped_tensor for tensor in ctx.saved_tensors]
-        places = known_places(storages[0])
-        grad = values_at(storages[0], grad_outputs[0])
-        values = [places.values(s).detach().requires_grad_() for s in storages]
-        with torch.enable_grad():
-            result = ctx.call.on(values)
-        gradients = torch.autograd.grad(result, values, grad, allow_unused=True)
-        return [None if g is None else places.with_values(s, g) for s, g in zip(storages, gradients, strict=True)]
-
     register_fwd_op_impl(function, [storage] * count, [(KeepAll, storage)])(forward)
-    for grad in (torch.Tensor, storage):
-        register_bwd_op_impl(function, [grad], [(SameFormatSparsifier, storage)] * count, [storage] * count)(backward)
+    formats = ((SameFormatSparsifier, storage), (KeepAll, torch.Tensor))
+    for grad, grad_inputs in itertools.product((torch.Tensor, storage), itertools.product(formats, repeat=count)):
+        register_bwd_op_impl(function, [grad], grad_inputs, [storage] * count)(_backward)
+
+
+def _backward(ctx: Any, grad_outputs: Sequence[torch.Tensor], input_sparsifiers: Sequence[Any]) -> list[Any]:
+    """Return the gradients of tensors with the same places: at these places, if all are asked for so, else those of dense tensors."""
+    storages = [tensor.wrapped_tensor for tensor in ctx.saved_tensors]
+    places = known_places(storages[0])
+    if all(isinstance(sparsifier, SameFormatSparsifier) for sparsifier in input_sparsifiers):
+        gradients = _gradients(ctx.call, [places.values(s) for s in storages], values_at(storages[0], grad_outputs[0]))
+        return [None if g is None else places.with_values(s, g) for s, g in zip(storages, gradients, strict=True)]
+    gradients = _gradients(ctx.call, [dense_of(tensor) for tensor in ctx.saved_tensors], dense_of(grad_outputs[0]))
+    return [
+        places.with_values(s, places.gather(s, g)) if isinstance(sparsifier, SameFormatSparsifier) and g is not None else g
+        for s, g, sparsifier in zip(storages, gradients, input_sparsifiers, strict=True)
+    ]
+
+
+def _gradients(call: Any, tensors: Sequence[torch.Tensor], grad: torch.Tensor) -> Sequence[torch.Tensor | None]:
+    leaves = [tensor.detach().requires_grad_() for tensor in tensors]
+    with torch.enable_grad():
+        result = call.on(leaves)
+    return torch.autograd.grad(result, leaves, grad, allow_unused=True)
 
 
 def _accepts_functional(call: Any, inputs: Sequence[Any]) -> bool:

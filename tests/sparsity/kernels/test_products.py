@@ -80,7 +80,13 @@ def test_a_product_with_a_packed_matrix_is_the_dense_one(layout, function, shape
 @pytest.mark.parametrize("added", [(4, 5), (5,), (4, 1)])
 def test_addmm_scales_both_parts(layout, factors, added):
     mask = mask_for(layout, (4, 6))
-    compare(lambda b, p, x: torch.addmm(b, p, x, **factors), [torch.randn(added), torch.randn(4, 6), torch.randn(6, 5)], 1, layout, mask)
+    compare(
+        lambda b, p, x: torch.addmm(b, p, x, **factors),
+        [torch.randn(added), torch.randn(4, 6), torch.randn(6, 5)],
+        1,
+        layout,
+        mask,
+    )
     side = [torch.randn(5, 6), torch.randn(5, 4), torch.randn(4, 6)]
     compare(lambda b, x, p: torch.addmm(b, mat1=x, mat2=p, **factors), side, 2, layout, mask)
 
