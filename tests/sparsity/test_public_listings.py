@@ -5,6 +5,8 @@ They differ from the published ones in the import only, so that a program for ST
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import scipy.sparse
 import torch
@@ -25,7 +27,7 @@ class MLP(torch.nn.Module):
     def __init__(self, sizes):
         super().__init__()
         self.layers = torch.nn.Sequential()
-        for place, pair in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for place, pair in enumerate(itertools.pairwise(sizes)):
             if place:
                 self.layers.append(torch.nn.ReLU())
             self.layers.append(self.layer(*pair))

@@ -9,7 +9,8 @@ import fuseflow.sparsity as sp
 from fuseflow.sparsity.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
-    *(sp.CSR(), sp.CSC(), sp.COO(), sp.ELL(), sp.BCSR((2, 3)), sp.NMLayout(2, 4), sp.NMLayout(1, 5), sp.NMLayout(2, 5, dim=0)),
+    *(sp.CSR(), sp.CSC(), sp.COO(), sp.ELL(), sp.BCSR((2, 3)), sp.BCSR((2, 2))),
+    *(sp.NMLayout(2, 4), sp.NMLayout(1, 5), sp.NMLayout(2, 5, dim=0)),
 )
 IDS = [str(layout) for layout in LAYOUTS]
 
@@ -43,5 +44,5 @@ def places(tensor: sp.PackedTensor) -> torch.Tensor:
     return ones.to_dense() != 0
 
 
-shapes = st.tuples(st.integers(1, 4).map(lambda n: 2 * n), st.integers(1, 4).map(lambda n: 3 * n))
+shapes = st.tuples(st.integers(1, 4).map(lambda n: 2 * n), st.integers(1, 4).map(lambda n: 6 * n))
 """Shapes of matrices that divide into blocks of 2 x 3."""

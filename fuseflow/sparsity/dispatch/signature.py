@@ -23,12 +23,12 @@ def canonical(operator: Operator) -> Operator:
     `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs."""
     if isinstance(operator, torch._ops.OpOverload):
         name = operator._schema.name.removeprefix("aten::")
-        public = [getattr(module, name) for module in (torch.nn.functional, torch) if hasattr(module, name)]
+        public: list[Operator] = [getattr(module, name) for module in (torch.nn.functional, torch) if hasattr(module, name)]
         return public[0] if public else operator
     name = getattr(operator, "__name__", "")
     if getattr(torch.Tensor, name, None) is not operator:
         return operator
-    function = getattr(torch, _DUNDERS.get(name, name), None)
+    function: Operator | None = getattr(torch, _DUNDERS.get(name, name), None)
     return function if callable(function) and not isinstance(function, type) else operator
 
 

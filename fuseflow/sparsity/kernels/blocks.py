@@ -1,4 +1,4 @@
-"""Products of matrices that are stored in blocks: a small dense product for each block."""
+"""Products of matrices that are stored in blocks: those of PyTorch, or a small dense product for each block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,34 @@ _AT_ONCE = 1 << 20
 
 
 def _multiply(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tensor:
+    if _has_library(storage, dense):
+        return _library_product(storage.positions, storage.columns, storage.values, storage.shape, dense)
     return _sum_of_blocks(storage.values, storage.columns, _block_rows(storage), dense, storage.shape[0])
 
 
 def _multiply_transposed(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tensor:
+    if _has_library(storage, dense):
+        order = storage.columns.argsort(stable=True)
+        counts = torch.bincount(storage.columns, minlength=storage.shape[1] // storage.values.shape[2])
+        positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(storage.positions.dtype)
+        columns = _block_rows(storage)[order].to(storage.columns.dtype)
+        return _library_product(positions, columns, storage.values.mT[order], storage.shape[::-1], dense)
     return _sum_of_blocks(storage.values.mT, _block_rows(storage), storage.columns, dense, storage.shape[1])
+
+
+def _has_library(storage: BcsrTensor, dense: torch.Tensor) -> bool:
+    """Return whether PyTorch has a fast product for such blocks: square ones, with several columns."""
+    rows, columns = storage.values.shape[1:]
+    return rows == columns > 1 and dense.shape[1] > 1 and bool(len(storage.values)) and dense.device.type == "cpu"
+
+
+def _library_product(
+    positions: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, shape: tuple[int, ...], dense: torch.Tensor
+) -> torch.Tensor:
+    work = working_type(dense.dtype)
+    matrix = torch.sparse_bsr_tensor(positions, columns, values.to(work).contiguous(), shape, check_invariants=False)
+    product: torch.Tensor = matrix.matmul(dense.to(work))
+    return product.to(dense.dtype)
 
 
 def _sum_of_blocks(

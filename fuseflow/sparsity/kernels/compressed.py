@@ -63,7 +63,7 @@ def _multiply(matrix: RowMatrix, dense: torch.Tensor) -> torch.Tensor:
     if not matrix.values.numel() or not dense.shape[1]:
         return dense.new_zeros(matrix.shape[0], dense.shape[1])
     work = working_type(dense.dtype)
-    product = torch.mm(_csr(replace(matrix, values=matrix.values.to(work))), dense.to(work))
+    product: torch.Tensor = _csr(replace(matrix, values=matrix.values.to(work))).matmul(dense.to(work))
     return product.to(dense.dtype)
 
 
@@ -74,8 +74,11 @@ def _sample(matrix: RowMatrix, left: torch.Tensor, right: torch.Tensor) -> torch
     if not values.numel() or not left.shape[1]:
         return torch.zeros_like(matrix.values)
     places = _csr(replace(matrix, values=torch.zeros_like(values)))
-    product = torch.sparse.sampled_addmm(places, left.to(work).contiguous(), right.to(work).contiguous().T, beta=0.0)
-    return product.values().to(left.dtype)
+    product: torch.Tensor = torch.sparse.sampled_addmm(
+        places, left.to(work).contiguous(), right.to(work).contiguous().T, beta=0.0
+    )
+    sampled: torch.Tensor = product.values().to(left.dtype)
+    return sampled
 
 
 def _csr(matrix: RowMatrix) -> torch.Tensor:
@@ -115,7 +118,8 @@ def _ell_rows(storage: EllTensor) -> RowMatrix:
 def _nm_rows(storage: NMTensor) -> RowMatrix:
     flipped = storage.dim == 0
     shape = _matrix_shape(storage.shape, flipped)
-    columns = nm_coordinates(storage).clamp(max=max(0, shape[1] - 1)).to(torch.int32).reshape(-1)
+    coordinates = nm_coordinates(storage)
+    columns = (coordinates.clamp_(max=max(0, shape[1] - 1)) if shape[1] % storage.m else coordinates).reshape(-1)
     positions = _equal_rows(shape[0], storage.values[0].numel() if shape[0] else 0, columns)
     return RowMatrix(positions, columns, storage.values.reshape(-1), shape, flipped)
 

@@ -58,8 +58,8 @@ def _ell_stored(storage: EllTensor) -> torch.Tensor:
 
 def nm_coordinates(storage: NMTensor) -> torch.Tensor:
     """Return the coordinate of each value of an n:m tensor in the dimension of its groups. In padding it may be beyond the size."""
-    groups = torch.arange(storage.values.shape[-2], device=storage.values.device).view(-1, 1)
-    return groups * storage.m + storage.offsets.long()
+    groups = torch.arange(storage.values.shape[-2], dtype=torch.int32, device=storage.values.device).view(-1, 1)
+    return storage.offsets + groups * storage.m
 
 
 def _nm_index(storage: NMTensor) -> Index:
