@@ -113,3 +113,11 @@ def test_what_does_not_fit_is_named():
     with pytest.raises(SparsityError, match="`weight` cannot be stored as `nm:2:4`"):
         sp.pack(model, {"weight": (sp.NMLayout(2, 4), torch.ones(4, 6, dtype=torch.bool))})
     assert type(model.weight) is torch.nn.Parameter
+
+
+def test_autocast_leaves_products_of_packed_weights_in_their_type():
+    model = sp.pack(torch.nn.Linear(6, 4), {"weight": (sp.CSR(), mask_for(sp.CSR(), (4, 6)))})
+    x = torch.randn(2, 6)
+    with sp.set_dispatch_failure("raise"), torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(model(x), model(x.clone()))
+        assert model(x).dtype == torch.float32

@@ -152,7 +152,8 @@ def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[t
     sparsifiers = (
         [f.inline for f in call.outputs or ()] if exact and call.outputs else [KEEP_ALL] * max(1, len(candidate.outputs))
     )
-    results = candidate.function(ctx, inputs, sparsifiers)
+    with torch.autocast(inputs[0].device.type, enabled=False):  # Implementations compute in the types that they are passed.
+        results = candidate.function(ctx, inputs, sparsifiers)
     if results is NotImplemented:
         return NotImplemented
     ignored = call.arguments.ignored()
