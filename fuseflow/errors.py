@@ -102,6 +102,16 @@ class SparsityError(FuseFlowError):
     code = "sparsity"
 
 
+class DispatchError(SparsityError):
+    """An operator on stored sparse tensors has no implementation, or one that does not keep its word."""
+
+    code = "dispatch"
+
+
+class DispatchWarning(UserWarning):
+    """An operator on stored sparse tensors has no implementation, so that its arguments were made dense."""
+
+
 class DataError(FuseFlowError):
     """A data set is unknown or cannot be loaded."""
 

@@ -12,20 +12,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fuseflow.errors import DispatchError, DispatchWarning
     from fuseflow.sparsity.application import clear, sparse_copy, sparsify
     from fuseflow.sparsity.builder import SparsityBuilder
+    from fuseflow.sparsity.dispatch.failure import set_dispatch_failure
+    from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
     from fuseflow.sparsity.energy import energy
-    from fuseflow.sparsity.layouts.blocked import BCSR
-    from fuseflow.sparsity.layouts.compressed import CSC, CSR
-    from fuseflow.sparsity.layouts.coo import COO
-    from fuseflow.sparsity.layouts.dense import Dense, Masked
-    from fuseflow.sparsity.layouts.ell import ELL
+    from fuseflow.sparsity.kernels.product_kernel import ProductKernel
+    from fuseflow.sparsity.kernels.products import register_products
+    from fuseflow.sparsity.layouts.blocked import BCSR, BcsrTensor
+    from fuseflow.sparsity.layouts.compressed import CSC, CSR, CscTensor, CsrTensor
+    from fuseflow.sparsity.layouts.coo import COO, CooTensor
+    from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
+    from fuseflow.sparsity.layouts.ell import ELL, EllTensor
     from fuseflow.sparsity.layouts.grouped import NMGLayout
     from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
     from fuseflow.sparsity.layouts.listing import parse_layout, register_layout
-    from fuseflow.sparsity.layouts.n_of_m import NMLayout
+    from fuseflow.sparsity.layouts.n_of_m import NMLayout, NMTensor
     from fuseflow.sparsity.names import Names, names
+    from fuseflow.sparsity.packed import PackedParameter, PackedTensor
+    from fuseflow.sparsity.packing import pack, pack_inplace
+    from fuseflow.sparsity.places.listing import register_places
+    from fuseflow.sparsity.places.places import Places
+    from fuseflow.sparsity.registrations import (
+        register_bwd_op_impl,
+        register_conversion,
+        register_fwd_op_impl,
+        register_sparsifier_implementation,
+    )
     from fuseflow.sparsity.saved import load_sparsity, save_sparsity
+    from fuseflow.sparsity.sparse_operator import sparsified_op
     from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
     from fuseflow.sparsity.sparsifiers.filters import Filter
     from fuseflow.sparsity.sparsifiers.grouped import NMG
@@ -40,6 +56,18 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.sparsifiers.top_k import TopK
     from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, parse_sparsify, read_spec
     from fuseflow.sparsity.state import sparse_weights, sparsity_of
+    from fuseflow.sparsity.sten_names import (
+        RandomFractionSparsifier,
+        ScalarFractionSparsifier,
+        SparseParameterWrapper,
+        SparseTensorWrapper,
+        random_fraction_sparsifier_dense_csc,
+        random_mask_sparsify,
+        scalar_mask_sparsify,
+        torch_tensor_to_coo,
+        torch_tensor_to_csr,
+        torch_tensor_to_wrapped_dense,
+    )
 
 __all__ = [
     "BCSR",
@@ -49,9 +77,17 @@ __all__ = [
     "ELL",
     "NM",
     "NMG",
+    "BcsrTensor",
     "BlockMagnitude",
     "CompilerFormat",
+    "CooTensor",
+    "CscTensor",
+    "CsrTensor",
     "Dense",
+    "DenseTensor",
+    "DispatchError",
+    "DispatchWarning",
+    "EllTensor",
     "Filter",
     "IntermediateEntry",
     "KeepAll",
@@ -59,13 +95,24 @@ __all__ = [
     "Layout",
     "Magnitude",
     "Masked",
+    "MaskedSparseTensor",
     "Movement",
     "NMGLayout",
     "NMLayout",
+    "NMTensor",
     "Names",
     "OutputFormat",
+    "PackedParameter",
+    "PackedTensor",
+    "Places",
+    "ProductKernel",
     "RandomFraction",
+    "RandomFractionSparsifier",
+    "SameFormatSparsifier",
+    "ScalarFractionSparsifier",
+    "SparseParameterWrapper",
     "SparseSpec",
+    "SparseTensorWrapper",
     "Sparsifier",
     "SparsityBuilder",
     "Threshold",
@@ -75,59 +122,101 @@ __all__ = [
     "energy",
     "load_sparsity",
     "names",
+    "pack",
+    "pack_inplace",
     "parse_layout",
     "parse_sparsifier",
     "parse_sparsify",
+    "random_fraction_sparsifier_dense_csc",
+    "random_mask_sparsify",
     "read_spec",
+    "register_bwd_op_impl",
+    "register_conversion",
+    "register_fwd_op_impl",
     "register_layout",
+    "register_places",
+    "register_products",
     "register_sparsifier",
+    "register_sparsifier_implementation",
     "save_sparsity",
+    "scalar_mask_sparsify",
+    "set_dispatch_failure",
     "sparse_copy",
     "sparse_weights",
+    "sparsified_op",
     "sparsify",
     "sparsity_of",
+    "torch_tensor_to_coo",
+    "torch_tensor_to_csr",
+    "torch_tensor_to_wrapped_dense",
 ]
 
 _NAMES = {
-    "application": ("clear", "sparse_copy", "sparsify"),
-    "builder": ("SparsityBuilder",),
-    "energy": ("energy",),
-    "layouts.blocked": ("BCSR",),
-    "layouts.compressed": ("CSC", "CSR"),
-    "layouts.coo": ("COO",),
-    "layouts.dense": ("Dense", "Masked"),
-    "layouts.ell": ("ELL",),
-    "layouts.grouped": ("NMGLayout",),
-    "layouts.layout": ("CompilerFormat", "Layout"),
-    "layouts.listing": ("parse_layout", "register_layout"),
-    "layouts.n_of_m": ("NMLayout",),
-    "names": ("Names", "names"),
-    "saved": ("load_sparsity", "save_sparsity"),
-    "sparsifiers.blocks": ("BlockMagnitude",),
-    "sparsifiers.filters": ("Filter",),
-    "sparsifiers.grouped": ("NMG",),
-    "sparsifiers.keep_all": ("KeepAll",),
-    "sparsifiers.listing": ("parse_sparsifier", "register_sparsifier"),
-    "sparsifiers.magnitude": ("Magnitude",),
-    "sparsifiers.movement": ("Movement",),
-    "sparsifiers.n_of_m": ("NM",),
-    "sparsifiers.random_fraction": ("RandomFraction",),
-    "sparsifiers.sparsifier": ("KeepRule", "Sparsifier"),
-    "sparsifiers.threshold": ("Threshold",),
-    "sparsifiers.top_k": ("TopK",),
-    "spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),
-    "state": ("sparse_weights", "sparsity_of"),
+    "fuseflow.errors": ("DispatchError", "DispatchWarning"),
+    "fuseflow.sparsity.application": ("clear", "sparse_copy", "sparsify"),
+    "fuseflow.sparsity.builder": ("SparsityBuilder",),
+    "fuseflow.sparsity.dispatch.failure": ("set_dispatch_failure",),
+    "fuseflow.sparsity.dispatch.same_format": ("SameFormatSparsifier",),
+    "fuseflow.sparsity.energy": ("energy",),
+    "fuseflow.sparsity.kernels.product_kernel": ("ProductKernel",),
+    "fuseflow.sparsity.kernels.products": ("register_products",),
+    "fuseflow.sparsity.layouts.blocked": ("BCSR", "BcsrTensor"),
+    "fuseflow.sparsity.layouts.compressed": ("CSC", "CSR", "CscTensor", "CsrTensor"),
+    "fuseflow.sparsity.layouts.coo": ("COO", "CooTensor"),
+    "fuseflow.sparsity.layouts.dense": ("Dense", "DenseTensor", "Masked", "MaskedSparseTensor"),
+    "fuseflow.sparsity.layouts.ell": ("ELL", "EllTensor"),
+    "fuseflow.sparsity.layouts.grouped": ("NMGLayout",),
+    "fuseflow.sparsity.layouts.layout": ("CompilerFormat", "Layout"),
+    "fuseflow.sparsity.layouts.listing": ("parse_layout", "register_layout"),
+    "fuseflow.sparsity.layouts.n_of_m": ("NMLayout", "NMTensor"),
+    "fuseflow.sparsity.names": ("Names", "names"),
+    "fuseflow.sparsity.packed": ("PackedParameter", "PackedTensor"),
+    "fuseflow.sparsity.packing": ("pack", "pack_inplace"),
+    "fuseflow.sparsity.places.listing": ("register_places",),
+    "fuseflow.sparsity.places.places": ("Places",),
+    "fuseflow.sparsity.registrations": (
+        "register_bwd_op_impl",
+        "register_conversion",
+        "register_fwd_op_impl",
+        "register_sparsifier_implementation",
+    ),
+    "fuseflow.sparsity.saved": ("load_sparsity", "save_sparsity"),
+    "fuseflow.sparsity.sparse_operator": ("sparsified_op",),
+    "fuseflow.sparsity.sparsifiers.blocks": ("BlockMagnitude",),
+    "fuseflow.sparsity.sparsifiers.filters": ("Filter",),
+    "fuseflow.sparsity.sparsifiers.grouped": ("NMG",),
+    "fuseflow.sparsity.sparsifiers.keep_all": ("KeepAll",),
+    "fuseflow.sparsity.sparsifiers.listing": ("parse_sparsifier", "register_sparsifier"),
+    "fuseflow.sparsity.sparsifiers.magnitude": ("Magnitude",),
+    "fuseflow.sparsity.sparsifiers.movement": ("Movement",),
+    "fuseflow.sparsity.sparsifiers.n_of_m": ("NM",),
+    "fuseflow.sparsity.sparsifiers.random_fraction": ("RandomFraction",),
+    "fuseflow.sparsity.sparsifiers.sparsifier": ("KeepRule", "Sparsifier"),
+    "fuseflow.sparsity.sparsifiers.threshold": ("Threshold",),
+    "fuseflow.sparsity.sparsifiers.top_k": ("TopK",),
+    "fuseflow.sparsity.spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),
+    "fuseflow.sparsity.state": ("sparse_weights", "sparsity_of"),
+    "fuseflow.sparsity.sten_names": (
+        "RandomFractionSparsifier",
+        "ScalarFractionSparsifier",
+        "SparseParameterWrapper",
+        "SparseTensorWrapper",
+        "random_fraction_sparsifier_dense_csc",
+        "random_mask_sparsify",
+        "scalar_mask_sparsify",
+        "torch_tensor_to_coo",
+        "torch_tensor_to_csr",
+        "torch_tensor_to_wrapped_dense",
+    ),
 }
 """The public names of each module of the package. A module is imported when one of its names is first used: most of them load PyTorch."""
 _MODULES = {name: module for module, names_there in _NAMES.items() for name in names_there}
-
-__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

@@ -46,7 +46,7 @@ class SummaryRow:
 
 
 def weight_rows(dense: Mapping[str, Tensor], model: nn.Module) -> list[SummaryRow]:
-    """Return a row for each sparse weight of a model. `dense` has the numbers that weights had before, by name, as far as they are known."""
+    """Return a row for each sparse weight of a model. `dense` has the numbers that weights had before, by name, where known."""
     rows = []
     for name, parameter, weight in sparse_weights(model):
         mask, entry = weight.mask, weight.entry

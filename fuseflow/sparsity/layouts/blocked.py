@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fuseflow.errors import SparsityError
+from fuseflow.sparsity.layouts.compressed import majors
 from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ class BcsrTensor:
     shape: tuple[int, ...]
 
     def to_dense(self) -> torch.Tensor:
-        import torch
-
-        sparse = torch.sparse_bsr_tensor(self.positions, self.columns, self.values, self.shape, check_invariants=False)
-        return sparse.to_dense()
+        rows, columns = self.values.shape[1:]
+        blocks = self.values.new_zeros((self.shape[0] // rows, self.shape[1] // columns, rows, columns))
+        index = (majors(self.positions, len(self.values)), self.columns)
+        return blocks.index_put(index, self.values).transpose(1, 2).reshape(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class CsrTensor:
     shape: tuple[int, ...]
 
     def to_dense(self) -> torch.Tensor:
-        return self.values.new_zeros(self.shape).index_put((_majors(self.positions), self.columns), self.values)
+        return self.values.new_zeros(self.shape).index_put((majors(self.positions, len(self.values)), self.columns), self.values)
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class CscTensor:
     shape: tuple[int, ...]
 
     def to_dense(self) -> torch.Tensor:
-        return self.values.new_zeros(self.shape).index_put((self.rows, _majors(self.positions)), self.values)
+        return self.values.new_zeros(self.shape).index_put((self.rows, majors(self.positions, len(self.values))), self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ def _positions(counts: torch.Tensor) -> torch.Tensor:
     return torch.cat((counts.new_zeros(1), counts.cumsum(0)))
 
 
-def _majors(positions: torch.Tensor) -> torch.Tensor:
-    """Return the row or the column of each entry."""
+def majors(positions: torch.Tensor, stored: int) -> torch.Tensor:
+    """Return the row or the column of each of so many stored entries."""
     import torch
 
     counts = positions.diff()
-    return torch.repeat_interleave(torch.arange(len(counts), device=positions.device), counts)
+    return torch.repeat_interleave(torch.arange(len(counts), device=positions.device), counts, output_size=stored)

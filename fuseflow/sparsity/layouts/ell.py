@@ -21,7 +21,7 @@ class EllTensor:
     shape: tuple[int, ...]
 
     def to_dense(self) -> torch.Tensor:
-        return self.values.new_zeros(self.shape).scatter_add(1, self.columns, self.values)
+        return self.values.new_zeros(self.shape).scatter_add(1, self.columns.long(), self.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""What is registered: implementations of operators and of sparsifiers, and lossless conversions, by the formats that they are for.
+
+A registration for formats that have one replaces it, so that a cell of a notebook can be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import torch
+
+from fuseflow.sparsity.dispatch.signature import Operator, canonical
+from fuseflow.sparsity.formats import storage_class, storage_classes
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+
+Classes: TypeAlias = tuple[type, ...]
+Outputs: TypeAlias = tuple[tuple[type, type], ...]
+"""The class of the sparsifier and the storage class of each result. () stands for dense results, however many they are."""
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardKey:
+    """What an implementation of an operator takes and gives."""
+
+    inputs: Classes
+    outputs: Outputs
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardKey:
+    """What an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward pass."""
+
+    grad_outputs: Classes
+    grad_inputs: Outputs
+    inputs: Classes
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All registrations, in their order."""
+
+    forward: dict[Operator, dict[ForwardKey, Function]] = field(default_factory=dict)
+    backward: dict[Operator, dict[BackwardKey, Function]] = field(default_factory=dict)
+    sparsifiers: dict[tuple[type, type, type], Function] = field(default_factory=dict)
+    conversions: dict[type, dict[type, Function]] = field(default_factory=dict)
+
+
+REGISTRY = Registry()
+
+
+def register_fwd_op_impl(operator: Operator, inp: Iterable[Any], out: Iterable[Any] | None = None) -> Callable[[F], F]:
+    """Return a decorator that registers an implementation of an operator for formats.
+
+    `inp` are the formats of the tensors that are passed, in the order of the signature; lists of tensors are written out. `out` are the
+    sparsifier class and the format of each result; None or () stands for dense results. The function is called as
+    `(ctx, inputs, output_sparsifiers)`. It saves for the gradient with `ctx.save_for_backward`, finds arguments that are no tensors in
+    `ctx.call.arguments`, and returns tensors or bare storages. It may return `NotImplemented` for tensors that it does not treat.
+    """
+    key = ForwardKey(storage_classes(inp), output_classes(out))
+    return _adding(REGISTRY.forward.setdefault(canonical(operator), {}), key)
+
+
+def register_bwd_op_impl(
+    operator: Operator, grad_out: Iterable[Any], grad_inp: Iterable[Any], inp: Iterable[Any] | None = None
+) -> Callable[[F], F]:
+    """Return a decorator that registers the gradient of an operator for formats.
+
+    `grad_out` are the formats of the gradients of the results. `grad_inp` are the sparsifier class and the format of each gradient that
+    is returned, one for each tensor that was passed. `inp` are the formats of these in the forward pass, or None if all were dense. The
+    function is called as `(ctx, grad_outputs, input_sparsifiers)`, and returns a gradient for each tensor, or None.
+    """
+    gradients = tuple(grad_inp)
+    inputs = (torch.Tensor,) * len(gradients) if inp is None else storage_classes(inp)
+    key = BackwardKey(storage_classes(grad_out), output_classes(gradients), inputs)
+    return _adding(REGISTRY.backward.setdefault(canonical(operator), {}), key)
+
+
+def register_sparsifier_implementation(sparsifier: Any, inp: Any, out: Any) -> Callable[[F], F]:
+    """Return a decorator that registers how a sparsifier turns a tensor of one format into one of another format.
+
+    The function is called as `(sparsifier, tensor)`, and returns a `PackedTensor` or a bare storage.
+    """
+    return _adding(REGISTRY.sparsifiers, (_class_of(sparsifier), storage_class(inp), storage_class(out)))
+
+
+def register_conversion(inp: Any, out: Any) -> Callable[[F], F]:
+    """Return a decorator that registers a lossless conversion of storages, which look-ups may take for an operator that lacks a format.
+
+    The function is called with a storage of the class `inp`, and returns one of the class `out` (or a dense tensor).
+    """
+    return _adding(REGISTRY.conversions.setdefault(storage_class(inp), {}), storage_class(out))
+
+
+def output_classes(outputs: Iterable[Any] | None) -> Outputs:
+    """Return results as keys have them. Only dense results that keep all are ()."""
+    classes = tuple((_class_of(sparsifier), storage_class(format)) for sparsifier, format in filter(None, outputs or ()))
+    return () if all(pair == (KeepAll, torch.Tensor) for pair in classes) else classes
+
+
+def _class_of(sparsifier: Any) -> type:
+    return sparsifier if isinstance(sparsifier, type) else type(sparsifier)
+
+
+def _adding(rows: dict[Any, Function], key: Any) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        rows.pop(key, None)
+        rows[key] = function
+        return function
+
+    return add

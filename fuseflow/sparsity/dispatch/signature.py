@@ -1,0 +1,190 @@
+"""The arguments of a call by the names of the operator's signature: that of a Python function, or the schema of a built-in one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch.utils import _pytree as pytree
+
+Operator: TypeAlias = Callable[..., Any]
+
+_DUNDERS = {"__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul", "__truediv__": "div"}
+_DUNDERS |= {"__div__": "div", "__matmul__": "matmul", "__neg__": "neg", "__abs__": "abs", "__eq__": "eq", "__pow__": "pow"}
+
+
+@functools.cache
+def canonical(operator: Operator) -> Operator:
+    """Return the function of which an operator is another spelling, or the operator itself: `torch.mm` for the method `torch.Tensor.mm`,
+    `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs."""
+    if isinstance(operator, torch._ops.OpOverload):
+        name = operator._schema.name.removeprefix("aten::")
+        public: list[Operator] = [getattr(module, name) for module in (torch.nn.functional, torch) if hasattr(module, name)]
+        return public[0] if public else operator
+    name = getattr(operator, "__name__", "")
+    if getattr(torch.Tensor, name, None) is not operator:
+        return operator
+    function: Operator | None = getattr(torch, _DUNDERS.get(name, name), None)
+    return function if callable(function) and not isinstance(function, type) else operator
+
+
+def operator_name(operator: Operator) -> str:
+    """Return how an operator is written, such as `torch.nn.functional.linear`."""
+    if isinstance(operator, torch._ops.OpOverload):
+        return f"torch.ops.{operator}"
+    name = getattr(operator, "__name__", "")
+    if name and getattr(torch, name, None) is operator:  # Some functions have several names.
+        return f"torch.{name}"
+    return str(torch.overrides.resolve_name(operator) or getattr(operator, "__qualname__", repr(operator)))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of a tensor among the tensors of a call, in the order in which they were passed."""
+
+    number: int
+
+
+class Arguments(Mapping[str, Any]):
+    """The arguments of a call by their names, with defaults for those that were not passed. It notes which were read."""
+
+    def __init__(self, content: Mapping[str, Any], optional: frozenset[str]) -> None:
+        self._content, self._unread = dict(content), set(content) - optional
+
+    def __getitem__(self, name: str) -> Any:
+        self._unread.discard(name)
+        return self._content[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def read_all(self) -> None:
+        """Note that all were read."""
+        self._unread.clear()
+
+    def release(self) -> None:
+        """Forget tensors, so that a gradient does not hold them that does not need them."""
+        self._content = {k: None if _holds_tensors(v) else v for k, v in self._content.items()}
+
+    def ignored(self) -> list[str]:
+        """Return the names of arguments that matter and that nobody has read: other ones than tensors, whose value is not the default."""
+        return [name for name in self._content if name in self._unread]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A call whose tensors are replaced by slots. `names` are its arguments by name, and `order` the slots in the order of the signature.
+    `plain` are the names that an implementation need not read: tensors, and what has its default value."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    names: dict[str, Any]
+    order: tuple[int, ...]
+    plain: frozenset[str]
+
+
+def bind(operator: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Binding, list[torch.Tensor]]:
+    """Return a call with slots for tensors, and its tensors in the order in which they were passed.
+
+    An operator whose signature is not known has its arguments under the names `0`, `1`, and so on.
+    """
+    tensors: list[torch.Tensor] = []
+
+    def slot(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        tensors.append(leaf)
+        return Slot(len(tensors) - 1)
+
+    slots, named = pytree.tree_map(slot, (tuple(args), dict(kwargs)))
+    names, defaults = _names(operator, slots, named)
+    order = tuple(leaf.number for leaf in _slots(names))
+    plain = frozenset(n for n, v in names.items() if _slots(v) or v is None or (n in defaults and _same(defaults[n], v)))
+    return Binding(slots, named, names, order, plain), tensors
+
+
+def fill(content: Any, tensors: list[torch.Tensor]) -> Any:
+    """Return a structure with tensors in its slots."""
+    return pytree.tree_map(lambda leaf: tensors[leaf.number] if isinstance(leaf, Slot) else leaf, content)
+
+
+def _slots(content: Any) -> list[Slot]:
+    return [leaf for leaf in pytree.tree_leaves(content) if isinstance(leaf, Slot)]
+
+
+def _holds_tensors(content: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(content))
+
+
+def _same(first: Any, second: Any) -> bool:
+    return type(first) is type(second) and bool(first == second)
+
+
+def _names(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments of a call by name, in the order of the signature, and the defaults of its parameters."""
+    for signature in _signatures(operator):
+        names = {"input": "self"} if "self" in signature.parameters and "input" not in signature.parameters else {}
+        try:
+            bound = signature.bind(*args, **{names.get(name, name): value for name, value in kwargs.items()})
+        except TypeError:
+            continue
+        if all(_fits(signature.parameters[name], value) for name, value in bound.arguments.items()):
+            bound.apply_defaults()
+            return dict(bound.arguments), {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+    return {**{str(place): value for place, value in enumerate(args)}, **kwargs}, {}
+
+
+def _fits(parameter: inspect.Parameter, value: Any) -> bool:
+    """Return whether an argument may be passed for a parameter: tensors, and lists of them, only where a schema has them."""
+    if not isinstance(parameter.annotation, torch.Type):
+        return True
+    wants_tensors = "Tensor" in str(parameter.annotation)
+    return (
+        wants_tensors == bool(_slots(value))
+        or value is None
+        or (isinstance(value, Slot) and "Scalar" in str(parameter.annotation))
+    )
+
+
+@functools.cache
+def _signatures(operator: Operator) -> tuple[inspect.Signature, ...]:
+    """Return the signatures that an operator can be called by: one of a Python function, or one for each schema of a built-in one."""
+    if inspect.isfunction(operator):
+        return (inspect.signature(operator),)
+    packet = aten_packet(operator)
+    if packet is None:
+        return ()
+    schemas = (getattr(packet, name)._schema for name in packet.overloads())
+    return tuple(_signature(schema) for schema in schemas)
+
+
+def aten_packet(operator: Operator) -> Any:
+    """Return the operator of ATen that has the name of a built-in function, with all its overloads, or None."""
+    if isinstance(operator, torch._ops.OpOverload):
+        return operator.overloadpacket
+    name = getattr(operator, "__name__", "")
+    if inspect.isfunction(operator) or name.startswith("__"):
+        return None
+    return getattr(torch.ops.aten, name, None)
+
+
+def _signature(schema: Any) -> inspect.Signature:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                argument.name if argument.name.isidentifier() and argument.name != "from" else "from_",
+                kinds[argument.kwarg_only],
+                default=argument.default_value if argument.has_default_value() else inspect.Parameter.empty,
+                annotation=argument.type,
+            )
+            for argument in schema.arguments
+        ]
+    )

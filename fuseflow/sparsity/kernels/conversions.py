@@ -1,0 +1,69 @@
+"""Lossless conversions of storages, which look-ups take for operators that lack a format."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from fuseflow.sparsity.dispatch.registry import register_conversion
+from fuseflow.sparsity.kernels.compressed import RowMatrix, transposed
+from fuseflow.sparsity.kernels.gradients import known_places
+from fuseflow.sparsity.layouts.blocked import BcsrTensor
+from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
+from fuseflow.sparsity.layouts.coo import CooTensor
+from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.ell import EllTensor
+from fuseflow.sparsity.layouts.n_of_m import NMTensor
+
+
+@register_conversion(torch.Tensor, DenseTensor)
+def dense_to_wrapped(tensor: torch.Tensor) -> DenseTensor:
+    return DenseTensor(tensor.detach())
+
+
+@register_conversion(DenseTensor, torch.Tensor)
+@register_conversion(MaskedSparseTensor, torch.Tensor)
+def wrapped_to_dense(storage: DenseTensor | MaskedSparseTensor) -> torch.Tensor:
+    return storage.data
+
+
+@register_conversion(CsrTensor, CscTensor)
+def csr_to_csc(storage: CsrTensor) -> CscTensor:
+    rows, columns = storage.shape
+    matrix = transposed(RowMatrix(storage.positions, storage.columns, storage.values, (rows, columns)))
+    return CscTensor(matrix.positions, matrix.columns, matrix.values, storage.shape)
+
+
+@register_conversion(CscTensor, CsrTensor)
+def csc_to_csr(storage: CscTensor) -> CsrTensor:
+    rows, columns = storage.shape
+    matrix = transposed(RowMatrix(storage.positions, storage.rows, storage.values, (columns, rows)))
+    return CsrTensor(matrix.positions, matrix.columns, matrix.values, storage.shape)
+
+
+@register_conversion(BcsrTensor, CsrTensor)
+@register_conversion(EllTensor, CsrTensor)
+def matrix_to_csr(storage: BcsrTensor | EllTensor) -> CsrTensor:
+    entries = to_coo(storage)
+    counts = torch.bincount(entries.indices[0], minlength=storage.shape[0])
+    positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(entries.indices.dtype)
+    return CsrTensor(positions, entries.indices[1].contiguous(), entries.values, storage.shape)
+
+
+@register_conversion(CsrTensor, CooTensor)
+@register_conversion(CscTensor, CooTensor)
+@register_conversion(BcsrTensor, CooTensor)
+@register_conversion(EllTensor, CooTensor)
+@register_conversion(NMTensor, CooTensor)
+def to_coo(storage: Any) -> CooTensor:
+    """Return the entries of a storage in ascending order of coordinates, without padding."""
+    places, shape = known_places(storage), storage.shape
+    values, stored = places.values(storage), places.stored(storage)
+    indices = torch.stack([index.expand(values.shape).reshape(-1) for index in places.index(storage)])
+    kept = slice(None) if stored is None else stored.expand(values.shape).reshape(-1).nonzero().squeeze(1)
+    indices, values = indices[:, kept], values.reshape(-1)[kept]
+    strides = torch.tensor([math.prod(shape[d + 1 :]) for d in range(len(shape))], device=indices.device)
+    order = (indices.long() * strides.view(-1, 1)).sum(0).argsort()
+    return CooTensor(indices[:, order].to(torch.int32), values[order], tuple(shape))

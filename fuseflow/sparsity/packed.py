@@ -1,0 +1,350 @@
+"""Packed tensors: stored sparse tensors on which PyTorch computes.
+
+An operator with an implementation for the formats of its arguments runs that, forward and backward. Any other runs on dense tensors, with a
+`DispatchWarning`. Updates in place keep the places of a tensor: the result is read back where entries are stored.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from fuseflow.errors import SparsityError
+from fuseflow.sparsity.dispatch.calls import Call, run_dense, run_implemented
+from fuseflow.sparsity.dispatch.failure import report
+from fuseflow.sparsity.dispatch.registry import REGISTRY
+from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
+from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonical, operator_name
+from fuseflow.sparsity.dispatch.sparsification import format_of, sparsified
+from fuseflow.sparsity.dispatch.stub import class_name, forward_stub
+from fuseflow.sparsity.formats import KEEP_ALL
+from fuseflow.sparsity.kernels.listing import MODULES
+from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.places.listing import PLACES, places_of
+from fuseflow.sparsity.wrapper import StorageTensor, rebuild
+
+assert MODULES  # The implementations are registered when they are imported.
+aten = torch.ops.aten
+
+_running: ContextVar[Operator | None] = ContextVar("running_operator", default=None)
+"""The operator that the user called and that PyTorch is running on packed tensors, for warnings."""
+
+_KEPT = frozenset(
+    [
+        *(
+            "detach",
+            "alias",
+            "clone",
+            "to",
+            "type",
+            "type_as",
+            "cpu",
+            "cuda",
+            "float",
+            "double",
+            "half",
+            "bfloat16",
+            "contiguous",
+        ),
+        *("zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad", "backward"),
+    ]
+)
+"""Functions whose results keep the format of the tensor, or that are about a tensor, and not about its entries."""
+_READ = frozenset(
+    [
+        *("__getitem__", "__array__", "numpy", "tolist", "item", "__rsub__", "__rdiv__", "__rtruediv__", "__rpow__"),
+        *("__floordiv__", "__rmatmul__"),
+    ]
+)
+"""Methods without an operator of their name that read the entries."""
+
+
+class PackedTensor(StorageTensor):
+    """A tensor whose entries a storage holds, such as a `CsrTensor`. It is made with `wrapped_from_dense`, or by `pack`."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Operator, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        if torch.compiler.is_compiling():
+            return _plain(func, args, named)
+        if func is torch.Tensor.backward:  # With functions of tensors enabled, which implementations of gradients may call.
+            return torch.autograd.backward(*args, **_backward_arguments(named))
+        if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
+            return _set_data(args[0], args[1])
+        operator = canonical(func)
+        has_rows, reads = operator in REGISTRY.forward, _reads_entries(operator)
+        if has_rows or reads:
+            call = Call(operator, tuple(args), named, None, PackedTensor)
+            result = run_implemented(call) if has_rows else NotImplemented
+            if result is not NotImplemented:
+                return result
+            if reads and not _writes(call):
+                return run_dense(call)
+        with _operator(operator):
+            return _plain(func, args, named)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        rule = _ATEN_RULES.get(func)
+        result = NotImplemented if rule is None else rule(func, *args, **named)
+        if result is not NotImplemented:
+            return result
+        written = [a.name for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+        if written and isinstance(args[0] if args else None, PackedTensor):
+            return _update(func, args[0], tuple(args[1:]), named)
+        return _on_dense(func, args, named)
+
+
+class _ParameterKind(type):
+    """The class of `PackedParameter`, of which packed tensors that are parameters are instances."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, PackedTensor) and isinstance(instance, torch.nn.Parameter)
+
+
+class PackedParameter(metaclass=_ParameterKind):
+    """A packed tensor that is a parameter of a module. A call returns a `PackedTensor` of the same storage, marked as parameters are."""
+
+    def __new__(cls, tensor: PackedTensor, requires_grad: bool = True) -> Any:
+        """Return a parameter. Raise `SparsityError` for what is no packed tensor."""
+        if not isinstance(tensor, PackedTensor):
+            raise SparsityError(f"a {type(tensor).__name__} is no packed tensor", hint="use `torch.nn.Parameter` for dense ones")
+        return torch.nn.Parameter(tensor, requires_grad=requires_grad)
+
+
+def _plain(func: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return what PyTorch gives, which calls operators of ATen on packed tensors."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
+
+
+def _backward_arguments(named: Mapping[str, Any]) -> dict[str, Any]:
+    return {"grad_tensors" if name == "gradient" else name: value for name, value in named.items()}
+
+
+@contextmanager
+def _operator(operator: Operator) -> Iterator[None]:
+    token = _running.set(operator)
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def _reads_entries(operator: Operator) -> bool:
+    """Return whether a function computes tensors from entries, rather than saying something about a tensor or changing it."""
+    name = getattr(operator, "__name__", "")
+    if name in _READ:
+        return True
+    if name in _KEPT or name.startswith("__") or name.endswith("_"):
+        return False
+    if getattr(operator, "__module__", None) in ("torch.functional", "torch.nn.functional"):
+        return True
+    packet = aten_packet(operator)
+    if packet is None:
+        return False
+    schemas = (getattr(packet, overload)._schema for overload in packet.overloads())
+    return any("Tensor" in str(result.type) for schema in schemas for result in schema.returns)
+
+
+def _writes(call: Call) -> bool:
+    """Return whether a call changes a tensor that it is passed."""
+    return bool(call.arguments.get("inplace", False)) or call.arguments.get("out") is not None
+
+
+def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
+    """Make a packed tensor share the entries of another one, or take those of a dense one at its places."""
+    if isinstance(data, PackedTensor) and data.shape == tensor.shape and data.dtype == tensor.dtype:
+        tensor.cell = data.cell
+    else:
+        _write(tensor, data.detach().to(tensor.dtype))
+
+
+def _write(tensor: PackedTensor, dense: torch.Tensor) -> None:
+    """Give a packed tensor the entries of a dense one at its places."""
+    if dense.shape != tensor.shape:
+        raise SparsityError(f"a tensor of shape {list(dense.shape)} is no value for one of shape {list(tensor.shape)}")
+    storage = tensor.wrapped_tensor
+    places = places_of(type(storage))
+    if places is not None:
+        places.values(storage).copy_(places.gather(storage, dense))
+    else:
+        result = sparsified(dense, SameFormatSparsifier(tensor.alias()), type(storage), PackedTensor)
+        tensor.wrapped_tensor = result.wrapped_tensor  # type: ignore[attr-defined]
+
+
+def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedTensor:
+    """Run an operator that changes a packed tensor, and return the tensor. Its places stay.
+
+    Functions of single entries, and random numbers, are computed on what is stored. Others see a dense tensor, of which the entries at the
+    places are read back.
+    """
+    storage = tensor.wrapped_tensor
+    places = places_of(type(storage))
+    local = torch.Tag.pointwise in func.tags or torch.Tag.nondeterministic_seeded in func.tags or func in _ENTRYWISE
+    others = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if places is None or not local or not all(_broadcasts(other, tensor) for other in others):
+        dense = tensor.stored_dense().clone()
+        _run_on_dense(func, (dense, *args), kwargs)
+        _write(tensor, dense)
+        return tensor
+
+    def entries(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or leaf.dim() == 0:
+            return leaf
+        other = leaf.wrapped_tensor if isinstance(leaf, PackedTensor) else None
+        if type(other) is type(storage) and places.agree(storage, other):
+            return places.values(other)
+        return places.gather(storage, leaf.stored_dense() if isinstance(leaf, PackedTensor) else leaf.expand(tensor.shape))
+
+    values = places.values(storage)
+    func(values, *pytree.tree_map(entries, args), **pytree.tree_map(entries, kwargs))
+    stored = places.stored(storage)
+    if stored is not None:
+        values.masked_fill_(~stored, 0)  # A product would leave what is no number.
+    return tensor
+
+
+def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
+    return len(other.shape) <= len(tensor.shape) and all(
+        a in (1, b) for a, b in zip(reversed(other.shape), reversed(tensor.shape), strict=False)
+    )
+
+
+def _on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the result of an operator of ATen on dense tensors, and say so as the mode asks, unless PyTorch only traces it."""
+    packed = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, PackedTensor)]
+    if not all(_is_dense(tensor) or _is_traced(tensor) for tensor in packed):
+        operator = _running.get() or func
+        formats = tuple(format_of(leaf) for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+        names = ", ".join(map(class_name, formats))
+        report(f"`{operator_name(operator)}` has no implementation for ({names})", forward_stub(operator, formats, ()))
+    return _run_on_dense(func, args, kwargs)
+
+
+def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the result of an operator of ATen on dense tensors. What it writes to packed ones is read back at their places."""
+    pairs: list[tuple[PackedTensor, torch.Tensor]] = []
+
+    def dense(leaf: Any) -> Any:
+        if not isinstance(leaf, PackedTensor):
+            return leaf
+        pairs.append((leaf, leaf.stored_dense()))
+        return pairs[-1][1]
+
+    values, named = pytree.tree_map(dense, (tuple(args), dict(kwargs)))
+    result = func(*values, **named)
+    if func._schema.is_mutable:
+        for tensor, value in pairs:
+            _write(tensor, value)
+    return result
+
+
+def _is_dense(tensor: PackedTensor) -> bool:
+    return isinstance(tensor.wrapped_tensor, DenseTensor | MaskedSparseTensor)
+
+
+def _is_traced(tensor: PackedTensor) -> bool:
+    """Return whether the tensors of a storage only stand for others, as in an export."""
+    places = places_of(type(tensor.wrapped_tensor))
+    return places is not None and type(places.values(tensor.wrapped_tensor)) is not torch.Tensor
+
+
+def _alias(func: Any, tensor: PackedTensor) -> PackedTensor:
+    if _is_traced(tensor):
+        return _of_values(tensor, func(_values(tensor)))
+    return tensor.alias()
+
+
+def _clone(func: Any, tensor: PackedTensor, memory_format: Any = None) -> PackedTensor:
+    if places_of(type(tensor.wrapped_tensor)) is None:
+        return PackedTensor([copy.deepcopy(tensor.wrapped_tensor)], *_traits(tensor), False, tensor.grad_fmt)
+    return _of_values(tensor, _values(tensor).clone())
+
+
+def _converted(func: Any, tensor: Any, **options: Any) -> Any:
+    """Return a packed tensor of another type or on another device."""
+    storage = tensor.wrapped_tensor
+    places = places_of(type(storage))
+    dtype, device = options.get("dtype") or tensor.dtype, options.get("device") or tensor.device
+    if places is None:
+        dense = tensor.stored_dense().to(device, dtype)
+        return sparsified(dense, SameFormatSparsifier(tensor.alias()), type(storage), PackedTensor)
+    moved = {name: v.to(device) if isinstance(v, torch.Tensor) else v for name, v in places.pattern(storage).items()}
+    values = places.values(storage).to(device, dtype, copy=True)
+    held = dataclasses.replace(storage, **moved, **{places.field: values})
+    return PackedTensor([held], tensor.shape, dtype, torch.device(device), False, tensor.grad_fmt)
+
+
+def _empty(func: Any, tensor: PackedTensor, *size: Any, **options: Any) -> Any:
+    """Return a tensor of zeros at the same places. One of another size is dense."""
+    if places_of(type(tensor.wrapped_tensor)) is None or (size and tuple(size[0]) != tuple(tensor.shape)):
+        return NotImplemented
+    if func is aten.zeros_like.default and _is_dense(tensor):
+        return NotImplemented
+    dtype = options.get("dtype") or tensor.dtype
+    return _of_values(tensor, torch.zeros_like(_values(tensor), dtype=dtype))
+
+
+def _linear(func: Any, first: Any, second: Any = None, **options: Any) -> Any:
+    """Return a sum, difference or multiple that PyTorch needs to add up gradients, if the places are the same."""
+    if isinstance(first, PackedTensor) and isinstance(second, PackedTensor):
+        places = places_of(type(first.wrapped_tensor))
+        same = places is not None and format_of(first) is format_of(second) and first.shape == second.shape
+        if not same or places is None or not places.agree(first.wrapped_tensor, second.wrapped_tensor):
+            return NotImplemented
+        return _of_values(first, func(_values(first), _values(second), **options))
+    if second is None and isinstance(first, PackedTensor) and places_of(type(first.wrapped_tensor)) is not None:
+        return _of_values(first, func(_values(first), **options))
+    return NotImplemented
+
+
+def _values(tensor: PackedTensor) -> torch.Tensor:
+    places = places_of(type(tensor.wrapped_tensor))
+    assert places is not None
+    return places.values(tensor.wrapped_tensor)
+
+
+def _of_values(tensor: PackedTensor, values: torch.Tensor) -> PackedTensor:
+    """Return a packed tensor that has other values at the same places. Padding must be 0 in them."""
+    storage = tensor.wrapped_tensor
+    places = places_of(type(storage))
+    assert places is not None
+    held = dataclasses.replace(storage, **{places.field: values})
+    return PackedTensor([held], tensor.shape, values.dtype, values.device, False, tensor.grad_fmt)
+
+
+def _traits(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
+    return tensor.shape, tensor.dtype, tensor.device
+
+
+_ENTRYWISE = frozenset((aten.copy_.default, aten.zero_.default, aten.fill_.Scalar, aten.fill_.Tensor))
+"""Operators that change single entries, and that PyTorch does not mark as such."""
+
+_ATEN_RULES: dict[Any, Callable[..., Any]] = {
+    aten.detach.default: _alias,
+    aten.alias.default: _alias,
+    aten.clone.default: _clone,
+    aten._to_copy.default: _converted,
+    aten.zeros_like.default: _empty,
+    aten.empty_like.default: _empty,
+    aten.new_empty_strided.default: _empty,
+    aten.add.Tensor: _linear,
+    aten.sub.Tensor: _linear,
+    aten.neg.default: _linear,
+}
+"""What operators of ATen do with packed tensors, where it is not the dense result or an update in place."""
+
+torch.serialization.add_safe_globals([rebuild, PackedTensor, *PLACES, KEEP_ALL.__class__])

@@ -1,0 +1,106 @@
+"""The places of storage classes. A class of the user gets its own by a call of `register_places`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from fuseflow.sparsity.layouts.blocked import BcsrTensor
+from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, majors
+from fuseflow.sparsity.layouts.coo import CooTensor
+from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.ell import EllTensor
+from fuseflow.sparsity.layouts.n_of_m import NMTensor
+from fuseflow.sparsity.places.places import Index, Places
+
+
+def places_of(storage: type) -> Places | None:
+    """Return the places of a storage class, or None for a class of which only `to_dense` is known."""
+    return PLACES.get(storage)
+
+
+def register_places(storage: type, places: Places) -> None:
+    """Say where the entries of a storage class stand, so that its tensors are updated in place and have gradients at their places."""
+    PLACES[storage] = places
+
+
+def _csr_index(storage: CsrTensor) -> Index:
+    return majors(storage.positions, len(storage.values)), storage.columns
+
+
+def _csc_index(storage: CscTensor) -> Index:
+    return storage.rows, majors(storage.positions, len(storage.values))
+
+
+def _coo_index(storage: CooTensor) -> Index:
+    return tuple(storage.indices)
+
+
+def _block_index(storage: BcsrTensor) -> Index:
+    stored, rows, columns = storage.values.shape
+    device = storage.values.device
+    block_rows = (majors(storage.positions, stored) * rows).view(-1, 1, 1)
+    block_columns = (storage.columns * columns).view(-1, 1, 1)
+    return block_rows + torch.arange(rows, device=device).view(-1, 1), block_columns + torch.arange(columns, device=device)
+
+
+def _ell_index(storage: EllTensor) -> Index:
+    return torch.arange(storage.shape[0], device=storage.values.device).view(-1, 1), storage.columns
+
+
+def _ell_stored(storage: EllTensor) -> torch.Tensor:
+    """Return what is no padding. Columns ascend, so that column 0 behind the first entry of a row is padding."""
+    first = torch.arange(storage.columns.shape[1], device=storage.columns.device) == 0
+    return (storage.columns != 0) | first
+
+
+def nm_coordinates(storage: NMTensor) -> torch.Tensor:
+    """Return the coordinate of each value of an n:m tensor in the dimension of its groups. In padding it may be beyond the size."""
+    groups = torch.arange(storage.values.shape[-2], dtype=torch.int32, device=storage.values.device).view(-1, 1)
+    return storage.offsets + groups * storage.m
+
+
+def _nm_index(storage: NMTensor) -> Index:
+    rank = len(storage.shape)
+    others = [d for d in range(rank) if d != storage.dim]
+    index = [torch.empty(0)] * rank
+    for axis, d in enumerate(others):
+        shape = [1] * (rank + 1)
+        shape[axis] = storage.shape[d]
+        index[d] = torch.arange(storage.shape[d], device=storage.values.device).view(shape)
+    index[storage.dim] = nm_coordinates(storage).clamp(max=storage.shape[storage.dim] - 1)
+    return tuple(index)
+
+
+def _nm_stored(storage: NMTensor) -> torch.Tensor | None:
+    """Return what stands within the tensor, if a last group that is short may hold offsets beyond it."""
+    size = storage.shape[storage.dim]
+    return nm_coordinates(storage) < size if size % storage.m else None
+
+
+def _mask(storage: MaskedSparseTensor) -> torch.Tensor:
+    return storage.mask
+
+
+PLACES: dict[type, Places] = {
+    DenseTensor: Places("data"),
+    MaskedSparseTensor: Places("data", stored=_mask),
+    CsrTensor: Places(index=_csr_index),
+    CscTensor: Places(index=_csc_index),
+    CooTensor: Places(index=_coo_index),
+    BcsrTensor: Places(index=_block_index),
+    EllTensor: Places(index=_ell_index, stored=_ell_stored),
+    NMTensor: Places(index=_nm_index, stored=_nm_stored),
+}
+"""The places of each storage class."""
+
+
+def compact(storage: Any) -> Any:
+    """Return a storage with coordinates of 32 bits, if they fit. A class whose places are unknown is returned as it is."""
+    places = places_of(type(storage))
+    if places is None or max(getattr(storage, "shape", (0,)), default=0) >= 2**31 or places.values(storage).numel() >= 2**31:
+        return storage
+    narrow = {k: v.to(torch.int32) for k, v in places.pattern(storage).items() if getattr(v, "dtype", None) is torch.int64}
+    return dataclasses.replace(storage, **narrow)

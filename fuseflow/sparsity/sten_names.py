@@ -1,0 +1,72 @@
+"""The names of the interface of the paper on STen (Ivanov et al., 2023) that differ from ours, and the thin functions that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
+from fuseflow.sparsity.dispatch.sparsification import sparsified
+from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
+from fuseflow.sparsity.layouts.coo import CooTensor
+from fuseflow.sparsity.layouts.dense import DenseTensor
+from fuseflow.sparsity.packed import PackedParameter, PackedTensor
+from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
+from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
+from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+
+SparseTensorWrapper = PackedTensor
+SparseParameterWrapper = PackedParameter
+ScalarFractionSparsifier = Magnitude
+RandomFractionSparsifier = RandomFraction
+
+__all__ = [
+    "KeepAll",
+    "RandomFractionSparsifier",
+    "SameFormatSparsifier",
+    "ScalarFractionSparsifier",
+    "SparseParameterWrapper",
+    "SparseTensorWrapper",
+    "random_fraction_sparsifier_dense_csc",
+    "random_mask_sparsify",
+    "scalar_mask_sparsify",
+    "torch_tensor_to_coo",
+    "torch_tensor_to_csr",
+    "torch_tensor_to_wrapped_dense",
+]
+
+
+def random_mask_sparsify(tensor: torch.Tensor, frac: float) -> torch.Tensor:
+    """Return a tensor of which each entry is 0 with the probability `frac`."""
+    return tensor * RandomFraction(frac).select(tensor)
+
+
+def scalar_mask_sparsify(tensor: torch.Tensor, frac: float) -> torch.Tensor:
+    """Return a tensor without the fraction of its entries of smallest magnitude."""
+    return tensor * Magnitude(frac).select(tensor)
+
+
+def torch_tensor_to_wrapped_dense(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
+    """Return what a sparsifier keeps of a tensor, stored dense. `grad_fmt` is the format of its gradient."""
+    return _packed(sparsifier, tensor, DenseTensor, grad_fmt)
+
+
+def torch_tensor_to_csr(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
+    """Return what a sparsifier keeps of a matrix, stored by row."""
+    return _packed(sparsifier, tensor, CsrTensor, grad_fmt)
+
+
+def torch_tensor_to_coo(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
+    """Return what a sparsifier keeps of a tensor, stored with coordinates."""
+    return _packed(sparsifier, tensor, CooTensor, grad_fmt)
+
+
+def random_fraction_sparsifier_dense_csc(sparsifier: Any, tensor: torch.Tensor, grad_fmt: Any = None) -> PackedTensor:
+    """Return what a sparsifier keeps of a matrix, stored by column."""
+    return _packed(sparsifier, tensor, CscTensor, grad_fmt)
+
+
+def _packed(sparsifier: Any, tensor: torch.Tensor, storage: type, grad_fmt: Any) -> PackedTensor:
+    packed = sparsified(tensor.detach(), sparsifier, storage, PackedTensor)
+    return PackedTensor.wrapped_from_dense(packed.wrapped_tensor, tensor, grad_fmt)  # type: ignore[attr-defined]
