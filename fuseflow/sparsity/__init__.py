@@ -68,6 +68,10 @@ if TYPE_CHECKING:
         torch_tensor_to_csr,
         torch_tensor_to_wrapped_dense,
     )
+    from fuseflow.sparsity.training.handle import Handle
+    from fuseflow.sparsity.training.holding import attach
+    from fuseflow.sparsity.training.recipes import iterative, layer_wise, one_shot
+    from fuseflow.sparsity.training.schedule import Cubic
 
 __all__ = [
     "BCSR",
@@ -83,12 +87,14 @@ __all__ = [
     "CooTensor",
     "CscTensor",
     "CsrTensor",
+    "Cubic",
     "Dense",
     "DenseTensor",
     "DispatchError",
     "DispatchWarning",
     "EllTensor",
     "Filter",
+    "Handle",
     "IntermediateEntry",
     "KeepAll",
     "KeepRule",
@@ -118,10 +124,14 @@ __all__ = [
     "Threshold",
     "TopK",
     "WeightEntry",
+    "attach",
     "clear",
     "energy",
+    "iterative",
+    "layer_wise",
     "load_sparsity",
     "names",
+    "one_shot",
     "pack",
     "pack_inplace",
     "parse_layout",
@@ -208,6 +218,10 @@ _NAMES = {
         "torch_tensor_to_csr",
         "torch_tensor_to_wrapped_dense",
     ),
+    "fuseflow.sparsity.training.handle": ("Handle",),
+    "fuseflow.sparsity.training.holding": ("attach",),
+    "fuseflow.sparsity.training.recipes": ("iterative", "layer_wise", "one_shot"),
+    "fuseflow.sparsity.training.schedule": ("Cubic",),
 }
 """The public names of each module of the package. A module is imported when one of its names is first used: most of them load PyTorch."""
 _MODULES = {name: module for module, names_there in _NAMES.items() for name in names_there}

@@ -23,14 +23,14 @@ def sparse_copy(model: M, spec: SparseSpec) -> M:
     return sparse
 
 
-def sparsify(model: nn.Module, spec: SparseSpec) -> None:
+def sparsify(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -> None:
     """Make a model sparse by a spec: what is pruned of its weights becomes 0, and every run applies the rules of intermediates. A
-    sparse model gets more rules.
+    sparse model gets more rules. A rule that needs the scores of training prunes nothing yet if the model is `in_training`.
 
     Raise `SparsityError` for what does not fit, and leave the model as it was.
     """
     state = sparsity_of(model) or ModelSparsity()
-    weights = select_weights(model, spec)
+    weights = select_weights(model, spec, in_training=in_training)
     for name in (*weights, *(name for name, _ in spec.intermediates)):
         if name in state.weights or name in state.intermediates:
             raise SparsityError(f"`{name}` has a rule already", hint="name other tensors, or call `sp.clear(model)` first")

@@ -11,7 +11,7 @@ Names are patterns: `*` stands for any text. Of several patterns that match a te
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -23,7 +23,7 @@ from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import LAYOUTS, parse_layout
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier
-from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, with_fraction
 from fuseflow.yaml_text import YamlText, read_yaml, write_yaml
 
 SPEC_FILE = "spec.yaml"
@@ -66,6 +66,11 @@ class WeightEntry:
         """How the weight is stored."""
         return self.update.layout
 
+    def with_fraction(self, fraction: float) -> WeightEntry:
+        """Return the entry with another fraction of pruned entries. Raise `SparsityError` if its sparsifier has no fraction. One that keeps
+        all stays."""
+        return self if self.sparsifier == KEEP_ALL else replace(self, sparsifier=with_fraction(self.sparsifier, fraction))
+
 
 @dataclass(frozen=True, slots=True)
 class IntermediateEntry:
@@ -95,6 +100,10 @@ class SparseSpec:
 
     def __bool__(self) -> bool:
         return bool(self.weights or self.intermediates)
+
+    def with_fraction(self, fraction: float) -> SparseSpec:
+        """Return the spec with another fraction of pruned entries in all weights. Raise `SparsityError` if a rule has no fraction."""
+        return replace(self, weights=tuple((name, entry.with_fraction(fraction)) for name, entry in self.weights))
 
     def to_yaml(self) -> str:
         """Return the spec as YAML, which `from_yaml` reads as the same spec."""

@@ -12,22 +12,27 @@ from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
-from fuseflow.sparsity.spec import OutputFormat, SparseSpec, WeightEntry, require_matches
+from fuseflow.sparsity.spec import KEEP_ALL, OutputFormat, SparseSpec, WeightEntry, require_matches
 from fuseflow.sparsity.state import SparseWeight
 from fuseflow.sparsity.stored_weights import dense_values, stored_entries
 
 
-def select_weights(model: nn.Module, spec: SparseSpec) -> dict[str, SparseWeight]:
+def select_weights(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -> dict[str, SparseWeight]:
     """Return the rule and the mask of every weight that a spec names, by its qualified name. The model is not changed.
+
+    A rule that needs scores keeps all if the model is `in_training`, since these are gathered there; otherwise it is refused.
 
     Raise `SparsityError` for a pattern that names nothing, for a weight that is not a tensor of real numbers in memory, and for a mask
     that does not fit its layout.
     """
-    entries = _entries(model, spec)
+    entries = weight_entries(model, spec)
     parameters = dict(model.named_parameters())
     for name in entries:
         require_real(name, parameters[name])
-    masks = _initial_masks(entries, parameters)
+    rules = {
+        name: KEEP_ALL if in_training and entry.sparsifier.needs_scores else entry.sparsifier for name, entry in entries.items()
+    }
+    masks = selected_masks(rules, {name: dense_values(parameters[name]) for name in entries})
     for name, entry in entries.items():
         within = masks[name] & stored_entries(parameters[name])
         masks[name] = output_mask(dense_values(parameters[name]), entry.update, name, within=within)
@@ -66,7 +71,7 @@ def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tens
     return mask & sparsifier.select(tensor.masked_fill(~mask, 0), scores)
 
 
-def _entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:
+def weight_entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:
     """Return the entry of each weight that the spec names, by the first name of the weight. The last pattern that matches one counts."""
     names = weight_names(model)
     require_matches(spec.weights, [name for group in names.values() for name in group], "weight")
@@ -79,22 +84,27 @@ def _last_match(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str]
     return next(matches, None)
 
 
-def _initial_masks(entries: Mapping[str, WeightEntry], parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the masks that the initial sparsifiers select. Weights with equal sparsifiers are given to them together."""
+def selected_masks(
+    rules: Mapping[str, Sparsifier], tensors: Mapping[str, Tensor], scores: Mapping[str, Tensor | None] | None = None
+) -> dict[str, Tensor]:
+    """Return the masks that sparsifiers select of dense tensors, by name. Those with equal sparsifiers are given to them together.
+
+    Raise `SparsityError` for a tensor that its sparsifier does not fit.
+    """
     masks: dict[str, Tensor] = {}
-    for sparsifier in dict.fromkeys(entry.sparsifier for entry in entries.values()):
-        names = [name for name, entry in entries.items() if entry.sparsifier == sparsifier]
-        if sparsifier.compares_tensors:
-            masks |= zip(names, sparsifier.select_together([dense_values(parameters[n]) for n in names]), strict=True)
+    for rule in dict.fromkeys(rules.values()):
+        names = [name for name, other in rules.items() if other == rule]
+        if rule.compares_tensors:
+            masks |= zip(names, rule.select_together([tensors[name] for name in names]), strict=True)
         else:
-            masks |= {name: _selected_of_weight(sparsifier, parameters[name], name) for name in names}
-    return {name: masks[name] for name in entries}
+            masks |= {name: _selected_of_weight(rule, tensors[name], (scores or {}).get(name), name) for name in names}
+    return {name: masks[name] for name in rules}
 
 
-def _selected_of_weight(sparsifier: Sparsifier, parameter: Tensor, name: str) -> Tensor:
+def _selected_of_weight(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor | None, name: str) -> Tensor:
     """Return the mask of a weight. An error says which weight the sparsifier does not fit."""
     try:
-        return sparsifier.select(dense_values(parameter))
+        return sparsifier.select(tensor, scores)
     except SparsityError as error:
         hint = f"{error.hint}; or choose a pattern that does not name `{name}`"
         raise SparsityError(f"the weight `{name}`: {error.message}", hint=hint) from None

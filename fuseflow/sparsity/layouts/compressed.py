@@ -43,6 +43,7 @@ class CSR(Layout):
 
     name = "csr"
     storage: ClassVar[type] = CsrTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:
         return require_matrix(mask)
@@ -60,6 +61,7 @@ class CSC(Layout):
 
     name = "csc"
     storage: ClassVar[type] = CscTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:
         return require_matrix(mask)

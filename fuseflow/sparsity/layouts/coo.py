@@ -29,6 +29,7 @@ class COO(Layout):
 
     name = "coo"
     storage: ClassVar[type] = CooTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> CooTensor:
         return CooTensor(mask.nonzero().T.contiguous(), tensor.detach()[mask], tuple(tensor.shape))

@@ -38,6 +38,7 @@ class Dense(Layout):
 
     name = "dense"
     storage: ClassVar[type] = DenseTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> DenseTensor:
         return DenseTensor(tensor.detach() * mask)
@@ -52,6 +53,7 @@ class Masked(Layout):
 
     name = "masked"
     storage: ClassVar[type] = MaskedSparseTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> MaskedSparseTensor:
         return MaskedSparseTensor(tensor.detach() * mask, mask.clone())

@@ -30,6 +30,7 @@ class ELL(Layout):
 
     name = "ell"
     storage: ClassVar[type] = EllTensor
+    fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:
         return require_matrix(mask)

@@ -32,6 +32,9 @@ class Layout(ABC):
     storage: ClassVar[type]
     """The class of tensors that are stored so. It has a method `to_dense`."""
 
+    fits_by_shape: ClassVar[bool] = False
+    """Whether the shape alone decides if a mask fits, so that one that fits still does when other entries are kept."""
+
     def refusal(self, mask: torch.Tensor) -> str:
         """Return why a mask does not fit the layout, with the first coordinates that do not, or "" if it fits."""
         return ""
