@@ -3,7 +3,8 @@
     python tools/figures/sten_figure9.py [--plot FILE] [--check]
     python tools/figures/sten_figure9.py --run    # measure again with tools/bench/sparse_step.py, about a minute
 
-Times are of one core of the computer that measured, so that only their ratios say something. The paper shows BERT on GPUs.
+Times are of one core of the computer that measured, so that only their ratios say something. The paper
+measured other models on other hardware.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python tools/figures/sten_table2.py [--check]
     python tools/figures/sten_table2.py --run    # train again, 40 s on one core
 
-The paper prunes a network for images on a GPU. Neither its data nor a GPU is here, so the task is a small one (`tiny_task.py`), and
-accuracies are compared with the dense network of the same seed only.
+The paper's network and data are not in the repository. So the task is a small one (`tiny_task.py`), and accuracies are compared with those
+of the dense networks only.
 """
 
 from __future__ import annotations
