@@ -38,6 +38,24 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         ),
     ),
     "dtype": ("An element type", (Addition("fuseflow/tensors/dtypes.py", "row.py", after='_integer("i16"'),)),
+    "sparsifier": (
+        "A sparsifier",
+        (
+            Addition("fuseflow/sparsity/sparsifiers/band.py", "band.py"),
+            Addition(
+                "fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.errors import SparsityError"
+            ),
+            Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="cls.name: cls for cls in"),
+        ),
+    ),
+    "layout": (
+        "A layout",
+        (
+            Addition("fuseflow/sparsity/layouts/bitmap.py", "bitmap.py"),
+            Addition("fuseflow/sparsity/layouts/listing.py", "import.py", after="from fuseflow.errors import SparsityError"),
+            Addition("fuseflow/sparsity/layouts/listing.py", "row.py", instead_of="LAYOUTS: dict"),
+        ),
+    ),
     "machine": (
         "A machine key",
         (

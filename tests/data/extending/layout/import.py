@@ -1,0 +1,1 @@
+from fuseflow.sparsity.layouts.bitmap import Bitmap

@@ -1,0 +1,1 @@
+from fuseflow.sparsity.sparsifiers.band import Band
