@@ -20,7 +20,7 @@ from fuseflow.sparsity.layouts.compressed import CSR
 from fuseflow.sparsity.layouts.coo import COO
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import LAYOUTS
-from fuseflow.sparsity.state import sparse_weights
+from fuseflow.sparsity.state import require_zeros, sparse_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +34,10 @@ class Pattern:
 def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
     """Return the patterns of the sparse weights of a model by their qualified names.
 
-    Raise `FrontendError` for a layout that has no format in the compiler.
+    Raise `FrontendError` for a layout that has no format in the compiler, and `SparsityError` for a weight trained without its mask.
     """
+    for name, parameter, weight in sparse_weights(module):
+        require_zeros(name, parameter, weight.mask)
     patterns = {name: Pattern(weight.mask, weight.entry.layout) for name, _, weight in sparse_weights(module)}
     for name, pattern in patterns.items():
         if pattern.layout.compiler_format(tuple(pattern.mask.shape)) is None:

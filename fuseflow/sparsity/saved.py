@@ -18,7 +18,7 @@ from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.spec import SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
-from fuseflow.sparsity.state import ModelSparsity, SparseWeight, set_sparsity, sparse_weights, sparsity_of
+from fuseflow.sparsity.state import ModelSparsity, SparseWeight, require_zeros, set_sparsity, sparse_weights, sparsity_of
 from fuseflow.sparsity.stored_weights import make_dense
 from fuseflow.sparsity.weights import require_real, weight_names
 
@@ -31,7 +31,7 @@ SCHEMA = 1
 def save_sparsity(model: nn.Module, directory: Path) -> None:
     """Write the sparse weights of a model, with their masks and rules, to a directory, which `load_sparsity` reads.
 
-    Raise `SparsityError` for a dense model, and `FileError` if the directory cannot be written.
+    Raise `SparsityError` for a dense model or one that was trained without its masks, and `FileError` if the directory cannot be written.
     """
     state = sparsity_of(model)
     if state is None:
@@ -39,6 +39,7 @@ def save_sparsity(model: nn.Module, directory: Path) -> None:
     spec = SparseSpec(tuple((name, weight.entry) for name, weight in state.weights.items()), tuple(state.intermediates.items()))
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, parameter, weight in sparse_weights(model):
+        require_zeros(name, parameter, weight.mask)
         mask = values_of(weight.mask)
         arrays[f"mask/{name}"] = np.packbits(mask.reshape(-1))
         arrays[f"values/{name}"] = values_of(parameter)[mask]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from fuseflow.errors import SparsityError
 from fuseflow.sparsity.spec import IntermediateEntry, WeightEntry
 
 _ATTRIBUTE = "_fuseflow_sparsity"
@@ -58,6 +59,17 @@ def sparse_weights(module: nn.Module) -> Iterator[tuple[str, nn.Parameter, Spars
         for name, weight in ({} if state is None else state.weights).items():
             if name in parameters:
                 yield f"{path}.{name}" if path else name, parameters[name], weight
+
+
+def require_zeros(name: str, parameter: Tensor, mask: Tensor) -> None:
+    """Raise `SparsityError` if a sparse weight is not 0 where it is pruned. An optimizer that holds no masks makes it so."""
+    moved = ((parameter.detach() != 0) & ~mask.to(parameter.device)).nonzero()
+    if len(moved):
+        place = ", ".join(map(str, moved[0].tolist()))
+        raise SparsityError(
+            f"the weight `{name}` is not 0 at ({place}), where it is pruned",
+            hint="train with `sp.attach(model, optimizer=optimizer)`, or set it back with `sp.attach(model).project()`",
+        )
 
 
 def zero_pruned(parameter: Tensor, mask: Tensor) -> None:

@@ -42,9 +42,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A sparsifier",
         (
             Addition("fuseflow/sparsity/sparsifiers/band.py", "band.py"),
-            Addition(
-                "fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.errors import SparsityError"
-            ),
+            Addition("fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.errors import SparsityError"),
             Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="cls.name: cls for cls in"),
         ),
     ),

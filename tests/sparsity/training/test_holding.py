@@ -3,12 +3,14 @@
 import copy
 import itertools
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+import fuseflow as ff
 import fuseflow.sparsity as sp
 from fuseflow.errors import SparsityError
 
@@ -282,6 +284,20 @@ def test_copies_train_on_their_own() -> None:
     train(model, optimizer, 3)
     mine = sp.attach(other, optimizer=OPTIMIZERS["sgd"](other.parameters()))
     assert not torch.equal(mine.masks[FIRST], handle.masks[FIRST])
+
+
+def test_a_model_that_was_trained_without_its_masks_is_not_compiled_or_saved(tmp_path: Path) -> None:
+    """It could only be compiled to something else than it computes."""
+    builder = sp.SparsityBuilder()
+    builder.set_weight("*.weight", sp.Magnitude(0.5), out_format=sp.CSR)
+    model = builder.get_sparse_model(network())
+    train(model, OPTIMIZERS["sgd"](model.parameters()), 1)
+    for use in (lambda: ff.compile(model.eval(), (torch.randn(2, 16),)), lambda: sp.save_sparsity(model, tmp_path / "sparse")):
+        with pytest.raises(SparsityError, match=r"`0.weight` is not 0 at \(\d+, \d+\), where it is pruned"):
+            use()
+    assert not list(tmp_path.iterdir())
+    sp.attach(model).project()
+    sp.save_sparsity(model, tmp_path / "sparse")
 
 
 class TestRefusals:
