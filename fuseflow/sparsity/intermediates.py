@@ -166,7 +166,7 @@ class Sparsification:
                 )
             self._matches.add(name)
         self._names.add(name)
-        return tensor if entry is None else sparse_intermediate(tensor, entry)
+        return tensor if entry is None else _sparse(name, tensor, entry)
 
     def end(self) -> None:
         """Raise `SparsityError` for a rule of which the run has made no tensor."""
@@ -174,6 +174,13 @@ class Sparsification:
             if not any(last_match(((pattern, entry),), name) for name in self._names):
                 hint = f"{did_you_mean(pattern, self._names)}; `sp.names(model, *inputs)` lists all"
                 raise SparsityError(f"the model makes no intermediate called `{pattern}`", hint=hint)
+
+
+def _sparse(name: str, tensor: Tensor, entry: IntermediateEntry) -> Tensor:
+    try:
+        return sparse_intermediate(tensor, entry)
+    except SparsityError as error:
+        raise SparsityError(f"the intermediate `{name}`: {error.message}", hint=error.hint) from None
 
 
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
