@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import SparsityError
+from fuseflow.frontend import import_model
 
 
 class Layer(nn.Module):
@@ -221,6 +222,18 @@ def test_an_exported_graph_has_one_node_for_a_rule(name, rule):
     assert nodes[0].args[1] == (f"{rule}|dense|keepall|dense")
     assert [*exported.state_dict] == [*Layer().state_dict()]
     torch.testing.assert_close(exported.module()(X), sparse(X))
+
+
+@pytest.mark.parametrize(
+    ("rule", "made"), [(RULE, "layers.0.keep"), (sp.RandomFraction(0.5, seed=1), "layers.0.masked")], ids=str
+)
+def test_an_imported_transformer_has_the_rule_behind_its_tensor(rule, made):
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, batch_first=True), 1).eval()
+    program = import_model(ruled("layers.0.relu", rule, encoder), (torch.ones(1, 3, 8),)).program
+    names = [einsum.name for einsum in program.einsums]
+    place = names.index("layers.0.relu")
+    assert names[place + 1 : place + 3] == [made, "layers.0.linear2.matmul"]
+    assert not [name for name in names if "keep" in name or "masked" in name][1:]
 
 
 def test_an_exported_random_rule_is_the_mask_that_was_drawn():
