@@ -7,9 +7,9 @@ from typing import TypeVar
 from torch import nn
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.intermediates import install
+from fuseflow.sparsity.intermediates import install, uninstall
 from fuseflow.sparsity.spec import SparseSpec
-from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparsity_of, zero_pruned
+from fuseflow.sparsity.state import ModelSparsity, clear_sparsity, set_sparsity, sparse_weights, sparsity_of, zero_pruned
 from fuseflow.sparsity.stored_weights import make_dense, replica
 from fuseflow.sparsity.weights import select_weights
 
@@ -31,9 +31,12 @@ def sparsify(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -
     """
     state = sparsity_of(model) or ModelSparsity()
     weights = select_weights(model, spec, in_training=in_training)
-    for name in (*weights, *(name for name, _ in spec.intermediates)):
-        if name in state.weights or name in state.intermediates:
-            raise SparsityError(f"`{name}` has a rule already", hint="name other tensors, or call `sp.clear(model)` first")
+    ruled = {id(parameter) for _, parameter, _ in sparse_weights(model)}
+    parameters = dict(model.named_parameters())
+    twice = [name for name in weights if id(parameters[name]) in ruled]
+    twice += [name for name, _ in spec.intermediates if name in state.intermediates]
+    if twice:
+        raise SparsityError(f"`{twice[0]}` has a rule already", hint="name other tensors, or call `sp.clear(model)` first")
     for name, weight in weights.items():
         zero_pruned(make_dense(model, name), weight.mask)
     if spec.intermediates and not state.intermediates:
@@ -45,8 +48,6 @@ def sparsify(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -
 
 def clear(model: nn.Module) -> None:
     """Make a sparse model a dense one again: it forgets its masks and rules. What is 0 stays 0 until training changes it."""
+    uninstall(model)
     for module in model.modules():
-        state = sparsity_of(module)
-        if state is not None:
-            state.intermediates.clear()
-            clear_sparsity(module)
+        clear_sparsity(module)

@@ -117,6 +117,8 @@ class SparsityBuilder:
         return model, optimizer
 
     def _set(self, entries: dict[str, Any], name: str, entry: Any) -> None:
+        if not isinstance(name, str):
+            raise SparsityError(f"`{name}` is no name of a tensor", hint="give a text, as in `layer1.weight` or `*.weight`")
         if name in entries:
             raise SparsityError(f"`{name}` has a rule already", hint="set each tensor once")
         entries[name] = entry

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from fuseflow.errors import SparsityError, did_you_mean
 from fuseflow.sparsity.keep import format_text, keep, masked
@@ -35,6 +35,15 @@ class _Frame:
     calls: dict[str, int] = field(default_factory=dict)
 
 
+class _Visits:
+    """Whether a watch, be it of this model or of another one that it is in, is making what stands in place of an intermediate."""
+
+    under_way = False
+
+
+_VISITS = _Visits()
+
+
 class _Calls(TorchFunctionMode):
     """The mode that sees the functions which the running modules call."""
 
@@ -45,8 +54,12 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        watched = self._watch.frames and not self._watch.visiting
-        if not watched or not isinstance(result, Tensor) or not result.is_floating_point() or name.startswith("__"):
+        if (
+            not self._watch.sees(self)
+            or not isinstance(result, Tensor)
+            or not result.is_floating_point()
+            or name.startswith("__")
+        ):
             return result
         frame = self._watch.frames[-1]
         frame.calls[name] = count = frame.calls.get(name, 0) + 1
@@ -55,11 +68,13 @@ class _Calls(TorchFunctionMode):
 
 
 class Watch:
-    """The watch over one run of a model after the other: it calls a function with every intermediate, as long as it is not removed."""
+    """The watch over one run of a model after the other: it calls a function with every intermediate, as long as it is not removed.
+
+    A module of the model that runs alone is a run, too, which nothing is expected of: `end` is called when the model itself has run.
+    """
 
     def __init__(self, model: nn.Module, visit: Visit, begin: Callable[[], None], end: Callable[[], None]) -> None:
         self.frames: list[_Frame] = []
-        self.visiting = False
         self._visit, self._begin, self._end = visit, begin, end
         self._mode: _Calls | None = None
         self._handles: list[Any] = []
@@ -72,9 +87,15 @@ class Watch:
         for handle in self._handles:
             handle.remove()
 
+    def sees(self, mode: _Calls) -> bool:
+        """Return whether the functions that a mode sees are the model's. The mode of a run that was interrupted from the keyboard stays
+        behind: PyTorch calls no hooks then."""
+        return mode is self._mode and bool(self.frames) and not _VISITS.under_way
+
     def enter(self, path: str) -> None:
         if not path:
             self.frames.clear()
+        if not self.frames:
             self._begin()
             self._mode = _Calls(self)
             self._mode.__enter__()  # type: ignore[no-untyped-call]
@@ -84,7 +105,7 @@ class Watch:
         """Return what stands in place of the output of a module, or None to leave it. PyTorch gives no output of a forward that raised."""
         if self.frames:
             self.frames.pop()
-        if not path and self._mode is not None:
+        if not self.frames and self._mode is not None:
             self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._mode = None
         if isinstance(output, Tensor) and output.is_floating_point() and path:
@@ -94,12 +115,12 @@ class Watch:
         return output
 
     def replacement(self, name: str, tensor: Tensor) -> Tensor:
-        """Return what stands in place of an intermediate. What is called to make it is no part of the model."""
-        self.visiting = True
+        """Return what stands in place of an intermediate. What is called to make it is no part of any model."""
+        outer, _VISITS.under_way = _VISITS.under_way, True
         try:
             return self._visit(name, tensor)
         finally:
-            self.visiting = False
+            _VISITS.under_way = outer
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +166,7 @@ class Sparsification:
                 )
             self._matches.add(name)
         self._names.add(name)
-        return tensor if entry is None else sparse_intermediate(tensor, entry)
+        return tensor if entry is None else _sparse(name, tensor, entry)
 
     def end(self) -> None:
         """Raise `SparsityError` for a rule of which the run has made no tensor."""
@@ -153,6 +174,13 @@ class Sparsification:
             if not any(last_match(((pattern, entry),), name) for name in self._names):
                 hint = f"{did_you_mean(pattern, self._names)}; `sp.names(model, *inputs)` lists all"
                 raise SparsityError(f"the model makes no intermediate called `{pattern}`", hint=hint)
+
+
+def _sparse(name: str, tensor: Tensor, entry: IntermediateEntry) -> Tensor:
+    try:
+        return sparse_intermediate(tensor, entry)
+    except SparsityError as error:
+        raise SparsityError(f"the intermediate `{name}`: {error.message}", hint=error.hint) from None
 
 
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
@@ -179,8 +207,9 @@ def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
 
 def _masked(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
     """Return a tensor with what a draw left of it. The draw does not depend on its numbers, so that a trace sees the mask alone."""
-    with torch.no_grad(), disable_proxy_modes_tracing():
-        mask = sparsifier.select(tensor.detach()).to(tensor.dtype)
+    with _disable_current_modes():
+        drawn = torch.empty(tuple(map(int, tensor.shape)), dtype=tensor.dtype, device=tensor.device)
+        mask = sparsifier.select(drawn).to(tensor.dtype)
     product: Tensor = masked(tensor, mask)
     return product
 
@@ -189,3 +218,11 @@ def install(model: nn.Module, rules: dict[str, IntermediateEntry]) -> None:
     """Let every run of a model apply rules to what it computes."""
     sparsification = Sparsification(rules)
     Watch(model, sparsification.visit, sparsification.begin, sparsification.end)
+
+
+def uninstall(model: nn.Module) -> None:
+    """Let a model, and the modules inside of it, apply no rules of their own any more. Those of a model around it stay."""
+    for module in model.modules():
+        for hook in [*module._forward_pre_hooks.values()]:
+            if isinstance(hook, _Enter) and not hook.path:
+                hook.watch.remove()

@@ -48,7 +48,24 @@ def _(x: Tensor, rule: str, grad_rule: str) -> Tensor:
 
 
 def _kept(x: Tensor, rule: str) -> Tensor:
-    return x.masked_fill(~output_mask(x, parse_format(rule), _NAME), 0)
+    return _zeroed(x, output_mask(x, parse_format(rule), _NAME))
+
+
+def _zeroed(x: Tensor, mask: Tensor) -> Tensor:
+    """Return a copy of a tensor that is 0 where a mask is false. Its strides are those of `empty_like`, which compilers count on."""
+    return x.clone().masked_fill_(~mask, 0)
+
+
+@custom_op("fuseflow::keep_gradient", mutates_args=())
+def keep_gradient(gradient: Tensor, x: Tensor, rule: str) -> Tensor:
+    """Return a gradient of which the entries are 0 where the rule does not keep those of the tensor. It is an operator, so that a compiler
+    need not know how masks are found."""
+    return _zeroed(gradient, output_mask(x, parse_format(rule), _NAME))
+
+
+@keep_gradient.register_fake
+def _(gradient: Tensor, x: Tensor, rule: str) -> Tensor:
+    return torch.empty_like(gradient)
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, str, str], output: Tensor) -> None:
@@ -61,12 +78,23 @@ def _save(ctx: Any, inputs: tuple[Tensor, str, str], output: Tensor) -> None:
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
     rule, grad_rule = ctx.rules
     if grad_rule:
-        return _kept(gradient, grad_rule), None, None
+        return keep(gradient, grad_rule, ""), None, None
     (x,) = ctx.saved_tensors
-    return gradient.masked_fill(~output_mask(x, parse_format(rule), _NAME), 0), None, None
+    return keep_gradient(gradient, x, rule), None, None
+
+
+def _save_tensor(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
+    _, x, ctx.rule = inputs
+    ctx.save_for_backward(x)
+
+
+def _backward_of_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    (x,) = ctx.saved_tensors
+    return keep_gradient(gradient, x, ctx.rule), None, None
 
 
 keep.register_autograd(_backward, setup_context=_save)
+keep_gradient.register_autograd(_backward_of_gradient, setup_context=_save_tensor)
 
 
 @custom_op("fuseflow::masked", mutates_args=())

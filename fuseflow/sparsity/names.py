@@ -47,6 +47,6 @@ def names(model: nn.Module, *inputs: Any, **kwargs: Any) -> Names:
 
     copied = replica(model)
     Watch(copied, visit, begin=lambda: None, end=lambda: None)
-    with torch.no_grad():
+    with torch.no_grad(), torch.random.fork_rng(devices=()):
         copied(*inputs, **kwargs)
     return Names(tuple(name for group in weight_names(model).values() for name in group), tuple(order))

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import zipfile
+from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fuseflow.errors import FileError, SparsityError, did_you_mean
 from fuseflow.filesystem import replace_directory
 from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
-from fuseflow.sparsity.spec import SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
+from fuseflow.sparsity.saved_arrays import SavedArrays, saved_arrays
+from fuseflow.sparsity.spec import SPEC_FILE, IntermediateEntry, SparseSpec, last_match, read_spec, require_matches
 from fuseflow.sparsity.state import ModelSparsity, SparseWeight, require_zeros, set_sparsity, sparse_weights, sparsity_of
 from fuseflow.sparsity.stored_weights import make_dense
-from fuseflow.sparsity.weights import require_real, weight_names
+from fuseflow.sparsity.weights import require_real
 
 MANIFEST = "sparsity.json"
 WEIGHTS = "weights.npz"
@@ -31,19 +33,18 @@ SCHEMA = 1
 def save_sparsity(model: nn.Module, directory: Path) -> None:
     """Write the sparse weights of a model, with their masks and rules, to a directory, which `load_sparsity` reads.
 
-    Raise `SparsityError` for a dense model or one that was trained without its masks, and `FileError` if the directory cannot be written.
+    Raise `SparsityError` for a dense model, for one that was trained without its masks and for weights that are not finite, and `FileError`
+    if the directory cannot be written.
     """
-    state = sparsity_of(model)
-    if state is None:
+    weights, rules = _weights(model), _rules(model)
+    if not weights and not rules:
         raise SparsityError("the model is dense", hint="make it sparse first, with a `SparsityBuilder`")
-    spec = SparseSpec(tuple((name, weight.entry) for name, weight in state.weights.items()), tuple(state.intermediates.items()))
+    spec = SparseSpec(tuple((name, weight.entry) for name, (_, weight) in weights.items()), tuple(rules.items()))
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, parameter, weight in sparse_weights(model):
+    for name, (parameter, weight) in weights.items():
         require_zeros(name, parameter, weight.mask)
-        mask = values_of(weight.mask)
-        arrays[f"mask/{name}"] = np.packbits(mask.reshape(-1))
-        arrays[f"values/{name}"] = values_of(parameter)[mask]
-    shapes = {name: list(parameter.shape) for name, parameter, _ in sparse_weights(model)}
+        arrays |= _arrays(name, parameter, weight)
+    shapes = {name: list(parameter.shape) for name, (parameter, _) in weights.items()}
     with replace_directory(directory, MANIFEST) as temporary:
         (temporary / SPEC_FILE).write_text(spec.to_yaml(), encoding="utf-8")
         np.savez_compressed(temporary / WEIGHTS, **arrays)  # type: ignore[arg-type]
@@ -56,51 +57,103 @@ def load_sparsity(model: nn.Module, directory: Path) -> None:
 
     Raise `FileError` for a directory that `save_sparsity` did not write, and `SparsityError` for one of another model.
     """
-    if sparsity_of(model) is not None:
+    if any(sparsity_of(module) is not None for module in model.modules()):
         raise SparsityError("the model is sparse already", hint="load into the dense model")
     shapes = _manifest(directory)
     spec = read_spec(directory / SPEC_FILE)
-    parameters = {name: dict(model.named_parameters())[name] for name in weight_names(model)}
-    weights: dict[str, SparseWeight] = {}
-    values: dict[str, torch.Tensor] = {}
-    with _archive(directory / WEIGHTS) as archive:
-        for name, shape in shapes.items():
-            if name not in parameters:
-                raise SparsityError(
-                    f"`{directory}` has a weight `{name}`, the model has not", hint=did_you_mean(name, parameters)
-                )
-            parameter = parameters[name]
-            require_real(name, parameter)
-            if list(parameter.shape) != shape:
-                raise SparsityError(
-                    f"`{directory}` has the weight `{name}` in the shape {shape}, the model in {list(parameter.shape)}"
-                )
-            entry: WeightEntry | None = last_match(spec.weights, name)
-            if entry is None:
-                raise FileError(f"`{directory / SPEC_FILE}` has no entry for the weight `{name}`", hint="save it again")
-            mask, kept = _arrays(archive, directory / WEIGHTS, name, shape)
-            weights[name] = SparseWeight(entry, mask_of(mask, parameter))
-            require_fit(entry.layout, weights[name].mask, name)
-            dense = np.zeros(shape, dtype=kept.dtype)
-            dense[mask] = kept
-            values[name] = torch.from_numpy(dense).to(device=parameter.device, dtype=parameter.dtype)
+    require_matches(spec.weights, shapes, "weight")
+    parameters = dict(model.named_parameters())  # A tied weight under its first name alone.
+    for name, shape in shapes.items():
+        _require_weight(parameters, name, shape, directory)
+    with saved_arrays(directory / WEIGHTS) as arrays:
+        arrays.require_names({f"{kind}/{name}" for kind in ("mask", "values") for name in shapes})
+        loaded = {name: _loaded(arrays, spec, name, parameters[name], directory) for name in shapes}
     with torch.no_grad():
-        for name, value in values.items():
+        for name, (value, _) in loaded.items():
             make_dense(model, name).copy_(value)
     rules = dict(spec.intermediates)
     if rules:
         install(model, rules)
-    set_sparsity(model, ModelSparsity(weights, rules))
+    set_sparsity(model, ModelSparsity({name: weight for name, (_, weight) in loaded.items()}, rules))
+
+
+def _weights(model: nn.Module) -> dict[str, tuple[Tensor, SparseWeight]]:
+    """Return the sparse weights of a model and of the modules inside of it, by the first name that each has in the model."""
+    first = {id(parameter): name for name, parameter in model.named_parameters()}
+    weights: dict[str, tuple[Tensor, SparseWeight]] = {}
+    for _, parameter, weight in sparse_weights(model):
+        name = first[id(parameter)]
+        if name in weights:
+            raise SparsityError(
+                f"`{name}` has a rule of the model and one of a module inside", hint="call `sp.clear` on one of them"
+            )
+        weights[name] = parameter, weight
+    return weights
+
+
+def _rules(model: nn.Module) -> dict[str, IntermediateEntry]:
+    """Return the rules of intermediates of a model and of the modules inside of it."""
+    states = {path: sparsity_of(module) for path, module in model.named_modules()}
+    return {
+        f"{path}.{name}" if path else name: entry
+        for path, state in states.items()
+        if state is not None
+        for name, entry in state.intermediates.items()
+    }
+
+
+def _arrays(name: str, parameter: Tensor, weight: SparseWeight) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that stand in a directory for a weight."""
+    mask = values_of(weight.mask)
+    values = values_of(parameter)[mask]
+    if not np.isfinite(values).all():
+        raise SparsityError(f"the weight `{name}` has numbers that are not finite", hint="save a model that can compute")
+    return {f"mask/{name}": np.packbits(mask.reshape(-1)), f"values/{name}": values}
+
+
+def _require_weight(parameters: Mapping[str, Tensor], name: str, shape: list[int], directory: Path) -> None:
+    """Raise `SparsityError` if a model has no weight of this name that can have these values."""
+    if name not in parameters:
+        raise SparsityError(f"`{directory}` has a weight `{name}`, the model has not", hint=did_you_mean(name, parameters))
+    require_real(name, parameters[name])
+    known = list(parameters[name].shape)
+    if known != shape:
+        raise SparsityError(
+            f"`{directory}` has the weight `{name}` in the shape {shape}, the model in {known}",
+            hint="load it into the model that was saved",
+        )
+
+
+def _loaded(arrays: SavedArrays, spec: SparseSpec, name: str, parameter: Tensor, directory: Path) -> tuple[Tensor, SparseWeight]:
+    """Return the numbers of a weight, and its rule and mask."""
+    entry = last_match(spec.weights, name)
+    if entry is None:
+        raise FileError(f"`{directory / SPEC_FILE}` has no entry for the weight `{name}`", hint="save it again")
+    size, shape = prod(parameter.shape), tuple(parameter.shape)
+    bits = arrays.read(f"mask/{name}", (-(-size // 8),), np.dtype(np.uint8))
+    mask = np.unpackbits(bits, count=size).astype(bool).reshape(shape)
+    weight = SparseWeight(entry, mask_of(mask, parameter))
+    require_fit(entry.layout, weight.mask, name)
+    dtype = values_of(torch.empty(0, dtype=parameter.dtype)).dtype
+    dense = np.zeros(shape, dtype)
+    dense[mask] = arrays.read(f"values/{name}", (int(mask.sum()),), dtype)
+    value = torch.from_numpy(dense).to(device=parameter.device, dtype=parameter.dtype)
+    if not np.isfinite(dense).all() or not np.array_equal(values_of(value), dense):
+        kind = str(parameter.dtype).removeprefix("torch.")
+        raise FileError(f"`{name}` in `{directory / WEIGHTS}` has numbers that are not finite or no {kind}", hint="save it again")
+    return value, weight
 
 
 def _manifest(directory: Path) -> dict[str, list[int]]:
     """Return the shapes of the weights in a directory."""
     hint = "name a directory that `fuseflow sparsify -o` wrote"
+    if not (directory / MANIFEST).is_file():
+        raise FileError(f"`{directory}` holds no sparse weights: it has no file `{MANIFEST}`", hint=hint)
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"`{directory}` holds no sparse weights: {error.strerror}", hint=hint) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FileError(f"`{directory / MANIFEST}` is not JSON", hint=hint) from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         version = manifest.get("schema") if isinstance(manifest, dict) else None
@@ -113,30 +166,3 @@ def _manifest(directory: Path) -> dict[str, list[int]]:
 
 def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
-
-
-def _archive(path: Path) -> np.lib.npyio.NpzFile:
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"cannot read `{path}`: {error}", hint="save it again") from None
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise FileError(f"`{path}` is no archive of arrays", hint="save it again")
-    return archive
-
-
-def _arrays(
-    archive: np.lib.npyio.NpzFile, path: Path, name: str, shape: list[int]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-    """Return the mask of a weight and the values that it keeps."""
-    size = int(np.prod(shape, dtype=object))
-    try:
-        bits, values = archive[f"mask/{name}"], archive[f"values/{name}"]
-    except (KeyError, OSError, ValueError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise FileError(f"cannot read `{name}` in `{path}`: {error}", hint="save it again") from None
-    if bits.dtype != np.uint8 or bits.shape != (-(-size // 8),) or values.dtype.kind != "f":
-        raise FileError(f"`{name}` in `{path}` does not have the shape that the directory says", hint="save it again")
-    mask = np.unpackbits(bits, count=size).astype(bool).reshape(shape)
-    if values.shape != (int(mask.sum()),):
-        raise FileError(f"`{name}` in `{path}` has {values.size} values, and its mask keeps {mask.sum()}", hint="save it again")
-    return mask, values

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
@@ -15,6 +16,7 @@ from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, OutputFormat, SparseSpec, WeightEntry, require_matches
 from fuseflow.sparsity.state import SparseWeight
 from fuseflow.sparsity.stored_weights import dense_values, stored_entries
+from fuseflow.sparsity.wrapper import StorageTensor
 
 
 def select_weights(model: nn.Module, spec: SparseSpec, *, in_training: bool = False) -> dict[str, SparseWeight]:
@@ -111,9 +113,20 @@ def _selected_of_weight(sparsifier: Sparsifier, tensor: Tensor, scores: Tensor |
 
 
 def require_real(name: str, parameter: Tensor) -> None:
-    """Raise `SparsityError` for a weight that is not a tensor of real numbers in memory."""
+    """Raise `SparsityError` for a weight that is not a tensor of real numbers in memory, which can be changed."""
+    if isinstance(parameter, StorageTensor):
+        raise SparsityError(f"the weight `{name}` is packed already", hint="make the model sparse first, and pack it then")
+    if is_lazy(parameter):
+        raise SparsityError(f"the weight `{name}` has no numbers yet", hint="run the model once: its input gives the shape")
     if parameter.is_meta:
         raise SparsityError(f"the weight `{name}` has no numbers yet: it is on the meta device", hint="load the weights first")
     if not parameter.is_floating_point():
         kind = "complex numbers" if parameter.is_complex() else "integers"
         raise SparsityError(f"the weight `{name}` has {kind}", hint="weights of real numbers are made sparse")
+    if parameter.element_size() < 2:
+        raise SparsityError(
+            f"the weight `{name}` has floats of 8 bits", hint="make the model sparse first, and its numbers narrow then"
+        )
+    if parameter.is_inference() and not torch.is_inference_mode_enabled():
+        hint = "make or copy the model outside of `torch.inference_mode`"
+        raise SparsityError(f"the weight `{name}` cannot be changed: it was made in inference mode", hint=hint)
