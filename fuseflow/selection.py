@@ -19,6 +19,8 @@ from typing import Any, Literal, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+_FEW = 16
+"""Up to so many elements of a fiber are compared with each other, which is faster than a sort."""
 SMALLEST = math.ulp(0.0)
 """The smallest magnitude above 0."""
 MAX_GROUP = 256
@@ -121,9 +123,15 @@ def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
     array = np.asarray(values, dtype=np.float64)
     if count >= array.shape[-1]:
         return np.ones(array.shape, dtype=bool)
-    mask = np.zeros(array.shape, dtype=bool)
-    np.put_along_axis(mask, _ranked(array)[..., :count], True, axis=-1)
-    return mask
+    if count <= 0:
+        return np.zeros(array.shape, dtype=bool)
+    ranks = _ranks(array)
+    if array.shape[-1] <= _FEW:
+        return _larger_before(ranks) < count
+    least = np.partition(ranks, -count, axis=-1)[..., -count, None]
+    above, equal = ranks > least, ranks == least
+    still = count - above.sum(axis=-1, keepdims=True)
+    return above | (equal & (equal.cumsum(axis=-1) <= still))
 
 
 def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -147,9 +155,23 @@ def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> np
             assert_never(unknown)
 
 
-def _ranked(array: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    """Return the positions of the last dimension by descending magnitude, NaN first; of equal ones the lower position stands first."""
-    return np.lexsort(_rank_keys(array), axis=-1)
+def _larger_before(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+    """Return how many of the few elements of the last dimension stand before each by rank. Of equal ones the first stands before."""
+    columns = np.ascontiguousarray(np.moveaxis(ranks, -1, 0))
+    before = np.zeros(columns.shape, dtype=np.int8)
+    for k, column in enumerate(columns):
+        for other in range(k):
+            first = columns[other] >= column
+            before[k] += first
+            before[other] += ~first
+    return np.moveaxis(before, 0, -1)
+
+
+def _ranks(array: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return integers that are ordered as the magnitudes are, NaN last: the bits of floats without a sign are."""
+    magnitudes = np.abs(array)
+    np.copyto(magnitudes, np.nan, where=np.isnan(array))  # A NaN may have other bits.
+    return magnitudes.view(np.int64)
 
 
 def _rank_keys(array: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
