@@ -205,6 +205,17 @@ def test_the_gradient_of_a_random_rule_has_the_mask_that_was_drawn():
     assert torch.equal(x.grad, result) and 0 < int(result.sum()) < 64
 
 
+def test_a_random_rule_can_have_another_one_for_its_gradient():
+    model, grad = nn.Sequential(nn.Identity()), {"inline_sparsifier": sp.Threshold(4.0)}
+    sparse, x = ruled("0", sp.RandomFraction(0.5, seed=1), model, **grad), torch.ones(8, requires_grad=True)
+    result = sparse(x)
+    result.backward(torch.arange(8.0))
+    drawn = sp.RandomFraction(0.5, seed=1).select(x)
+    assert torch.equal(result, drawn.float()) and not x.grad[:4].any()
+    assert torch.equal(x.grad[drawn], torch.tensor([0.0] * 4 + [4, 5, 6, 7])[drawn])
+    assert 0 < int(drawn[4:].sum()) < 4
+
+
 def test_a_random_rule_and_another_one_are_applied_in_turn():
     made, x = sp.SparsityBuilder(), torch.arange(64.0)
     made.set_interm("0", inline_sparsifier=sp.RandomFraction(0.5, seed=1), external_sparsifier=sp.Magnitude(0.75))
@@ -260,13 +271,13 @@ def test_a_compiled_model_agrees(rule, grad, backend):
         torch.testing.assert_close(result, results[0])
 
 
-def test_a_model_that_fails_runs_again():
+def test_a_model_that_fails_runs_again(recwarn):
     sparse = ruled("relu_2")
     for fails in (ValueError, KeyError):
         sparse.fails = fails
         with pytest.raises(fails):
             sparse(X)
-        assert not _get_current_function_mode_stack()
+        assert not _get_current_function_mode_stack() and not recwarn
     x = torch.relu(X)  # A function that no model calls.
     assert torch.equal(x, X.clamp(min=0))
     sparse.fails = None

@@ -36,6 +36,14 @@ def test_a_weight_has_a_row_with_what_is_kept_of_it():
     assert row.energy == pytest.approx(12 / 16)
 
 
+def test_a_rule_has_all_its_sparsifiers_in_turn():
+    rest = {"inline_sparsifier": sp.Threshold(1.0), "external_sparsifier": sp.TopK(1, dim=1)}
+    (row,) = weight_rows({}, pruned(sp.Magnitude(0.5), **rest))
+    assert row.rule == f"magnitude:0.5, then threshold:1.0, then {sp.TopK(1, dim=1)}" and row.kept == 3
+    (row,) = weight_rows({}, pruned(sp.KeepAll(), **rest))
+    assert row.rule.startswith("keepall, then threshold:1.0")
+
+
 def test_the_energy_is_unknown_where_the_dense_weight_is():
     (row,) = weight_rows({}, pruned(sp.Magnitude(0.75)))
     assert row.energy is None and row.kept == 3
