@@ -127,11 +127,13 @@ def largest(values: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
         return np.zeros(array.shape, dtype=bool)
     ranks = _ranks(array)
     if array.shape[-1] <= _FEW:
-        return _larger_before(ranks) < count
+        few: npt.NDArray[np.bool_] = _larger_before(ranks) < count
+        return few
     least = np.partition(ranks, -count, axis=-1)[..., -count, None]
     above, equal = ranks > least, ranks == least
     still = count - above.sum(axis=-1, keepdims=True)
-    return above | (equal & (equal.cumsum(axis=-1) <= still))
+    first: npt.NDArray[np.bool_] = equal & (equal.cumsum(axis=-1) <= still)
+    return above | first
 
 
 def kept_entries(rule: Rule, values: npt.ArrayLike, groups: npt.ArrayLike) -> npt.NDArray[np.bool_]:

@@ -25,6 +25,7 @@ from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonica
 from fuseflow.sparsity.dispatch.sparsification import format_of, sparsified
 from fuseflow.sparsity.dispatch.stub import class_name, forward_stub
 from fuseflow.sparsity.formats import KEEP_ALL
+from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.kernels.listing import MODULES
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.places.listing import PLACES, places_of
@@ -347,4 +348,4 @@ _ATEN_RULES: dict[Any, Callable[..., Any]] = {
 }
 """What operators of ATen do with packed tensors, where it is not the dense result or an update in place."""
 
-torch.serialization.add_safe_globals([rebuild, PackedTensor, *PLACES, KEEP_ALL.__class__])
+torch.serialization.add_safe_globals([rebuild, PackedTensor, ChunkGrid, *PLACES, KEEP_ALL.__class__])

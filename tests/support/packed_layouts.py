@@ -11,6 +11,7 @@ from fuseflow.sparsity.layouts.layout import Layout
 LAYOUTS: tuple[Layout, ...] = (
     *(sp.CSR(), sp.CSC(), sp.COO(), sp.ELL(), sp.BCSR((2, 3)), sp.BCSR((2, 2))),
     *(sp.NMLayout(2, 4), sp.NMLayout(1, 5), sp.NMLayout(2, 5, dim=0)),
+    *(sp.NMGLayout(2, 4, 1), sp.NMGLayout(1, 3, 2), sp.NMGLayout(2, 4, 2, sparse_dim=-1, group_dim=-2)),
 )
 IDS = [str(layout) for layout in LAYOUTS]
 
@@ -21,6 +22,9 @@ def mask_for(layout: Layout, shape: tuple[int, int], share: float = 0.4, seed: i
     if isinstance(layout, sp.NMLayout):
         kept = sp.NM(layout.n, layout.m, layout.dim).select(values)
         return kept & (values < share * 2)
+    if isinstance(layout, sp.NMGLayout):
+        rule = sp.NMG(layout.n, layout.m, layout.g, layout.sparse_dim, layout.group_dim)
+        return rule.select(values) & (values < share * 2)
     if isinstance(layout, sp.BCSR):
         rows, columns = layout.block
         return (values[::rows, ::columns] < share).repeat_interleave(rows, 0).repeat_interleave(columns, 1)

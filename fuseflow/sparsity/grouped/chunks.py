@@ -29,12 +29,12 @@ class ChunkGrid:
     @property
     def count(self) -> int:
         """The number of chunks."""
-        return math.prod(self._grid)
+        return math.prod(self.extents)
 
     def split(self, array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Return the chunks of a tensor, [chunks, columns, m]."""
         moved = np.moveaxis(array, (self.group_dim, self.sparse_dim), (-2, -1))
-        *rest, across, along = self._grid
+        *rest, across, along = self.extents
         filling = [(0, 0)] * len(rest)
         filling += [(0, across * self.columns - moved.shape[-2]), (0, along * self.m - moved.shape[-1])]
         cut = np.pad(moved, filling).reshape(*rest, across, self.columns, along, self.m)
@@ -42,16 +42,29 @@ class ChunkGrid:
 
     def join(self, chunks: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Return the tensor of which these are the chunks, without what they were filled up with."""
-        *rest, across, along = self._grid
-        cut = chunks.reshape(*self._grid, self.columns, self.m).swapaxes(-3, -2)
+        *rest, across, along = self.extents
+        cut = chunks.reshape(*self.extents, self.columns, self.m).swapaxes(-3, -2)
         moved = cut.reshape(*rest, across * self.columns, along * self.m)
         inside = moved[..., : self.shape[self.group_dim], : self.shape[self.sparse_dim]]
         joined: npt.NDArray[Any] = np.moveaxis(inside, (-2, -1), (self.group_dim, self.sparse_dim))
         return np.ascontiguousarray(joined)
 
     @property
-    def _grid(self) -> tuple[int, ...]:
+    def dims(self) -> tuple[int, int]:
+        """The two dimensions that are cut."""
+        return self.sparse_dim, self.group_dim
+
+    @property
+    def extents(self) -> tuple[int, ...]:
         """The extents of the dimensions by which chunks are numbered."""
-        rest = (extent for dim, extent in enumerate(self.shape) if dim not in (self.sparse_dim, self.group_dim))
+        rest = (extent for dim, extent in enumerate(self.shape) if dim not in self.dims)
         across, along = self.shape[self.group_dim], self.shape[self.sparse_dim]
         return (*rest, -(-across // self.columns), -(-along // self.m))
+
+    def chunk_coordinates(self, number: Any) -> list[Any]:
+        """Return the coordinates of chunks among all chunks, in the order of `extents`. Numbers are an array or a tensor of integers."""
+        coordinates = []
+        for extent in reversed(self.extents):
+            coordinates.append(number % max(1, extent))
+            number = number // max(1, extent)
+        return coordinates[::-1]

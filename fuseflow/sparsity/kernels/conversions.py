@@ -15,6 +15,7 @@ from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
 
 
@@ -57,6 +58,7 @@ def matrix_to_csr(storage: BcsrTensor | EllTensor) -> CsrTensor:
 @register_conversion(BcsrTensor, CooTensor)
 @register_conversion(EllTensor, CooTensor)
 @register_conversion(NMTensor, CooTensor)
+@register_conversion(GroupedNMTensor, CooTensor)
 def to_coo(storage: Any) -> CooTensor:
     """Return the entries of a storage in ascending order of coordinates, without padding."""
     places, shape = known_places(storage), storage.shape

@@ -22,10 +22,11 @@ from fuseflow.sparsity.layouts.blocked import BcsrTensor
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
-STORAGES = (CsrTensor, CscTensor, CooTensor, BcsrTensor, EllTensor, NMTensor)
+STORAGES = (CsrTensor, CscTensor, CooTensor, BcsrTensor, EllTensor, NMTensor, GroupedNMTensor)
 """The storage classes that have places, and no entries elsewhere."""
 
 _OF_ONE = (

@@ -17,8 +17,10 @@ from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.signature import Operator, operator_name
 from fuseflow.sparsity.kernels.blocks import BLOCK_KERNEL
 from fuseflow.sparsity.kernels.compressed import ROW_KERNELS
+from fuseflow.sparsity.kernels.grouped import GROUPED_KERNEL
 from fuseflow.sparsity.kernels.product_kernel import ProductKernel
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.places.listing import places_of
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
@@ -204,5 +206,5 @@ def _require_length(product: Product, stored: torch.Tensor, columns: torch.Tenso
         )
 
 
-for _storage, _kernel in {**ROW_KERNELS, BcsrTensor: BLOCK_KERNEL}.items():
+for _storage, _kernel in {**ROW_KERNELS, BcsrTensor: BLOCK_KERNEL, GroupedNMTensor: GROUPED_KERNEL}.items():
     register_products(_storage, _kernel)

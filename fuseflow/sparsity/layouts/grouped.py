@@ -13,7 +13,6 @@ from fuseflow.sparsity.arrays import values_of
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.grouped.grouping import Grouping, chunk_grid, grouping_of_mask, require_sizes
 from fuseflow.sparsity.grouped.layout import pack
-from fuseflow.sparsity.grouped.patterns import patterns
 from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
 
@@ -25,32 +24,36 @@ if TYPE_CHECKING:
 class GroupedNMTensor:
     """A tensor that stores n of every m coordinates, with the columns of each chunk sorted by pattern.
 
-    `values` is [chunks, patterns, g, n], and `columns` [chunks, patterns, g] says which column of its chunk each is (16 bits). `grid` says
-    how the tensor is cut into chunks.
+    `values` is [chunks, patterns, g, n], and `columns` [chunks, patterns, g] says which column of its chunk each is (16 bits). `places` is
+    [patterns, n]: the n of m places of each pattern (16 bits), which all chunks share. `grid` says how the tensor is cut into chunks.
     """
 
     values: torch.Tensor
     columns: torch.Tensor
+    places: torch.Tensor
     grid: ChunkGrid
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.grid.shape
 
-    def places(self) -> torch.Tensor:
-        """Return for each value where it stands in the tensor, counted row by row from 1, or 0 for what a chunk is filled up with."""
+    def coordinates(self) -> tuple[torch.Tensor, ...]:
+        """Return the coordinates of the values in each dimension, which broadcast to the shape of `values`. Those of what a chunk is filled
+        up with are beyond the tensor."""
         import torch
 
-        size = int(np.prod(self.shape, dtype=np.int64))
-        chunks = self.grid.split(np.arange(1, size + 1).reshape(self.shape))
-        chunk = np.arange(len(chunks))[:, None, None, None]
-        table = patterns(self.values.shape[-1], self.grid.m)
-        return torch.from_numpy(chunks[chunk, self.columns.cpu().numpy()[..., None], table[:, None, :]]).to(self.values.device)
+        device = self.values.device
+        number = torch.arange(self.grid.count, device=device).view(-1, 1, 1, 1)
+        *rest, across, along = self.grid.chunk_coordinates(number)
+        coordinates = dict(zip((d for d in range(len(self.shape)) if d not in self.grid.dims), rest, strict=True))
+        coordinates[self.grid.group_dim] = across * self.grid.columns + self.columns.unsqueeze(-1)
+        coordinates[self.grid.sparse_dim] = along * self.grid.m + self.places.unsqueeze(1)
+        return tuple(coordinates[d] for d in range(len(self.shape)))
 
     def to_dense(self) -> torch.Tensor:
-        size = int(np.prod(self.shape, dtype=np.int64))
-        filled = self.values.new_zeros(size + 1).index_put((self.places(),), self.values)
-        return filled[1:].reshape(self.shape)
+        index = tuple(c.clamp(max=size - 1) for c, size in zip(self.coordinates(), self.shape, strict=True))
+        dense = self.values.new_zeros(self.shape)
+        return dense.index_put(index, self.values, accumulate=True) if dense.numel() else dense
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class NMGLayout(Layout):
         grouping = self._grouping(values_of(mask))
         values = pack(values_of(tensor.detach() * mask), grouping)
         columns = torch.from_numpy(values.idx).to(tensor.device)
-        return GroupedNMTensor(torch.from_numpy(values.val).to(tensor), columns, grouping.grid)
+        places = torch.from_numpy(grouping.patterns.astype(np.int16)).to(tensor.device)
+        return GroupedNMTensor(torch.from_numpy(values.val).to(tensor), columns, places, grouping.grid)
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return NMLayout(self.n, self.m, self.sparse_dim).compiler_format(shape)

@@ -12,6 +12,7 @@ from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, majors
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
 from fuseflow.sparsity.places.places import Index, Places
 
@@ -80,6 +81,19 @@ def _nm_stored(storage: NMTensor) -> torch.Tensor | None:
     return nm_coordinates(storage) < size if size % storage.m else None
 
 
+def _grouped_index(storage: GroupedNMTensor) -> Index:
+    return tuple(c.clamp(max=size - 1) for c, size in zip(storage.coordinates(), storage.shape, strict=True))
+
+
+def _grouped_stored(storage: GroupedNMTensor) -> torch.Tensor | None:
+    """Return what stands within the tensor, if chunks are filled up."""
+    grid, shape = storage.grid, storage.shape
+    if shape[grid.sparse_dim] % grid.m == 0 == shape[grid.group_dim] % grid.columns:
+        return None
+    along, across = (storage.coordinates()[dim] < shape[dim] for dim in grid.dims)
+    return along & across
+
+
 def _mask(storage: MaskedSparseTensor) -> torch.Tensor:
     return storage.mask
 
@@ -93,6 +107,7 @@ PLACES: dict[type, Places] = {
     BcsrTensor: Places(index=_block_index),
     EllTensor: Places(index=_ell_index, stored=_ell_stored),
     NMTensor: Places(index=_nm_index, stored=_nm_stored),
+    GroupedNMTensor: Places(index=_grouped_index, stored=_grouped_stored),
 }
 """The places of each storage class."""
 
