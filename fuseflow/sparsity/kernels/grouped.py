@@ -46,7 +46,8 @@ def _slots(storage: GroupedNMTensor) -> torch.Tensor:
     """Return for each column of each chunk, [chunks, patterns, g], which group of which column of the matrix it is."""
     number = torch.arange(storage.grid.count, device=storage.values.device).view(-1, 1, 1)
     across, along = storage.grid.chunk_coordinates(number)
-    return (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along
+    slots: torch.Tensor = (across * storage.grid.columns + storage.columns) * storage.grid.extents[-1] + along
+    return slots
 
 
 def _columns(storage: GroupedNMTensor) -> int:
