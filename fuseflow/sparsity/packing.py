@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import torch
 
 from fuseflow.errors import SparsityError, did_you_mean
+from fuseflow.sparsity.layouts.dense import Dense, Masked
 from fuseflow.sparsity.layouts.layout import Layout, require_fit
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
 from fuseflow.sparsity.places.listing import compact
+from fuseflow.sparsity.state import require_zeros, sparse_weights
+from fuseflow.sparsity.stored_weights import replica
 
 M = TypeVar("M", bound=torch.nn.Module)
 
 
-def pack(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]]) -> M:
-    """Return a copy of a model with packed weights. `layouts` has the layout and the mask of each, by its name in the model.
+def pack(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]] | None = None) -> M:
+    """Return a copy of a sparse model in which each sparse weight holds what it stores, and nothing else.
 
-    Names stay, tied weights stay tied, and what a mask does not keep is 0. The state dict has dense tensors, so that it is one of the dense
-    model. Raise `SparsityError` for a name that the model does not have, and for a mask that does not fit.
+    `layouts` has the layout and the mask of each weight by its name, and may speak of a dense model. Without it, they are those of a sparse
+    model; its weights with the layouts `dense` and `masked` hold every entry anyway, and stay ordinary parameters. Names stay, tied weights
+    stay tied, and what a mask does not keep is 0. The state dict has dense tensors, so that it is one of the dense model. Raise
+    `SparsityError` for a dense model without `layouts`, for a name that the model does not have, for a mask that does not fit, and for a
+    weight that is not 0 where it is pruned.
     """
-    return pack_inplace(copy.deepcopy(model), layouts)
+    return pack_inplace(replica(model), layouts)
 
 
-def pack_inplace(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]]) -> M:
+def pack_inplace(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]] | None = None) -> M:
     """Pack weights of a model, as `pack` does, and return the model."""
+    if layouts is None:
+        layouts = model_layouts(model)
     parameters = dict(model.named_parameters(remove_duplicate=False))
     packed: dict[int, Any] = {}
     for name, (layout, mask) in layouts.items():
@@ -40,6 +47,17 @@ def pack_inplace(model: M, layouts: Mapping[str, tuple[Layout, torch.Tensor]]) -
         if tied:
             module.register_state_dict_post_hook(save_dense)  # type: ignore[no-untyped-call]
     return model
+
+
+def model_layouts(model: torch.nn.Module) -> dict[str, tuple[Layout, torch.Tensor]]:
+    """Return the layout and the mask of each weight that a sparse model does not store dense."""
+    weights = list(sparse_weights(model))
+    if not weights:
+        raise SparsityError("the model is dense", hint="make it sparse first, with a `SparsityBuilder`")
+    for name, parameter, weight in weights:
+        require_zeros(name, parameter, weight.mask)
+    kept = {name: (weight.entry.layout, weight.mask) for name, _, weight in weights}
+    return {name: (layout, mask) for name, (layout, mask) in kept.items() if not isinstance(layout, Dense | Masked)}
 
 
 def packed_parameter(name: str, weight: torch.Tensor, layout: Layout, mask: torch.Tensor) -> Any:

@@ -121,3 +121,77 @@ def test_autocast_leaves_products_of_packed_weights_in_their_type():
     with sp.set_dispatch_failure("raise"), torch.autocast("cpu", dtype=torch.bfloat16):
         torch.testing.assert_close(model(x), model(x.clone()))
         assert model(x).dtype == torch.float32
+
+
+RULES = (
+    "magnitude:0.5:csr",
+    "magnitude:0.5:csc",
+    "magnitude:0.5:coo",
+    "magnitude:0.5:ell",
+    "block:0.5:2x2",
+    "nm:2:4",
+    "nmg:2:4:2",
+)
+
+
+def sparse_network(rule):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 24), torch.nn.ReLU(), torch.nn.Linear(24, 8))
+    return sp.sparse_copy(model, sp.parse_sparsify(f"*.weight={rule}"))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_sparse_model_is_packed_as_its_rules_say(rule):
+    sparse = sparse_network(rule)
+    packed = sp.pack(sparse)
+    x = torch.randn(5, 8)
+    assert all(isinstance(packed[k].weight, sp.PackedTensor) for k in (0, 2))
+    with sp.set_dispatch_failure("raise"):
+        torch.testing.assert_close(packed(x), sparse(x), atol=1e-5, rtol=1e-5)
+    assert list(packed.state_dict()) == list(sparse.state_dict())
+    assert all(torch.equal(value, packed.state_dict()[name]) for name, value in sparse.state_dict().items())
+    assert type(sparse[0].weight) is torch.nn.Parameter
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_packed_model_trains_where_it_has_entries(rule, optimizer):
+    packed, sparse = sp.pack(sparse_network(rule)), sparse_network(rule)
+    handle = sp.attach(sparse, optimizer=optimizer(sparse.parameters(), lr=0.01))
+    for model, steps in ((packed, optimizer(packed.parameters(), lr=0.01)), (sparse, handle._optimizer)):
+        generator = torch.Generator().manual_seed(1)
+        for _ in range(5):
+            steps.zero_grad()
+            model(torch.randn(4, 8, generator=generator)).square().sum().backward()
+            steps.step()
+    for name, value in sparse.state_dict().items():
+        ours = packed.state_dict()[name]
+        torch.testing.assert_close(ours * (value != 0), value, atol=1e-4, rtol=1e-3)
+        if name in handle.masks and "nm" not in rule and "block" not in rule:
+            assert int((ours != 0).sum()) == int(handle.masks[name].sum())
+
+
+def test_rules_of_intermediates_stay_with_a_packed_model():
+    builder = sp.SparsityBuilder()
+    builder.set_weight("0.weight", sp.Magnitude(0.5), out_format=sp.CSR)
+    builder.set_interm("1", external_sparsifier=sp.TopK(2))
+    sparse = builder.get_sparse_model(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()))
+    x = torch.randn(5, 8)
+    torch.testing.assert_close(sp.pack(sparse)(x), sparse(x))
+    assert int((sp.pack(sparse)(x) != 0).sum(1).max()) <= 2
+
+
+def test_weights_that_are_stored_dense_stay_ordinary_parameters():
+    packed = sp.pack(sparse_network("magnitude:0.5:masked"))
+    assert type(packed[0].weight) is torch.nn.Parameter
+
+
+def test_what_cannot_be_packed_is_refused():
+    with pytest.raises(SparsityError, match="the model is dense") as error:
+        sp.pack(torch.nn.Linear(4, 4))
+    assert "SparsityBuilder" in error.value.hint
+    moved = sparse_network("magnitude:0.5:csr")
+    with torch.no_grad():
+        moved[0].weight.add_(1)
+    with pytest.raises(SparsityError, match=r"`0.weight` is not 0 at"):
+        sp.pack(moved)
