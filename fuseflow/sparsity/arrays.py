@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ def values_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
     return (held.float() if held.dtype is torch.bfloat16 else held).numpy()
 
 
-def mask_of(array: npt.NDArray[Any], tensor: torch.Tensor) -> torch.Tensor:
-    """Return an array of truth values as a tensor where `tensor` is."""
+def mask_of(array: npt.ArrayLike, tensor: torch.Tensor) -> torch.Tensor:
+    """Return an array of truth values, or a single one, as a tensor where `tensor` is."""
     import torch
 
-    return torch.from_numpy(array).to(tensor.device)
+    return torch.from_numpy(np.asarray(array)).to(tensor.device)
