@@ -312,9 +312,20 @@ def test_formats_of_the_compiler(layout, shape, text, block):
     assert Format.parse(text, len(shape)).rank == len(shape)
 
 
-def test_not_finite_numbers_that_are_kept_stay():
-    tensor = torch.tensor([[math.nan, 1.0], [2.0, -math.inf]])
-    mask = torch.eye(2, dtype=torch.bool)
-    for layout in (COO(), CSR(), CSC(), ELL(), NMLayout(1, 2), BCSR((1, 1)), NMGLayout(1, 2, 1)):
+LAYOUTS_OF_FOUR = [Dense(), Masked(), COO(), CSR(), CSC(), BCSR((2, 2)), ELL(), NMLayout(1, 2), NMGLayout(1, 2, 1)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS_OF_FOUR, ids=str)
+def test_not_finite_numbers_stay_where_they_are_kept_and_are_0_elsewhere(layout):
+    mask = torch.eye(4).bool()
+    assert layout.refusal(mask) == ""
+    for number in (math.nan, math.inf, -math.inf):
+        tensor = torch.full((4, 4), number)
         dense = layout.pack(tensor, mask).to_dense()
-        assert torch.equal(dense.isnan(), torch.tensor([[True, False], [False, False]])) and dense[1, 1] == -math.inf
+        torch.testing.assert_close(dense, torch.where(mask, tensor, 0.0), equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS_OF_FOUR, ids=str)
+def test_what_is_not_kept_has_no_sign(layout):
+    dense = layout.pack(torch.full((4, 4), -1.0), torch.eye(4).bool()).to_dense()
+    assert torch.equal(dense.signbit(), torch.eye(4).bool())
