@@ -113,7 +113,7 @@ def test_anything_else_is_no_layout(value):
         ("", "there is no layout ``", "known: `bcsr`, `coo`, `csc`"),
         ("csr:4x4", "`csr:4x4` says too much: `4x4`", "write it as `csr`"),
         ("bcsr", "`bcsr` lacks block", "write it as `bcsr:BLOCK`"),
-        ("bcsr:4", "`bcsr:4`: `block` cannot be `4`", ""),
+        ("bcsr:4", "`bcsr:4`: `block` cannot be `4`", "write 2 whole numbers, as in `4x4`"),
         ("bcsr:0x4", "a block has at least one row and one column", "as in `bcsr:4x4`"),
         ("bcsr:4x-4", "a block has at least one row and one column", "as in `bcsr:4x4`"),
         ("nm:2", "`nm:2` lacks m", "nm:N:M[:dim=-1]"),

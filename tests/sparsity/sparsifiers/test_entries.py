@@ -90,3 +90,15 @@ def test_nothing_and_all_are_exact(seed):
     torch.manual_seed(0)
     assert RandomFraction(0.0, seed).select(torch.zeros(100_000)).all()
     assert not RandomFraction(1.0, seed).select(torch.zeros(100_000)).any()
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -1, 0, 2**64 - 1])
+def test_any_seed_of_pytorch_will_do(seed):
+    assert RandomFraction(0.5, seed).select(torch.zeros(3)).shape == (3,)
+
+
+@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**64])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(SparsityError, match="PyTorch has no such seed") as error:
+        RandomFraction(0.5, seed)
+    assert error.value.hint

@@ -30,7 +30,7 @@ FRACTIONS, DIMS = st.floats(0, 1), st.integers(-5, 5)
 SIZES = st.integers(1, 8).flatmap(lambda m: st.tuples(st.integers(1, m), st.just(m)))
 DRAWN = {
     KeepAll: st.just(KeepAll()),
-    RandomFraction: st.builds(RandomFraction, FRACTIONS, st.none() | st.integers(0, 2**63)),
+    RandomFraction: st.builds(RandomFraction, FRACTIONS, st.none() | st.integers(-(2**63), 2**64 - 1)),
     Threshold: st.builds(Threshold, st.floats(0, allow_nan=False)),
     NM: st.builds(lambda size, dim: NM(*size, dim), SIZES, DIMS),
     TopK: st.builds(TopK, st.integers(1, 10**9), DIMS),
@@ -280,9 +280,11 @@ def test_a_sparsifier_is_a_dataclass(listed):
         ("nm:2:4.5", "`m` cannot be `4.5`", "integer"),
         ("topk:0", "`topk:0` keeps nothing", "at least 1"),
         ("random:0.5:seed=x", "`seed` cannot be `x`", "integer"),
-        ("block:0.5:4", "`block` cannot be `4`", ""),
-        ("block:0.5:4x4x4", "`block` cannot be `4x4x4`", ""),
-        ("block:0.5:4xa", "`block` cannot be `4xa`", "integer"),
+        ("random:0.5:seed=18446744073709551616", "PyTorch has no such seed", "at most 64 bits"),
+        ("random:0.5:1:2", "says too much: `2`", "random:FRACTION[:seed=SEED]"),
+        ("block:0.5:4", "`block` cannot be `4`", "write 2 whole numbers, as in `4x4`"),
+        ("block:0.5:4x4x4", "`block` cannot be `4x4x4`", "2 whole numbers"),
+        ("block:0.5:4xa", "`block` cannot be `4xa`", "2 whole numbers"),
         ("block:0.5:0x4", "a block has at least one row", "block:0.5:4x4"),
         ("nmg:2:4", "`nmg:2:4` lacks g", "nmg:N:M:G"),
         ("nmg:2:4:4:method=best", "`method` cannot be `best`", "'exact' or 'greedy'"),
