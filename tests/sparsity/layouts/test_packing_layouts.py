@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fuseflow.errors import SparsityError
@@ -96,6 +96,7 @@ def test_every_layout_is_tested_here():
 
 
 @pytest.mark.parametrize("cls", DRAWN, ids=lambda cls: cls.name)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_what_is_stored_is_what_the_mask_keeps(cls, data):
     layout, tensor, mask = data.draw(DRAWN[cls])
@@ -109,6 +110,7 @@ def test_what_is_stored_is_what_the_mask_keeps(cls, data):
 
 
 @pytest.mark.parametrize("cls", DRAWN, ids=lambda cls: cls.name)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_views_are_stored_as_their_copies(cls, data):
     layout, tensor, mask = data.draw(DRAWN[cls])
@@ -218,6 +220,7 @@ def test_a_masked_tensor_has_a_mask_of_its_own():
     assert stored.mask.tolist() == [True, False] and stored.to_dense().tolist() == [1, 0]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 3), max_size=6))
 def test_positions_say_the_row_of_every_entry(counts):
     positions = torch.tensor([0, *counts]).cumsum(0)
