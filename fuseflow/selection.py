@@ -82,12 +82,18 @@ def refusal(rule: Rule, extent: int) -> tuple[str, str]:
             if not 1 <= count <= extent:
                 return f"{count} entries cannot be kept of {extent}", f"keep between 1 and {extent}"
         case Largest(count, every):
-            if not 1 <= every <= MAX_GROUP:
-                return f"a group cannot have {every} coordinates", f"groups have between 1 and {MAX_GROUP}"
-            if not 1 <= count <= every:
-                return f"{count} entries cannot be kept of every {every}", f"keep between 1 and {every}"
+            return group_refusal(count, every)
         case unknown:
             assert_never(unknown)
+    return "", ""
+
+
+def group_refusal(count: int, every: int) -> tuple[str, str]:
+    """Return why so many of every so many coordinates cannot be kept, and what can; ("", "") if they can."""
+    if not 1 <= every <= MAX_GROUP:
+        return f"a group cannot have {every} coordinates", f"groups have between 1 and {MAX_GROUP}"
+    if not 1 <= count <= every:
+        return f"{count} entries cannot be kept of every {every}", f"keep between 1 and {every}"
     return "", ""
 
 

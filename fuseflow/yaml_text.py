@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.representer import SafeRepresenter
 
 from fuseflow.errors import FuseFlowError, Span, did_you_mean
 
@@ -64,10 +65,21 @@ class YamlText:
         return error_class(f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{first['input']}`", span=span)
 
 
+_MOST = 1_000_000
+"""The most values of a text. A few lines with references to each other can mean billions, which would take hours to read."""
+
+
 def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlText:
     """Parse a YAML text. Raise an `error_class` with the line and the column where it is not YAML."""
+    root = None
     try:
         root = _yaml().compose(io.StringIO(text))
+        if _size(root, {}) > _MOST:
+            raise error_class(
+                f"its references to other places make more than {_MOST:,} values of the text",
+                hint="write them out",
+                span=Span(file, 1),
+            )
         return YamlText(_yaml().load(io.StringIO(text)), file, root)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -75,10 +87,40 @@ def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlTex
         raise error_class(f"not YAML: {error.problem or error.context}", span=span) from error
     except YAMLError as error:  # characters that no YAML text may hold
         raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
-    except ValueError as error:  # such as the date 2001-99-99
-        raise error_class(f"a value cannot be read: {error}", span=Span(file, 1)) from error
-    except RecursionError:
-        raise error_class("the text is nested too deep", span=Span(file, 1)) from None
+    except RecursionError as error:
+        raise error_class("not YAML that can be read: it is nested too deep", span=Span(file, 1)) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # from the parser, which gives no place
+        place = _unreadable(root)
+        span = Span(file, place.start_mark.line + 1, place.start_mark.column + 1) if place else Span(file, 1)
+        name = f"`{place.value[:40]}` cannot be read: " if place else ""
+        raise error_class(f"not YAML: {name}{error}", span=span) from error
+
+
+def _size(node: Node | None, sizes: dict[int, int]) -> int:
+    """Return how many values a text has if what it refers to is written out at each place."""
+    if not isinstance(node, MappingNode | SequenceNode):
+        return 1
+    if id(node) not in sizes:
+        sizes[id(node)] = 1  # for a value that refers to itself
+        parts = [n for pair in node.value for n in pair] if isinstance(node, MappingNode) else node.value
+        sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
+    return sizes[id(node)]
+
+
+def _unreadable(root: Node | None) -> ScalarNode | None:
+    """Return the first scalar below a node that has no value, such as a date in a 13th month."""
+    nodes, seen = [root], set[int]()
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ScalarNode):
+            try:
+                _yaml().constructor.construct_object(node)
+            except (ArithmeticError, LookupError, TypeError, ValueError):
+                return node
+        elif isinstance(node, MappingNode | SequenceNode) and id(node) not in seen:
+            seen.add(id(node))
+            nodes += reversed([n for pair in node.value for n in pair] if isinstance(node, MappingNode) else node.value)
+    return None
 
 
 def write_yaml(sections: Mapping[str, Any]) -> str:
@@ -88,8 +130,21 @@ def write_yaml(sections: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
+class _Representer(SafeRepresenter):
+    """Writes texts with U+0085 in double quotes: in others it is a line break, which is read as a space."""
+
+    def represent_str(self, data: str) -> ScalarNode:
+        style = '"' if "\x85" in data else None
+        node: ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+        return node
+
+
+_Representer.add_representer(str, _Representer.represent_str)
+
+
 def _yaml() -> YAML:
     yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.width = 10_000

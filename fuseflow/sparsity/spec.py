@@ -206,8 +206,13 @@ class _Reader:
 
     def _names(self, sections: Mapping[str, Any], section: str) -> Mapping[str, Any]:
         names = sections.get(section, {})
-        if not isinstance(names, dict) or not all(isinstance(name, str) for name in names):
-            raise SparsityError(f"`{section}` is a mapping from names to entries", span=self.yaml.place(section))
+        if not isinstance(names, dict):
+            hint = "as in `layer1.weight: {sparsifier: magnitude:0.9}`" if section == "weights" else "as in `relu: {layout: csr}`"
+            raise SparsityError(f"`{section}` is a mapping from names to entries", hint=hint, span=self.yaml.place(section))
+        for name in names:
+            if not isinstance(name, str):
+                place = self.yaml.place(section, str(name))
+                raise SparsityError(f"the name `{name}` in `{section}` is no text", hint=f'write it as `"{name}"`', span=place)
         return names
 
     def _weight(self, name: str, row: Any) -> WeightEntry:

@@ -54,7 +54,8 @@ def usage(name: str, cls: type) -> str:
     text = name
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING
-        text += f":{field.name.upper()}" if required else f"[:{field.name}={_text(field.default)}]"
+        default = field.name.upper() if field.default is None else _text(field.default)
+        text += f":{field.name.upper()}" if required else f"[:{field.name}={default}]"
     return text
 
 
@@ -84,7 +85,10 @@ def _read(text: str, key: str, value: str, kind: Any) -> Any:
         return TypeAdapter(kind).validate_python(value if parts is None else tuple(parts))
     except ValidationError as error:
         message = error.errors(include_url=False)[0]["msg"]
-        raise SparsityError(f"`{text}`: `{key}` cannot be `{value}`", hint=message[0].lower() + message[1:]) from None
+        hint = message[0].lower() + message[1:]
+        if parts is not None:
+            hint = f"write {len(typing.get_args(kind))} whole numbers, as in `{'x'.join('4' for _ in typing.get_args(kind))}`"
+        raise SparsityError(f"`{text}`: `{key}` cannot be `{value}`", hint=hint) from None
 
 
 def _text(value: Any) -> str:

@@ -106,7 +106,7 @@ def _dimensions_of(rank: int) -> str:
 
 
 def require_sizes(n: int, m: int, g: int) -> None:
-    reason, hint = selection.refusal(selection.Largest(n, every=m or -1), m)
+    reason, hint = selection.group_refusal(n, m)
     if reason:
         raise SparsityError(f"`{n}:{m}:{g}`: {reason}", hint=hint)
     if g < 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.compressed import majors
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of, require_matrix
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +56,7 @@ class BCSR(Layout):
         rows, columns = self.block
         inner = (mask.shape[0] // rows, rows, mask.shape[1] // columns, columns)
         kept = mask.reshape(inner).any(dim=3).any(dim=1)
-        blocks = (tensor.detach() * mask).reshape(inner).permute(0, 2, 1, 3)
+        blocks = kept_of(tensor, mask).reshape(inner).permute(0, 2, 1, 3)
         positions = torch.cat((kept.new_zeros(1, dtype=torch.long), kept.sum(1).cumsum(0)))
         return BcsrTensor(positions, kept.nonzero()[:, 1], blocks[kept], tuple(tensor.shape))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,7 @@ class Dense(Layout):
     fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> DenseTensor:
-        return DenseTensor(tensor.detach() * mask)
+        return DenseTensor(kept_of(tensor, mask))
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return CompilerFormat("dense")
@@ -56,7 +56,7 @@ class Masked(Layout):
     fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> MaskedSparseTensor:
-        return MaskedSparseTensor(tensor.detach() * mask, mask.clone())
+        return MaskedSparseTensor(kept_of(tensor, mask), mask.clone())
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return CompilerFormat("dense")

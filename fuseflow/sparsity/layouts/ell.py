@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of, require_matrix
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +39,7 @@ class ELL(Layout):
         width = int(mask.sum(1).max()) if mask.numel() else 0
         order = mask.long().argsort(dim=1, descending=True, stable=True)[:, :width]
         kept = mask.gather(1, order)
-        return EllTensor(order * kept, tensor.detach().gather(1, order) * kept, tuple(tensor.shape))
+        return EllTensor(order * kept, kept_of(tensor.gather(1, order), kept), tuple(tensor.shape))
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return CompilerFormat("csr")

@@ -13,7 +13,7 @@ from fuseflow.sparsity.arrays import values_of
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.grouped.grouping import Grouping, chunk_grid, grouping_of_mask, require_sizes
 from fuseflow.sparsity.grouped.layout import pack
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class NMGLayout(Layout):
         import torch
 
         grouping = self._grouping(values_of(mask))
-        values = pack(values_of(tensor.detach() * mask), grouping)
+        values = pack(values_of(kept_of(tensor, mask)), grouping)
         columns = torch.from_numpy(values.idx).to(tensor.device)
         places = torch.from_numpy(grouping.patterns.astype(np.int16)).to(tensor.device)
         return GroupedNMTensor(torch.from_numpy(values.val).to(tensor), columns, places, grouping.grid)

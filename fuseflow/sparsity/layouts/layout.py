@@ -59,6 +59,12 @@ def require_fit(layout: Layout, mask: torch.Tensor, tensor: str) -> None:
         raise SparsityError(f"`{tensor}` cannot be stored as `{layout}`: {reason}", hint=hint)
 
 
+def kept_of(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return a dense tensor with 0 for what a mask does not keep. A product with the mask makes NaN of what is not finite, and -0.0 of
+    what is negative."""
+    return tensor.detach().masked_fill(~mask, 0)
+
+
 def require_matrix(mask: torch.Tensor) -> str:
     """Return why a layout for matrices does not fit, or "" for a matrix."""
     return "" if mask.dim() == 2 else f"it has {mask.dim()} dimensions, and the layout is for matrices"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fuseflow import selection
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
+from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,7 @@ class NMLayout(Layout):
     dim: int = -1
 
     def __post_init__(self) -> None:
-        reason, hint = selection.refusal(selection.Largest(self.n, every=self.m or -1), self.m)
+        reason, hint = selection.group_refusal(self.n, self.m)
         if reason:
             raise SparsityError(f"`{self}`: {reason}", hint=hint)
 
@@ -60,7 +60,7 @@ class NMLayout(Layout):
 
         groups = self._groups(mask)
         order = groups.to(torch.int8).argsort(dim=-1, descending=True, stable=True)[..., : self.n].sort(dim=-1).values
-        values = self._groups(tensor.detach() * mask).gather(-1, order)
+        values = self._groups(kept_of(tensor, mask)).gather(-1, order)
         return NMTensor(order.to(torch.uint8), values, tuple(tensor.shape), self.m, self.dim % tensor.dim())
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:

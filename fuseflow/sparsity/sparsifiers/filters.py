@@ -36,7 +36,7 @@ class Filter(Sparsifier):
         values = values_of(tensor)
         if not values.ndim:
             raise SparsityError(f"`{self}`: a number has no filters", hint="filters are the rows of a matrix or more")
-        sums = np.abs(values.astype(np.float64)).reshape(len(values), -1).sum(axis=1)
+        sums = np.abs(values.astype(np.float64)).sum(axis=tuple(range(1, values.ndim)))
         kept = selection.largest(sums, kept_count(self.fraction, sums.size))
         whole = np.broadcast_to(kept.reshape(-1, *(1,) * (values.ndim - 1)), values.shape)
         return mask_of(whole.copy(), tensor)

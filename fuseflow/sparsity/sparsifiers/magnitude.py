@@ -48,7 +48,7 @@ class Magnitude(Sparsifier):
         return self.scope == "model"
 
     def select_together(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if not self.compares_tensors:
+        if not (self.compares_tensors and tensors):
             return Sparsifier.select_together(self, tensors)
         arrays = [values_of(tensor).reshape(-1) for tensor in tensors]
         mask = selection.largest(np.concatenate(arrays), kept_count(self.fraction, sum(a.size for a in arrays)))

@@ -39,7 +39,8 @@ class Movement(Sparsifier):
                 f"`{self}` ranks entries by what training did to them, and nothing was trained yet",
                 hint="use it with `sp.attach(model, spec, optimizer, when='new')`, or prune by `magnitude`",
             )
-        ranked = np.nan_to_num(values_of(scores).astype(np.float64).reshape(-1), nan=np.inf, posinf=np.inf, neginf=-np.inf)
-        mask = np.zeros(ranked.size, dtype=bool)
-        mask[np.argsort(-ranked, kind="stable")[: kept_count(self.fraction, ranked.size)]] = True
+        numbers = values_of(scores).astype(np.float64).reshape(-1)
+        ranked = np.lexsort((-numbers, ~np.isnan(numbers)))
+        mask = np.zeros(numbers.size, dtype=bool)
+        mask[ranked[: kept_count(self.fraction, numbers.size)]] = True
         return mask_of(mask.reshape(tensor.shape), tensor)

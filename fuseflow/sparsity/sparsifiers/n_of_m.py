@@ -29,7 +29,7 @@ class NM(Sparsifier):
     dim: int = -1
 
     def __post_init__(self) -> None:
-        reason, hint = selection.refusal(selection.Largest(self.n, every=self.m or -1), self.m)
+        reason, hint = selection.group_refusal(self.n, self.m)
         if reason:
             raise SparsityError(f"`{self}`: {reason}", hint=hint)
 

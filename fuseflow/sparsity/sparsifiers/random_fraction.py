@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from fuseflow.errors import SparsityError
 from fuseflow.selection import Kind
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, require_fraction
 
@@ -28,6 +29,8 @@ class RandomFraction(Sparsifier):
 
     def __post_init__(self) -> None:
         require_fraction(self.name, self.fraction)
+        if self.seed is not None and not -(1 << 63) <= self.seed < 1 << 64:
+            raise SparsityError(f"`{self}`: PyTorch has no such seed", hint="give a number of at most 64 bits")
 
     def select(self, tensor: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
         import torch
