@@ -13,12 +13,14 @@ from torch import nn
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.application import sparse_copy, sparsify
-from fuseflow.sparsity.layouts.dense import Dense, Masked
+from fuseflow.sparsity.formats import storage_class
+from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import as_layout
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry
 from fuseflow.sparsity.training.holding import attach
+from fuseflow.sparsity.user_classes import ClassLayout, ClassSparsifier, is_registered, is_user_class
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -43,27 +45,28 @@ class SparsityBuilder:
     def set_weight(
         self,
         name: str,
-        initial_sparsifier: Sparsifier = KEEP_ALL,
-        inline_sparsifier: Sparsifier | None = None,
+        initial_sparsifier: Any = KEEP_ALL,
+        inline_sparsifier: Any = None,
         tmp_format: Any = Dense,
-        external_sparsifier: Sparsifier | None = None,
+        external_sparsifier: Any = None,
         out_format: Any = Masked,
     ) -> None:
         """Make the weights that a pattern names sparse.
 
         `initial_sparsifier` selects their entries once. After each step of an optimizer, the other two select again, the inline one first;
-        without them, the mask stays. `out_format` is how the weight is stored.
+        without them, the mask stays. `out_format` is how the weight is stored: a layout, its class, the class of its tensors, or any class
+        with a method `to_dense`. A sparsifier is one of this package, or an object for which an implementation is registered.
         """
-        initial = _sparsifier(initial_sparsifier)
+        initial = _sparsifier(initial_sparsifier, out_format)
         update = _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format, initial)
         self._set(self._weights, name, WeightEntry(initial, update))
 
     def set_weight_grad(
         self,
         name: str,
-        inline_sparsifier: Sparsifier | None = None,
+        inline_sparsifier: Any = None,
         tmp_format: Any = Dense,
-        external_sparsifier: Sparsifier | None = None,
+        external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
         """Make the gradients of the weights that a pattern names sparse, before an optimizer sees them."""
@@ -72,9 +75,9 @@ class SparsityBuilder:
     def set_interm(
         self,
         name: str,
-        inline_sparsifier: Sparsifier | None = None,
+        inline_sparsifier: Any = None,
         tmp_format: Any = Dense,
-        external_sparsifier: Sparsifier | None = None,
+        external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
         """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.names` lists these names."""
@@ -83,9 +86,9 @@ class SparsityBuilder:
     def set_interm_grad(
         self,
         name: str,
-        inline_sparsifier: Sparsifier | None = None,
+        inline_sparsifier: Any = None,
         tmp_format: Any = Dense,
-        external_sparsifier: Sparsifier | None = None,
+        external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
         """Make the gradients of what the model computes under the names of a pattern sparse. Otherwise they have the mask of the value."""
@@ -124,22 +127,30 @@ class SparsityBuilder:
         entries[name] = entry
 
 
-def _output_format(
-    inline: Sparsifier | None, tmp: Any, external: Sparsifier | None, out: Any, initial: Sparsifier = KEEP_ALL
-) -> OutputFormat:
-    chosen = (_sparsifier(inline), _sparsifier(external), initial)
+def _output_format(inline: Any, tmp: Any, external: Any, out: Any, initial: Sparsifier = KEEP_ALL) -> OutputFormat:
+    chosen = (_sparsifier(inline, tmp), _sparsifier(external, out), initial)
     return OutputFormat(chosen[0], _layout(tmp, chosen), chosen[1], _layout(out, chosen))
 
 
-def _sparsifier(value: Any) -> Sparsifier:
+def _sparsifier(value: Any, format: Any) -> Sparsifier:
+    """Return the sparsifier that a value is. An object of the user has an implementation, which makes tensors of this format."""
     if value is None:
         return KEEP_ALL
     if isinstance(value, Sparsifier):
         return value
-    raise SparsityError(f"`{value}` is no sparsifier", hint="pass one, such as `sp.Magnitude(0.9)`")
+    if is_registered(value):
+        storage = storage_class(format)
+        return ClassSparsifier(value, torch.Tensor if storage in (DenseTensor, MaskedSparseTensor) else storage)
+    raise SparsityError(
+        f"`{value}` is no sparsifier",
+        hint="pass one, such as `sp.Magnitude(0.9)`, or register yours with `sp.register_sparsifier_implementation`",
+    )
 
 
 def _layout(value: Any, sparsifiers: tuple[Sparsifier, ...]) -> Layout:
     """Return the layout that a value names. The class of a layout with parameters takes those of the sparsifier that proposes it."""
     proposed = (sparsifier.layout for sparsifier in sparsifiers)
-    return next((layout for layout in proposed if value in (type(layout), layout.storage)), None) or as_layout(value)
+    named = next((layout for layout in proposed if value in (type(layout), layout.storage)), None)
+    if named is not None:
+        return named
+    return ClassLayout(value) if is_user_class(value) else as_layout(value)

@@ -13,15 +13,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fuseflow.errors import SparsityError, did_you_mean
 from fuseflow.sparsity.keep import format_text, keep, masked
+from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, last_match
+from fuseflow.sparsity.user_classes import ClassLayout, ClassSparsifier
 
 Visit = Callable[[str, Tensor], Tensor]
 """A function that is called with the name of each intermediate and its tensor, and returns the tensor that stands in its place."""
@@ -186,18 +189,28 @@ def _sparse(name: str, tensor: Tensor, entry: IntermediateEntry) -> Tensor:
 def sparse_intermediate(tensor: Tensor, entry: IntermediateEntry) -> Tensor:
     """Return a computed tensor of which the entries that its rule does not keep are 0."""
     output, grad_rule = entry.output, "" if entry.grad is None else format_text(entry.grad)
-    if not _is_random(output.inline) and not _is_random(output.external):
+    parts = (output.inline, output.tmp, output.external, output.layout)
+    if not any(isinstance(part, RandomFraction | ClassSparsifier | ClassLayout) for part in parts):
         return _kept(tensor, output, grad_rule)
-    for sparsifier in (output.inline, output.external):
-        if isinstance(sparsifier, RandomFraction):
-            tensor = _masked(tensor, sparsifier)
-        elif not isinstance(sparsifier, KeepAll):
-            tensor = _kept(tensor, OutputFormat(inline=sparsifier), "")
+    for part in parts:
+        if isinstance(part, ClassSparsifier | ClassLayout):
+            _require_eager(part)
+        if isinstance(part, RandomFraction):
+            tensor = _drawn(tensor, part)
+        elif isinstance(part, ClassSparsifier):
+            tensor = masked(tensor, part.select(tensor.detach()).to(tensor.dtype))
+        elif isinstance(part, Sparsifier) and not isinstance(part, KeepAll):
+            tensor = _kept(tensor, OutputFormat(inline=part), "")
     return _kept(tensor, OutputFormat(), grad_rule) if grad_rule else tensor
 
 
-def _is_random(sparsifier: Sparsifier) -> bool:
-    return isinstance(sparsifier, RandomFraction)
+def _require_eager(part: Sparsifier | Layout) -> None:
+    """Raise `SparsityError` if a model is exported or compiled: a trace would see what a class of the user does to one tensor."""
+    if torch.compiler.is_compiling() or get_proxy_mode() is not None:
+        raise SparsityError(
+            f"`{part}` is a class of your own, which runs in eager PyTorch only",
+            hint="a rule that is compiled is a sparsifier or a layout with a text, such as `threshold:0.1`",
+        )
 
 
 def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
@@ -205,7 +218,7 @@ def _kept(tensor: Tensor, output: OutputFormat, grad_rule: str) -> Tensor:
     return sparse
 
 
-def _masked(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
+def _drawn(tensor: Tensor, sparsifier: RandomFraction) -> Tensor:
     """Return a tensor with what a draw left of it. The draw does not depend on its numbers, so that a trace sees the mask alone."""
     with _disable_current_modes():
         drawn = torch.empty(tuple(map(int, tensor.shape)), dtype=tensor.dtype, device=tensor.device)

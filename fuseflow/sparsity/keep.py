@@ -99,8 +99,8 @@ keep_gradient.register_autograd(_backward_of_gradient, setup_context=_save_tenso
 
 @custom_op("fuseflow::masked", mutates_args=())
 def masked(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the product of a tensor with a mask of zeros and ones that does not depend on it."""
-    return x * mask
+    """Return a tensor that is 0 where a mask of zeros and ones is. The mask does not depend on it."""
+    return _zeroed(x, mask != 0)
 
 
 @masked.register_fake
@@ -114,7 +114,7 @@ def _save_mask(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
 
 def _masked_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
     (mask,) = ctx.saved_tensors
-    return gradient * mask, None
+    return _zeroed(gradient, mask != 0), None
 
 
 masked.register_autograd(_masked_backward, setup_context=_save_mask)

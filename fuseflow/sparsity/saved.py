@@ -40,16 +40,30 @@ def save_sparsity(model: nn.Module, directory: Path) -> None:
     if not weights and not rules:
         raise SparsityError("the model is dense", hint="make it sparse first, with a `SparsityBuilder`")
     spec = SparseSpec(tuple((name, weight.entry) for name, (_, weight) in weights.items()), tuple(rules.items()))
+    text = _spec_text(spec)
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, (parameter, weight) in weights.items():
         require_zeros(name, parameter, weight.mask)
         arrays |= _arrays(name, parameter, weight)
     shapes = {name: list(parameter.shape) for name, (parameter, _) in weights.items()}
     with replace_directory(directory, MANIFEST) as temporary:
-        (temporary / SPEC_FILE).write_text(spec.to_yaml(), encoding="utf-8")
+        (temporary / SPEC_FILE).write_text(text, encoding="utf-8")
         np.savez_compressed(temporary / WEIGHTS, **arrays)  # type: ignore[arg-type]
         manifest = {"schema": SCHEMA, "files": [SPEC_FILE, WEIGHTS, MANIFEST], "shapes": shapes}
         (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _spec_text(spec: SparseSpec) -> str:
+    """Return a spec as YAML. Raise `SparsityError` for one that cannot be read again."""
+    text = spec.to_yaml()
+    try:
+        SparseSpec.from_yaml(text)
+    except SparsityError as error:
+        raise SparsityError(
+            f"a rule of the model has no text: {error.message}",
+            hint="register yours with `sp.register_sparsifier` and `sp.register_layout`",
+        ) from None
+    return text
 
 
 def load_sparsity(model: nn.Module, directory: Path) -> None:

@@ -6,12 +6,15 @@ They differ from the published ones in the import only, so that a program for ST
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 import scipy.sparse
 import torch
 
+import fuseflow as ff
 import fuseflow.sparsity as sten
+from fuseflow.errors import FuseFlowError
 
 DENSE = (sten.KeepAll(), torch.Tensor, sten.KeepAll(), torch.Tensor)
 
@@ -215,3 +218,166 @@ def test_fallback_implementations():
     torch.testing.assert_close(d, 2 * a @ c)
     d.sum().backward()
     torch.testing.assert_close(a.grad, 2 * c.sum(1).expand(10, 20))
+
+
+def test_an_existing_model_becomes_sparse():
+    """Its layer of BERT is one of PyTorch here, since weights cannot be downloaded."""
+    model = EncoderLayer()
+    input = torch.rand(2, 16, 24)
+    weights_to_sparsify = []
+    sb = sten.SparsityBuilder()
+    for module_name, module in model.named_modules():
+        if isinstance(module, torch.nn.modules.linear.Linear):
+            weight = module_name + ".weight"
+            weights_to_sparsify.append(weight)
+            sb.set_weight(
+                name=weight,
+                initial_sparsifier=sten.ScalarFractionSparsifier(0.9),
+                inline_sparsifier=sten.KeepAll(),
+                tmp_format=torch.Tensor,
+                external_sparsifier=sten.KeepAll(),
+                out_format=sten.CsrTensor,
+            )
+    sb.set_interm(
+        name="intermediate.gelu",
+        inline_sparsifier=sten.RandomFractionSparsifier(0.9),
+        tmp_format=sten.CooTensor,
+        external_sparsifier=sten.KeepAll(),
+        out_format=sten.CooTensor,
+    )
+    sparse_model = sb.get_sparse_model(model)
+    assert sparse_model(input).shape == input.shape
+    for weight in weights_to_sparsify:
+        parameter = sparse_model.get_parameter(weight)
+        assert int((parameter != 0).sum()) == parameter.numel() - int(0.9 * parameter.numel())
+
+
+def test_a_sparse_encoder_of_fraction_0_is_the_dense_one():
+    model = EncoderLayer()
+    input = torch.rand(2, 16, 24, requires_grad=True)
+    sb = sten.SparsityBuilder()
+    for module_name, module in model.named_modules():
+        if isinstance(module, torch.nn.modules.linear.Linear):
+            sb.set_weight(
+                module_name + ".weight",
+                sten.ScalarFractionSparsifier(0),
+                sten.KeepAll(),
+                torch.Tensor,
+                sten.KeepAll(),
+                sten.CsrTensor,
+            )
+    sb.set_interm("intermediate.gelu", sten.RandomFractionSparsifier(0), sten.CooTensor, sten.KeepAll(), sten.CooTensor)
+    sparse_model = sb.get_sparse_model(model)
+    sparse_input = input.clone().detach()
+    sparse_input.requires_grad = True
+    output, sparse_output = model(input), sparse_model(sparse_input)
+    assert torch.allclose(output, sparse_output, atol=1e-4, rtol=1e-2)
+    grad_output = torch.randn_like(sparse_output)
+    sparse_output.backward(grad_output)
+    output.backward(grad_output)
+    assert torch.allclose(input.grad, sparse_input.grad, atol=1e-4, rtol=1e-2)
+
+
+class Intermediate(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(24, 48)
+
+    def forward(self, x):
+        return torch.nn.functional.gelu(self.dense(x))
+
+
+class EncoderLayer(torch.nn.Module):
+    """A layer of an encoder whose modules have the names that BERT's have."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(24, 2, batch_first=True)
+        self.intermediate = Intermediate()
+        self.output = torch.nn.Linear(48, 24)
+
+    def forward(self, x):
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        return x + self.output(self.intermediate(x))
+
+
+def test_modify_transformer_encoder_layer():
+    model = torch.nn.TransformerEncoderLayer(d_model=512, nhead=8)
+    sb = sten.SparsityBuilder()
+    sb.set_weight(
+        name="linear1.weight",
+        initial_sparsifier=sten.ScalarFractionSparsifier(0.5),
+        out_format=sten.CooTensor,
+    )
+    sb.set_interm(
+        name="relu",
+        external_sparsifier=sten.ScalarFractionSparsifier(0.5),
+        out_format=sten.CooTensor,
+    )
+    sparse_model = sb.get_sparse_model(model)
+    sparse_model(torch.randn(2, 16, 512))
+    packed = sten.pack(sparse_model)
+    assert isinstance(packed.linear1.weight, sten.SparseParameterWrapper)
+    assert isinstance(packed.linear1.weight.wrapped_tensor, sten.CooTensor)
+
+
+def registered_classes():
+    """Return the sparsifier and the storage of `scipy_classes` with the implementation of the listing."""
+    sparsifier_class, storage = scipy_classes()
+
+    @sten.register_sparsifier_implementation(sparsifier=sparsifier_class, inp=torch.Tensor, out=storage)
+    def to_csc(sparsifier, tensor, grad_fmt=None):
+        matrix = scipy.sparse.csc_matrix(sten.random_mask_sparsify(tensor, frac=sparsifier.fraction))
+        return sten.SparseTensorWrapper.wrapped_from_dense(storage(matrix), tensor, grad_fmt)
+
+    return sparsifier_class, storage
+
+
+def test_a_builder_takes_classes_of_the_user():
+    sparsifier_class, storage = registered_classes()
+    sb = sten.SparsityBuilder()
+    sb.set_weight(name="0.weight", initial_sparsifier=sparsifier_class(0.75), out_format=storage)
+    sb.set_interm(name="1", external_sparsifier=sparsifier_class(0.5), out_format=storage)
+    sb.set_weight_grad(name="0.weight", external_sparsifier=sparsifier_class(0.5), out_format=storage)
+    model = torch.nn.Sequential(torch.nn.Linear(40, 60), torch.nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sparse_model, optimizer = sb.sparsify_model_and_optimizer_inplace(model, optimizer)
+    output = sparse_model(torch.rand(30, 40))
+    output.sum().backward()
+    optimizer.step()
+    share = (sparse_model[0].weight != 0).float().mean()
+    assert 0.2 < share < 0.3
+    assert 0.2 < (sparse_model[0].weight.grad != 0).float().mean() < 0.6
+    assert (output != 0).float().mean() < 0.4
+
+
+def test_classes_of_the_user_are_not_compiled_saved_or_packed_without_a_way():
+    sparsifier_class, storage = registered_classes()
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
+    weights, values = sten.SparsityBuilder(), sten.SparsityBuilder()
+    weights.set_weight("0.weight", sparsifier_class(0.5), out_format=storage)
+    values.set_interm("1", external_sparsifier=sparsifier_class(0.5), out_format=storage)
+    sparse = weights.get_sparse_model(model)
+    with pytest.raises(FuseFlowError, match="runs in PyTorch only"):
+        ff.compile(sparse, (torch.randn(2, 8),))
+    with pytest.raises(FuseFlowError, match="runs in eager PyTorch only"):
+        ff.compile(values.get_sparse_model(model), (torch.randn(2, 8),))
+    with pytest.raises(sten.DispatchError, match="register_sparsifier_implementation"):
+        sten.pack(sparse)
+    with pytest.raises(FuseFlowError, match="has no text"):
+        sten.save_sparsity(sparse, Path("never"))
+    assert not Path("never").exists()
+
+    @sten.register_sparsifier_implementation(sparsifier=sten.KeepAll, inp=torch.Tensor, out=storage)
+    def stored(sparsifier, tensor, grad_fmt=None):
+        return storage(scipy.sparse.csc_matrix(tensor))
+
+    x = torch.randn(3, 8)
+    with pytest.warns(sten.DispatchWarning):
+        torch.testing.assert_close(sten.pack(sparse)(x), sparse(x))
+
+
+def test_an_object_without_an_implementation_is_no_sparsifier():
+    with pytest.raises(FuseFlowError, match="is no sparsifier") as error:
+        sten.SparsityBuilder().set_weight("w", initial_sparsifier=scipy_classes()[0](0.5), out_format=sten.CooTensor)
+    assert "register_sparsifier_implementation" in error.value.hint

@@ -14,7 +14,7 @@ from fuseflow.sparsity.dispatch.registry import REGISTRY
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.stub import class_name, sparsifier_stub
 from fuseflow.sparsity.formats import Format, TensorFormat, storage_class
-from fuseflow.sparsity.layouts.layout import Layout, require_fit
+from fuseflow.sparsity.layouts.layout import Layout, kept_of, require_fit
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.places.listing import compact, places_of
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
@@ -96,9 +96,9 @@ def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
         raise missing(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
     mask = dense != 0 if isinstance(sparsifier, KeepAll) else sparsifier.select(dense)
     if target is torch.Tensor:
-        return dense * mask
+        return kept_of(dense, mask)
     if hasattr(target, "from_dense"):
-        return target.from_dense(dense * mask)
+        return target.from_dense(kept_of(dense, mask))
     layout = _layout(sparsifier, out)
     if layout is None:
         raise missing(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
