@@ -52,10 +52,13 @@ def storage_classes(formats: Iterable[Any] | None) -> tuple[type, ...]:
 
 
 def tensor_format(format: Any) -> TensorFormat:
-    """Return a format of a result that is written as four values, or as an `OutputFormat`. Raise `SparsityError` for another length."""
+    """Return a format of a result that is written as four values, as an `OutputFormat`, or as None for a dense one. Raise `SparsityError` for
+    anything else."""
+    if format is None:
+        return DENSE
     if isinstance(format, OutputFormat):
         return TensorFormat(format.inline, format.tmp, format.external, format.layout)
-    values = tuple(format)
+    values = tuple(format) if isinstance(format, Iterable) else (format,)
     if len(values) != 4:
         raise SparsityError(
             f"the format of a result has 4 parts, and not {len(values)}",

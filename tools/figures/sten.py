@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 
 import click
+import sten_dispatch
 import sten_figure7
 import sten_figure9
 import sten_figure10
 import sten_table2
 from frame import PICTURES, ROOT, Data, Figure, between_marks, drawn, verdicts
 
-FIGURES = tuple(module.FIGURE for module in (sten_figure7, sten_figure9, sten_figure10, sten_table2))
+FIGURES = tuple(module.FIGURE for module in (sten_figure7, sten_figure9, sten_figure10, sten_table2, sten_dispatch))
 PAGE = ROOT / "docs" / "sparsity.md"
 
 
