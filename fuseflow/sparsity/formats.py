@@ -52,8 +52,10 @@ def storage_classes(formats: Iterable[Any] | None) -> tuple[type, ...]:
 
 
 def tensor_format(format: Any) -> TensorFormat:
-    """Return a format of a result that is written as four values, as an `OutputFormat`, or as None for a dense one. Raise `SparsityError` for
-    anything else."""
+    """Return a format of a result that is written as four values, as an `OutputFormat`, or as None for a dense one.
+
+    Raise `SparsityError` for anything else.
+    """
     if format is None:
         return DENSE
     if isinstance(format, OutputFormat):
