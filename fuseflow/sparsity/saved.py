@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,17 @@ from fuseflow.filesystem import replace_directory
 from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
-from fuseflow.sparsity.spec import SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
+from fuseflow.sparsity.spec import MANIFEST, SPEC_FILE, SparseSpec, WeightEntry, last_match, read_spec
 from fuseflow.sparsity.state import ModelSparsity, SparseWeight, set_sparsity, sparse_weights, sparsity_of
 from fuseflow.sparsity.stored_weights import make_dense
 from fuseflow.sparsity.weights import require_real, weight_names
 
-MANIFEST = "sparsity.json"
 WEIGHTS = "weights.npz"
 SCHEMA = 1
 """The version of the form of a directory."""
+
+_UNREADABLE = (KeyError, OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
+"""What reading a damaged archive raises. A damaged header may say that an array is encrypted, or of a later version of the format."""
 
 
 def save_sparsity(model: nn.Module, directory: Path) -> None:
@@ -117,7 +120,7 @@ def _is_shape(value: Any) -> bool:
 def _archive(path: Path) -> np.lib.npyio.NpzFile:
     try:
         archive = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise FileError(f"cannot read `{path}`: {error}", hint="save it again") from None
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise FileError(f"`{path}` is no archive of arrays", hint="save it again")
@@ -131,7 +134,7 @@ def _arrays(
     size = int(np.prod(shape, dtype=object))
     try:
         bits, values = archive[f"mask/{name}"], archive[f"values/{name}"]
-    except (KeyError, OSError, ValueError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
+    except _UNREADABLE as error:
         raise FileError(f"cannot read `{name}` in `{path}`: {error}", hint="save it again") from None
     if bits.dtype != np.uint8 or bits.shape != (-(-size // 8),) or values.dtype.kind != "f":
         raise FileError(f"`{name}` in `{path}` does not have the shape that the directory says", hint="save it again")
