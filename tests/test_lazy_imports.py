@@ -18,7 +18,7 @@ SLOW = {"torch", "torch_mlir", "numba", "sympy", "networkx", "scipy.sparse", "sc
         ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
-        ("import fuseflow.sparsity.energy, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
+        ("import fuseflow.sparsity.energies, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
         ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
     ],
 )

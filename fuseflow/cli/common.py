@@ -115,15 +115,15 @@ def require_writable(path: Path, *, directory: bool) -> None:
     _probe(path, path if directory else path.absolute().parent)
 
 
-def require_replaceable(directory: Path) -> None:
+def require_replaceable(directory: Path, manifest: str = MANIFEST) -> None:
     """Raise `FileError` now rather than after the work if a directory of artifacts cannot be written, or would replace files that
-    are not such a directory's."""
+    are not such a directory's. `manifest` is the file that lists those."""
     if str(directory) == "-":
         raise UsageError(
             "a directory cannot go to standard output", hint="name it: `-o DIR`; a stage can: `compile --emit STAGE -o -`"
         )
     try:
-        refuse_foreign_files(directory, MANIFEST)
+        refuse_foreign_files(directory, manifest)
     except OSError as error:
         raise FileError(f"cannot write `{directory}`: {error.strerror}") from error
     _probe(directory, directory.absolute().parent)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, print_notices, quiet_option, require_replaceable
+from fuseflow.cli.common import FILE, print_notices, quiet_option, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.progress import working
@@ -43,8 +43,11 @@ def sparsify(spec: ModelSpec, output: Path | None, json_file: JsonFile, quiet: b
     Prints a row for each tensor: its shape, rule and layout, the share of its entries and of its magnitudes that is kept, and its bytes
     before and after.
     """
+    from fuseflow.sparsity.spec import MANIFEST
+
     if output is not None:
-        require_replaceable(output)
+        require_replaceable(output, MANIFEST)
+    refuse_inside(output, json=json_file.path)
     json_file.require_writable()
     with working("pruning", quiet):
         rows, notices = _rows(spec, output)

@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from fuseflow.errors import FrontendError
+from fuseflow.errors import FrontendError, SparsityError
 from fuseflow.frontend import fx_origin, operator_screen
 from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.comparisons import compare_alike
@@ -113,10 +113,13 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
 
 
 def run_eagerly(call: ModelCall) -> list[Tensor]:
-    """Return the tensors that the model returns, in order. Raise `FrontendError` if PyTorch cannot run the model."""
+    """Return the tensors that the model returns, in order. Raise `FrontendError` if PyTorch cannot run the model, and `SparsityError` if a
+    rule does not fit what it computes."""
     try:
         with _quiet(), torch.no_grad():
             leaves = pytree.tree_leaves(call())
+    except SparsityError:  # of a rule that does not fit what the model computes
+        raise
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
         sparse = any(isinstance(x, Tensor) and x.layout != torch.strided for x in pytree.tree_leaves((call.args, call.kwargs)))

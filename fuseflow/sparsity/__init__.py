@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.builder import SparsityBuilder
     from fuseflow.sparsity.dispatch.failure import set_dispatch_failure
     from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-    from fuseflow.sparsity.energy import energy
+    from fuseflow.sparsity.energies import energy
     from fuseflow.sparsity.kernels.product_kernel import ProductKernel
     from fuseflow.sparsity.kernels.products import register_products
     from fuseflow.sparsity.layouts.blocked import BCSR, BcsrTensor
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
     from fuseflow.sparsity.layouts.listing import parse_layout, register_layout
     from fuseflow.sparsity.layouts.n_of_m import NMLayout, NMTensor
-    from fuseflow.sparsity.names import Names, names
+    from fuseflow.sparsity.model_names import Names, names
     from fuseflow.sparsity.packed import PackedParameter, PackedTensor
     from fuseflow.sparsity.packing import pack, pack_inplace
     from fuseflow.sparsity.places.listing import register_places
@@ -167,7 +167,7 @@ _NAMES = {
     "fuseflow.sparsity.builder": ("SparsityBuilder",),
     "fuseflow.sparsity.dispatch.failure": ("set_dispatch_failure",),
     "fuseflow.sparsity.dispatch.same_format": ("SameFormatSparsifier",),
-    "fuseflow.sparsity.energy": ("energy",),
+    "fuseflow.sparsity.energies": ("energy",),
     "fuseflow.sparsity.kernels.product_kernel": ("ProductKernel",),
     "fuseflow.sparsity.kernels.products": ("register_products",),
     "fuseflow.sparsity.layouts.blocked": ("BCSR", "BcsrTensor"),
@@ -179,7 +179,7 @@ _NAMES = {
     "fuseflow.sparsity.layouts.layout": ("CompilerFormat", "Layout"),
     "fuseflow.sparsity.layouts.listing": ("parse_layout", "register_layout"),
     "fuseflow.sparsity.layouts.n_of_m": ("NMLayout", "NMTensor"),
-    "fuseflow.sparsity.names": ("Names", "names"),
+    "fuseflow.sparsity.model_names": ("Names", "names"),
     "fuseflow.sparsity.packed": ("PackedParameter", "PackedTensor"),
     "fuseflow.sparsity.packing": ("pack", "pack_inplace"),
     "fuseflow.sparsity.places.listing": ("register_places",),

@@ -80,7 +80,7 @@ class SparsityBuilder:
         external_sparsifier: Any = None,
         out_format: Any = Dense,
     ) -> None:
-        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.names` lists these names."""
+        """Make what the model computes under the names of a pattern sparse. `fuseflow.sparsity.model_names` lists these names."""
         self._set(self._intermediates, name, _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format))
 
     def set_interm_grad(

@@ -19,12 +19,11 @@ from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.saved_arrays import SavedArrays, saved_arrays
-from fuseflow.sparsity.spec import SPEC_FILE, IntermediateEntry, SparseSpec, last_match, read_spec, require_matches
+from fuseflow.sparsity.spec import MANIFEST, SPEC_FILE, IntermediateEntry, SparseSpec, last_match, read_spec, require_matches
 from fuseflow.sparsity.state import ModelSparsity, SparseWeight, require_zeros, set_sparsity, sparse_weights, sparsity_of
 from fuseflow.sparsity.stored_weights import make_dense
 from fuseflow.sparsity.weights import require_real
 
-MANIFEST = "sparsity.json"
 WEIGHTS = "weights.npz"
 SCHEMA = 1
 """The version of the form of a directory."""
@@ -75,10 +74,10 @@ def load_sparsity(model: nn.Module, directory: Path) -> None:
         raise SparsityError("the model is sparse already", hint="load into the dense model")
     shapes = _manifest(directory)
     spec = read_spec(directory / SPEC_FILE)
-    require_matches(spec.weights, shapes, "weight")
     parameters = dict(model.named_parameters())  # A tied weight under its first name alone.
     for name, shape in shapes.items():
         _require_weight(parameters, name, shape, directory)
+    require_matches(spec.weights, shapes, "weight")
     with saved_arrays(directory / WEIGHTS) as arrays:
         arrays.require_names({f"{kind}/{name}" for kind in ("mask", "values") for name in shapes})
         loaded = {name: _loaded(arrays, spec, name, parameters[name], directory) for name in shapes}

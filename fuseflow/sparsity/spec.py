@@ -28,6 +28,8 @@ from fuseflow.yaml_text import YamlText, read_yaml, write_yaml
 
 SPEC_FILE = "spec.yaml"
 """The name of the spec in a directory of sparse weights."""
+MANIFEST = "sparsity.json"
+"""The name of the list of the files in such a directory."""
 
 KEEP_ALL, DENSE = KeepAll(), Dense()
 
@@ -135,7 +137,13 @@ def parse_sparsify(text: str) -> SparseSpec:
         raise SparsityError(f"`{text}` is not PATTERN=SPARSIFIER", hint="as in `*.weight=magnitude:0.9:csr`")
     first, *rest = rule.split(":")
     place = next((k for k, part in enumerate(rest) if part in LAYOUTS), len(rest))
-    sparsifier = parse_sparsifier(":".join((first, *rest[:place])))
+    try:
+        sparsifier = parse_sparsifier(":".join((first, *rest[:place])))
+    except SparsityError as error:
+        if not any(part.isalpha() and f"`{part}`" in error.message for part in rest[:place]):
+            raise
+        message, layouts = f"{error.message}, and no layout is called so", f"layouts are {', '.join(LAYOUTS)}"
+        raise SparsityError(message, hint=f"{error.hint}; {layouts}") from None
     layout_text = ":".join(rest[place:]) or sparsifier.layout.name
     layout = sparsifier.layout if layout_text == sparsifier.layout.name else parse_layout(layout_text)
     return SparseSpec(((pattern, WeightEntry(sparsifier, OutputFormat(layout=layout))),))

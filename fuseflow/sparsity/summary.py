@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fuseflow.sparsity.arrays import values_of
-from fuseflow.sparsity.energy import energy
+from fuseflow.sparsity.energies import energy
 from fuseflow.sparsity.intermediates import Watch
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.spec import last_match

@@ -148,7 +148,9 @@ def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:
 
     with file.blame("sparsity", n):
         if isinstance(entry, str) and "=" not in entry:
-            return Path(entry).stem, read_spec(file.folder / entry).to_yaml()
+            files = [Path(other) for other in file.content.sparsity if isinstance(other, str) and "=" not in other]
+            unique = [path.stem for path in files].count(Path(entry).stem) == 1
+            return Path(entry).stem if unique else entry, read_spec(file.folder / entry).to_yaml()
         texts = [entry] if isinstance(entry, str) else [f"{pattern}={rule}" for pattern, rule in entry.items()]
         return " ".join(texts), sum((parse_sparsify(text) for text in texts), SparseSpec()).to_yaml()
 
@@ -184,11 +186,10 @@ def _check_settings(
     )
     for key, value in ignored.items():
         if value is not None:
-            raise SweepError(
-                f"`{model}` takes no `{key}`",
-                hint=f"its inputs are given by `{'data' if is_python else 'tensors'}`",
-                span=file.text.place(key),
-            )
+            hint = f"its inputs are given by `{'data' if is_python else 'tensors'}`"
+            if key == "sparsity":
+                hint = "a PyTorch model is made sparse; a tensor of a program is stored so with `format` in `schedules`"
+            raise SweepError(f"`{model}` takes no `{key}`", hint=hint, span=file.text.place(key))
     if file.content.data_dir is not None and not any(map(_reads_files, file.content.data or ())):
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))

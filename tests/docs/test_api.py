@@ -73,6 +73,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     }.items():
         paths[name] = folder / f"{name}.json"
         invoke(*words, *program, "--json", str(paths[name]))
+    paths |= {"rows of a sparse model": folder / "rows.json", "sparsity.json": folder / "sparse" / "sparsity.json"}
+    rule = ("--sparsify", "*.weight=magnitude:0.9:csr", "--json", str(folder / "rows.json"))
+    invoke("sparsify", str(ROOT / "models" / "gcn.py"), *rule, "-o", str(folder / "sparse"))
     schemas = {name: int(json.loads(path.read_text(encoding="utf-8"))["schema"]) for name, path in paths.items()}
     invoke("sweep", "run", str(EXAMPLE / "sweep.yaml"), "--store", str(folder / "sweep.sqlite"))
     with closing(sqlite3.connect(folder / "sweep.sqlite")) as store:

@@ -22,7 +22,7 @@ import torch
 from host import host
 
 from fuseflow.selection import Largest, kept
-from fuseflow.sparsity.energy import energy
+from fuseflow.sparsity.energies import energy
 from fuseflow.sparsity.grouped.assignment import Method
 from fuseflow.sparsity.grouped.grouping import grouping
 from fuseflow.sparsity.grouped.layout import pack

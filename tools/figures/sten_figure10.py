@@ -4,7 +4,7 @@
     python tools/figures/sten_figure10.py --run [--only 'csr/*']     # complete the rows, about a minute each
 
 The paper shows milliseconds of a CPU with n:m:g kernels; ours are cycles of a dataflow graph on `rda`, so that no number can be compared.
-What can be is the order: n:m takes fewer bytes than CSR at every share, and no more cycles.
+What can be is the order: n:m moves fewer bytes than CSR at every share, in about as many cycles.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fuseflow.selection import Largest, kept
-from fuseflow.sparsity.energy import energy
+from fuseflow.sparsity.energies import energy
 from fuseflow.sparsity.grouped.assignment import Method
 from fuseflow.sparsity.grouped.masks import grouped_mask
 
