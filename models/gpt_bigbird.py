@@ -61,10 +61,12 @@ class GPT(nn.Module):
     def __init__(self, mask: Tensor, decoders: int, width: int, heads: int, activation: str) -> None:
         super().__init__()
         self.register_buffer("mask", mask)
-        self.decoders = nn.ModuleList(Decoder(width, heads, activation) for _ in range(decoders))
+        self.h = nn.ModuleList(  # as GPT-2 calls them
+            Decoder(width, heads, activation) for _ in range(decoders)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
-        for decoder in self.decoders:
+        for decoder in self.h:
             x = decoder(x, self.mask)
         return x
 

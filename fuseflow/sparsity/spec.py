@@ -5,7 +5,8 @@
     intermediates:
       layer1.relu: {external: threshold:0.05}
 
-Names are patterns: `*` stands for any text. Of several patterns that match a tensor, the last one counts.
+Names are patterns: `*` stands for any text. Of several patterns that match a tensor, the last one counts. A pattern with a wildcard
+speaks of matrices only, if its rule or its layout is for matrices: `*.weight=nmg:2:4:4` leaves the weights of norms as they are.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ class WeightEntry:
     def layout(self) -> Layout:
         """How the weight is stored."""
         return self.update.layout
+
+    @property
+    def least_rank(self) -> int:
+        """How many dimensions a weight has at least that the entry is for."""
+        rules = (self.sparsifier, self.update.inline, self.update.external)
+        return max(*(rule.least_rank for rule in rules), self.update.tmp.least_rank, self.layout.least_rank)
 
     def with_fraction(self, fraction: float) -> WeightEntry:
         """Return the entry with another fraction of pruned entries. Raise `SparsityError` if its sparsifier has no fraction. One that keeps

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.nn.parameter import is_lazy
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
@@ -74,16 +75,33 @@ def _selected(sparsifier: Sparsifier, tensor: Tensor, mask: Tensor, scores: Tens
 
 
 def weight_entries(model: nn.Module, spec: SparseSpec) -> dict[str, WeightEntry]:
-    """Return the entry of each weight that the spec names, by the first name of the weight. The last pattern that matches one counts."""
-    names = weight_names(model)
+    """Return the entry of each weight that the spec names, by the first name of the weight. The last pattern that speaks of one counts.
+
+    Raise `SparsityError` for a pattern that names nothing, or nothing that its rule and layout are for.
+    """
+    names, parameters = weight_names(model), dict(model.named_parameters())
     require_matches(spec.weights, [name for group in names.values() for name in group], "weight")
-    entries = {first: _last_match(spec.weights, group) for first, group in names.items()}
+    for pattern, entry in spec.weights:
+        if not any(_speaks_of(pattern, entry, group, parameters[first]) for first, group in names.items()):
+            raise SparsityError(
+                f"no weight that `{pattern}` names has {entry.least_rank} dimensions, which `{entry.sparsifier}` with the layout "
+                f"`{entry.layout}` is for",
+                hint="choose a pattern that names matrices, or the layout `coo` or `masked`",
+            )
+    entries = {first: _last_entry(spec.weights, group, parameters[first]) for first, group in names.items()}
     return {name: entry for name, entry in entries.items() if entry is not None}
 
 
-def _last_match(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str]) -> WeightEntry | None:
-    matches = (entry for pattern, entry in reversed(entries) if any(fnmatchcase(name, pattern) for name in names))
+def _last_entry(entries: Sequence[tuple[str, WeightEntry]], names: Sequence[str], parameter: Tensor) -> WeightEntry | None:
+    matches = (entry for pattern, entry in reversed(entries) if _speaks_of(pattern, entry, names, parameter))
     return next(matches, None)
+
+
+def _speaks_of(pattern: str, entry: WeightEntry, names: Sequence[str], parameter: Tensor) -> bool:
+    """Return whether a pattern names a weight. One with a wildcard leaves out what has too few dimensions, such as the weights of norms."""
+    if not any(fnmatchcase(name, pattern) for name in names):
+        return False
+    return pattern in names or is_lazy(parameter) or parameter.dim() >= entry.least_rank
 
 
 def selected_masks(

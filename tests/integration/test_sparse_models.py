@@ -100,7 +100,7 @@ def _stored(mask: torch.Tensor, layout: str) -> int:
 
 
 @pytest.mark.parametrize("rule", INTERMEDIATES)
-@pytest.mark.parametrize(("model_name", "intermediate"), [("gcn", "relu"), ("gpt", "decoders.*.ffn1")])
+@pytest.mark.parametrize(("model_name", "intermediate"), [("gcn", "relu"), ("gpt", "h.*.ffn1")])
 def test_intermediates_of_every_kind(model_name: str, intermediate: str, rule: str) -> None:
     model, inputs = BUILDERS[model_name]()
     builder = sp.SparsityBuilder()

@@ -46,7 +46,7 @@ FAMILIES = {
 EXCEPTIONS = {
     ("gpt", "unfused"): {
         # What it reads is stored with the heads outermost, its result with them reduced, and the weight is a view that has them between.
-        "decoders.0.attn.out.matmul": "other readers locate by coordinates as they are scanned, not by repeated ones",
+        "h.0.attn.out.matmul": "other readers locate by coordinates as they are scanned, not by repeated ones",
     }
 }
 """The regions that have no public form, by family and granularity, each with one of the reasons."""
@@ -180,4 +180,4 @@ def test_only_regions_whose_tensors_are_stored_anew_are_fused_anew(monkeypatch: 
     times = Counter(searched)
     partitioned, regions = lower_for(program.source.program, program.schedule, program.machine, program.source.tensors)
     assert [region.graph for region in lower_regions(partitioned, program.source.tensors)] == [r.graph for r in regions]
-    assert times["decoders.0-3"] == 2 < times["decoders.0-2"] == times["decoders.0"] == 3
+    assert times["h.0-3"] == 2 < times["h.0-2"] == times["h.0"] == 3

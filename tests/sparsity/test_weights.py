@@ -107,3 +107,52 @@ def test_a_sparsifier_of_the_user_sees_dense_numbers():
     model.weight = nn.Parameter(model.weight.detach().to_sparse_csc())
     sparse = sp.sparse_copy(model, SparseSpec((("weight", WeightEntry(Diagonal())),)))
     assert torch.equal(sparse.weight.detach(), model.weight.to_dense().diag().diag())
+
+
+def normed():
+    return nn.ModuleDict({"lin": nn.Linear(4, 4), "norm": nn.LayerNorm(4), "conv": nn.Conv1d(4, 4, 2)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "names"),
+    [
+        ("*.weight=magnitude:0.5:csr", ["lin.weight"]),
+        ("*.weight=magnitude:0.5:coo", ["lin.weight", "norm.weight"]),
+        ("*.weight=nmg:1:2:1", ["lin.weight"]),
+        ("*.weight=nm:2:4", ["lin.weight", "norm.weight"]),
+        ("*.weight=block:0.5:2x2", ["lin.weight"]),
+    ],
+)
+def test_a_pattern_with_a_wildcard_speaks_of_what_has_enough_dimensions(rule, names):
+    model = normed()
+    del model["conv"]
+    assert list(select_weights(model, sp.parse_sparsify(rule))) == names
+
+
+def test_a_pattern_before_counts_where_the_last_one_does_not_speak_of_a_weight():
+    spec = sp.parse_sparsify("*=magnitude:0.25:coo") + sp.parse_sparsify("*.weight=magnitude:0.5:csr")
+    model = normed()
+    del model["conv"]
+    rules = {name: str(weight.entry.layout) for name, weight in select_weights(model, spec).items()}
+    assert rules == {"lin.weight": "csr", "lin.bias": "coo", "norm.weight": "coo", "norm.bias": "coo"}
+
+
+def test_more_dimensions_than_a_layout_has_are_refused():
+    with pytest.raises(SparsityError, match=r"`conv.weight` cannot be stored as `csr`: it has 3 dimensions"):
+        select_weights(normed(), sp.parse_sparsify("*.weight=magnitude:0.5:csr"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            "*.bias=magnitude:0.5:csr",
+            r"no weight that `\*.bias` names has 2 dimensions, which `magnitude:0.5` with the layout `csr`",
+        ),
+        ("norm.weight=magnitude:0.5:csr", r"`norm.weight` cannot be stored as `csr`"),
+    ],
+)
+def test_a_pattern_that_speaks_of_nothing_is_refused(rule, message):
+    with pytest.raises(SparsityError, match=message) as error:
+        select_weights(normed(), sp.parse_sparsify(rule))
+    assert error.value.hint

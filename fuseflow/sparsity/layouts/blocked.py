@@ -36,6 +36,7 @@ class BCSR(Layout):
 
     name = "bcsr"
     storage: ClassVar[type] = BcsrTensor
+    least_rank: ClassVar[int] = 2
     fits_by_shape: ClassVar[bool] = True
 
     block: tuple[int, int]

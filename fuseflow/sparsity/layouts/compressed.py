@@ -43,6 +43,7 @@ class CSR(Layout):
 
     name = "csr"
     storage: ClassVar[type] = CsrTensor
+    least_rank: ClassVar[int] = 2
     fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:
@@ -61,6 +62,7 @@ class CSC(Layout):
 
     name = "csc"
     storage: ClassVar[type] = CscTensor
+    least_rank: ClassVar[int] = 2
     fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:

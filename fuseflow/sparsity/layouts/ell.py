@@ -30,6 +30,7 @@ class ELL(Layout):
 
     name = "ell"
     storage: ClassVar[type] = EllTensor
+    least_rank: ClassVar[int] = 2
     fits_by_shape: ClassVar[bool] = True
 
     def refusal(self, mask: torch.Tensor) -> str:

@@ -63,6 +63,7 @@ class NMGLayout(Layout):
 
     name = "nmg"
     storage: ClassVar[type] = GroupedNMTensor
+    least_rank: ClassVar[int] = 2
 
     n: int
     m: int

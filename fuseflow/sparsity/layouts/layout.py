@@ -32,6 +32,9 @@ class Layout(ABC):
     storage: ClassVar[type]
     """The class of tensors that are stored so. It has a method `to_dense`."""
 
+    least_rank: ClassVar[int] = 0
+    """How many dimensions a tensor has at least that is stored so."""
+
     fits_by_shape: ClassVar[bool] = False
     """Whether the shape alone decides if a mask fits, so that one that fits still does when other entries are kept."""
 

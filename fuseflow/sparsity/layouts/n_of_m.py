@@ -35,6 +35,7 @@ class NMLayout(Layout):
 
     name = "nm"
     storage: ClassVar[type] = NMTensor
+    least_rank: ClassVar[int] = 1
 
     n: int
     m: int

@@ -29,6 +29,7 @@ class BlockMagnitude(Sparsifier):
 
     name = "block"
     kind: ClassVar[Kind] = "materializing"
+    least_rank: ClassVar[int] = 2
 
     fraction: float
     block: tuple[int, int]

@@ -26,6 +26,7 @@ class Filter(Sparsifier):
 
     name = "filter"
     kind: ClassVar[Kind] = "materializing"
+    least_rank: ClassVar[int] = 1
 
     fraction: float
 

@@ -27,6 +27,7 @@ class NMG(Sparsifier):
 
     name = "nmg"
     kind: ClassVar[Kind] = "materializing"
+    least_rank: ClassVar[int] = 2
 
     n: int
     m: int

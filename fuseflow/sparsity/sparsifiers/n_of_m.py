@@ -23,6 +23,7 @@ class NM(Sparsifier):
 
     name = "nm"
     kind: ClassVar[Kind] = "blocking"
+    least_rank: ClassVar[int] = 1
 
     n: int
     m: int

@@ -44,6 +44,9 @@ class Sparsifier(ABC):
     kind: ClassVar[Kind]
     """How much must be seen before an entry is kept: the entry alone, a group or fiber of the tensor, or all of it."""
 
+    least_rank: ClassVar[int] = 0
+    """How many dimensions a tensor has at least that it selects of."""
+
     needs_scores: ClassVar[bool] = False
     """Whether it ranks entries by scores that only training gathers."""
 

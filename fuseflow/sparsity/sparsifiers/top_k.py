@@ -21,6 +21,7 @@ class TopK(Sparsifier):
 
     name = "topk"
     kind: ClassVar[Kind] = "blocking"
+    least_rank: ClassVar[int] = 1
 
     k: int
     dim: int = -1
