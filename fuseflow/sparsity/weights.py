@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.nn.parameter import is_lazy
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
