@@ -102,6 +102,12 @@ class SparsityError(FuseFlowError):
     code = "sparsity"
 
 
+class AttributesError(FuseFlowError):
+    """An attribute is of a tensor that is not there, or does not fit it."""
+
+    code = "attributes"
+
+
 class DispatchError(SparsityError):
     """An operator on stored sparse tensors has no implementation, or one that does not keep its word."""
 

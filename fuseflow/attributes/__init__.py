@@ -1,0 +1,14 @@
+"""What a model does not need: of every element of every tensor of a program, whether it is known and whether it is needed.
+
+>>> from fuseflow.attributes import analyse, pruned
+>>> from fuseflow.einsum.parse import parse
+>>> program = parse("tensor X[2, 2] dense\\ntensor W[2, 2] dense\\nY[i, j] = sum(k) X[i, k] * W[k, j]\\noutput Y")
+>>> analysis = analyse(program, {"W": pruned([[True, True], [False, False]])})
+>>> analysis.needed["X"].tolist()
+[[True, False], [True, False]]
+"""
+
+from fuseflow.attributes.analysis import Analysis, analyse
+from fuseflow.attributes.attribute import Attribute, constant, pruned
+
+__all__ = ["Analysis", "Attribute", "analyse", "constant", "pruned"]

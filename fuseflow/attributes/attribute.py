@@ -1,0 +1,59 @@
+"""What is known of a tensor before the analysis: which elements have a value that no run changes.
+
+An array of attributes has the known value of each element, and NaN where it is unknown. A dimension of extent 1 stands for a whole one
+along which nothing changes, so that the array of a tensor of which nothing is known has one element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import AttributesError
+from fuseflow.ops import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """What is known of a tensor: its `values`, with NaN where one is unknown, and a `mask` that is false where an element is pruned."""
+
+    values: npt.ArrayLike = np.nan
+    mask: npt.ArrayLike = True
+
+    def known(self, tensor: TensorType) -> Array:
+        """Return the array of attributes of a tensor. What is pruned has its implicit value.
+
+        Raise `AttributesError` for values or a mask of another shape.
+        """
+        values, mask = np.asarray(self.values, dtype=np.float64), np.asarray(self.mask, dtype=bool)
+        for what, array in (("values", values), ("mask", mask)):
+            if array.ndim and array.shape != tensor.shape:
+                raise AttributesError(
+                    f"the {what} of `{tensor.name}` have the shape {list(array.shape)}, and it has {list(tensor.shape)}",
+                    hint="give an element for each element of the tensor",
+                )
+        return folded(
+            np.where(mask, values, tensor.fill).reshape((1,) * len(tensor.shape) if not values.ndim + mask.ndim else tensor.shape)
+        )
+
+
+def pruned(mask: npt.ArrayLike) -> Attribute:
+    """Return the attribute of a tensor of which a mask says what is kept. The numbers that are kept are unknown."""
+    return Attribute(mask=mask)
+
+
+def constant(values: npt.ArrayLike, mask: npt.ArrayLike = True) -> Attribute:
+    """Return the attribute of a tensor whose values are known, but for those that are NaN."""
+    return Attribute(values, mask)
+
+
+def folded(array: Array) -> Array:
+    """Return an array of attributes with extent 1 for each dimension along which nothing changes."""
+    for axis in range(array.ndim):
+        first = array[(slice(None),) * axis + (slice(0, 1),)]
+        if array.shape[axis] > 1 and np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
+            array = first.copy()
+    return array

@@ -1,0 +1,73 @@
+"""What is known, needed and dead of programs, against recorded ones and against what programs compute."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fuseflow.attributes import Attribute, analyse, constant, pruned
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import AttributesError
+
+DATA = Path(__file__).parents[1] / "data" / "sparsity"
+CASES = {case["name"]: case for case in json.loads((DATA / "propagation.json").read_text())}
+
+
+def bits(text, shape):
+    return np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=int(np.prod(shape))).astype(bool).reshape(shape)
+
+
+def values(numbers, shape):
+    return np.array([np.nan if number is None else number for number in numbers], float).reshape(shape)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recorded_programs(name):
+    case = CASES[name]
+    shapes = case["shapes"]
+    analysis = analyse(
+        parse(case["program"]), {name: constant(values(numbers, shapes[name])) for name, numbers in case["initial"].items()}
+    )
+    for tensor, shape in shapes.items():
+        assert np.array_equal(analysis.needed[tensor], bits(case["needed"][tensor], shape)), tensor
+        assert np.array_equal(analysis.dead(tensor), bits(case["dead"][tensor], shape)), tensor
+    for tensor, numbers in case["known"].items():
+        np.testing.assert_allclose(analysis.known[tensor], values(numbers, shapes[tensor]), rtol=0, atol=1e-9)
+
+
+PRODUCT = parse("tensor A[2, 2] dense\ntensor B[2, 2] dense\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y")
+
+
+@pytest.mark.parametrize("case", json.loads((DATA / "tesa_matmul.json").read_text()))
+def test_products_of_the_published_artifact(case):
+    given = {name: pruned(case[key]) for name, key in (("A", "in1"), ("B", "in2"), ("Y", "out"))}
+    analysis = analyse(PRODUCT, given)
+    for name, key in (("A", "in1_after"), ("B", "in2_after"), ("Y", "out_after")):
+        assert np.array_equal(~analysis.dead(name), np.array(case[key], bool))
+
+
+def test_all_masks_of_a_small_product():
+    """An element matters if a path leads from it to an output that is not pruned."""
+    masks = [np.array(m, bool).reshape(2, 2) for m in itertools.product((0, 1), repeat=4)]
+    for a, b, y in itertools.product(masks, repeat=3):
+        analysis = analyse(PRODUCT, {"A": pruned(a), "B": pruned(b), "Y": pruned(y)})
+        paths = a[:, :, None] & b[None] & y[:, None, :]  # i, k, j
+        assert np.array_equal(~analysis.dead("A"), paths.any(2))
+        assert np.array_equal(~analysis.dead("B"), paths.any(0))
+        assert np.array_equal(~analysis.dead("Y"), paths.any(1))
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(AttributesError, match="there is no tensor `AA`") as error:
+        analyse(PRODUCT, {"AA": Attribute()})
+    assert "did you mean `A`?" in error.value.hint
+    with pytest.raises(AttributesError, match=r"the mask of `A` have the shape \[2, 3\], and it has \[2, 2\]"):
+        analyse(PRODUCT, {"A": pruned(np.ones((2, 3)))})
+
+
+def test_a_mask_that_prunes_everything_makes_outputs_constant():
+    analysis = analyse(PRODUCT, {"A": pruned(False)})
+    assert (analysis.known["Y"] == 0).all()
+    assert not analysis.needed["B"].any()
