@@ -29,15 +29,14 @@ class Attribute:
         Raise `AttributesError` for values or a mask of another shape.
         """
         values, mask = np.asarray(self.values, dtype=np.float64), np.asarray(self.mask, dtype=bool)
-        for what, array in (("values", values), ("mask", mask)):
+        for what, array in (("array of values", values), ("mask", mask)):
             if array.ndim and array.shape != tensor.shape:
                 raise AttributesError(
-                    f"the {what} of `{tensor.name}` have the shape {list(array.shape)}, and it has {list(tensor.shape)}",
+                    f"`{tensor.name}`: the {what} has the shape {list(array.shape)}, and the tensor has {list(tensor.shape)}",
                     hint="give an element for each element of the tensor",
                 )
-        return folded(
-            np.where(mask, values, tensor.fill).reshape((1,) * len(tensor.shape) if not values.ndim + mask.ndim else tensor.shape)
-        )
+        known = np.where(mask, values, tensor.fill)
+        return folded(known.reshape(known.shape or (1,) * len(tensor.shape)))
 
 
 def pruned(mask: npt.ArrayLike) -> Attribute:

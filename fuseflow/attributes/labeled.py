@@ -48,21 +48,20 @@ def read(access: Access, array: npt.NDArray[Any], shape: tuple[int, ...], sizes:
     if _is_whole(access.indices):
         extents, names = [], []
         for index, extent in zip(access.indices, array.shape, strict=True):
-            parts = _parts(index, sizes) if extent > 1 else []
+            parts = _parts(index, sizes) if extent != 1 else []
             extents += [size for _, size in parts]
             names += [name for name, _ in parts]
         return _diagonal(array.reshape(extents), names)
     full = np.broadcast_to(array, shape)
-    taken = np.asarray(
-        read_affine(np.arange(1, math.prod(shape) + 1, dtype=np.float64).reshape(shape), access.indices, sizes), np.int64
-    )
+    numbers = np.arange(1, math.prod(shape) + 1, dtype=np.float64).reshape(shape)
+    taken = read_affine(numbers, access.indices, sizes).astype(np.int64)  # 0 beyond the tensor
     flat = np.concatenate([np.asarray([outside], full.dtype), full.reshape(-1)])
     names = list(access.names)
     return _diagonal(flat[taken].reshape([sizes[name] for name in names]), names)
 
 
 def written(access: Access, need: Labeled, shape: tuple[int, ...], sizes: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Return which elements of a tensor an access reads where a mask over its indices is true. The array may have dimensions of extent 1."""
+    """Return which elements of a tensor an access reads where a mask over its indices is true. Dimensions may have extent 1."""
     names = access.names
     if _is_whole(access.indices) and len(set(names)) == len(names):
         return tensor_array(access.indices, any_over(need, names), sizes)

@@ -63,7 +63,7 @@ def test_what_is_wrong_is_named():
     with pytest.raises(AttributesError, match="there is no tensor `AA`") as error:
         analyse(PRODUCT, {"AA": Attribute()})
     assert "did you mean `A`?" in error.value.hint
-    with pytest.raises(AttributesError, match=r"the mask of `A` have the shape \[2, 3\], and it has \[2, 2\]"):
+    with pytest.raises(AttributesError, match=r"`A`: the mask has the shape \[2, 3\], and the tensor has \[2, 2\]"):
         analyse(PRODUCT, {"A": pruned(np.ones((2, 3)))})
 
 
