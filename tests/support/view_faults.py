@@ -126,19 +126,26 @@ def absent_neighbours() -> AbstractContextManager[Any]:
 
 @fault("the smallest entries are kept", VIEW_FAULTS)
 def smallest() -> AbstractContextManager[Any]:
-    real = selection._ranked
-    return patch.object(selection, "_ranked", lambda array: real(array)[..., ::-1])
+    real = selection._ranks
+    return patch.object(selection, "_ranks", lambda array: -real(array))
 
 
 @fault("of equal entries the last is kept", VIEW_FAULTS)
 def last_of_equal() -> AbstractContextManager[Any]:
-    real = selection._ranked
-    return patch.object(selection, "_ranked", lambda array: array.shape[-1] - 1 - real(array[..., ::-1]))
+    real = selection._ranks
+    steps = (
+        1 << 20
+    )  # Magnitudes of random programs that differ at all differ by more of the smallest steps, and no fiber is as long.
+    return patch.object(selection, "_ranks", lambda array: real(array) // steps * steps + np.arange(array.shape[-1]))
 
 
 @fault("entries are compared with their sign", VIEW_FAULTS)
 def signed() -> AbstractContextManager[Any]:
-    return patch.object(selection, "_rank_keys", lambda array: (-np.nan_to_num(array, nan=0.0), ~np.isnan(array)))
+    return patch.multiple(
+        selection,
+        _ranks=lambda array: np.nan_to_num(array, nan=np.inf),
+        _rank_keys=lambda array: (-np.nan_to_num(array, nan=0.0), ~np.isnan(array)),
+    )
 
 
 @fault("the reference keeps one entry too many", VIEW_FAULTS)
