@@ -3,9 +3,9 @@
     python tools/figures/sparta_figure14.py [--plot FILE] [--check]
     python tools/figures/sparta_figure14.py --run    # compute the rows again, about a minute
 
-Weights are random, so that only which filters are pruned together matters, and not which ones. The paper's 89.7 % at one half of the filters
-comes from pruning depthwise and pointwise filters *without coordination*: a depthwise filter is of use only if the pointwise filter before it
-stays, which one in two does. If a depthwise layer is pruned like the layer before it (`aligned`), 73.7 % is superfluous.
+Weights are random, so that only which filters are pruned together matters, and not which ones. The paper's 89.7 % at one half of the
+filters comes from pruning depthwise and pointwise filters *without coordination*: a depthwise filter is of use only if the pointwise
+filter before it stays, which one in two does. If a depthwise layer is pruned like the layer before it (`aligned`), 73.7 % is superfluous.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def network(seed: int, side: int) -> tuple[Any, Any]:
 
 
 def masks(model: Any, how: str, share: float) -> dict[str, Any]:
-    """Masks of the weights. `level` prunes elements of every layer, and the others filters of convolutions: `filter` those of each by itself,
-    and `aligned` those of a depthwise one as those before it."""
+    """Masks of the weights. `level` prunes elements of every layer, and the others filters of convolutions: `filter` those of each by
+    itself, and `aligned` those of a depthwise one as those before it."""
     import fuseflow.sparsity as sp
 
     found: dict[str, Any] = {}

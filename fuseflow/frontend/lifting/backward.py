@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 from fuseflow.frontend.lifting.calls import OperatorCall, operator_call
 from fuseflow.frontend.lifting.forward import Resolve, Results, operands_of
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.lifting.rules import EVERYTHING, Rule
+from fuseflow.frontend.lifting.rules import EVERYTHING, Rule, rule_errors
 
 Needed = dict[Node, tuple[Tensor, ...]]
 """Which entries of the tensors that each node computes are needed."""
@@ -63,10 +63,10 @@ def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequen
 def _gradients(call: OperatorCall, rule: Rule, marks: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
     """Return the derivatives of the entries that `seeds` says, added up, by each tensor that the stand-in of a call gets."""
     leaves = [mark.detach().requires_grad_(mark.is_floating_point()) for mark in call.laid_out(marks)]
-    with torch.enable_grad():
-        total = sum((result * seed).sum() for result, seed in zip(rule.run(call, leaves), seeds, strict=True))
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    if not isinstance(total, Tensor) or not total.requires_grad:
-        return [torch.zeros_like(mark) for mark in marks]
-    gradients = iter(torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True))
+    with torch.enable_grad(), rule_errors(call):
+        total = sum((result * seed).sum() for result, seed in zip(rule.run(call, leaves), seeds, strict=True))
+        if not isinstance(total, Tensor) or not total.requires_grad:
+            return [torch.zeros_like(mark) for mark in marks]
+        gradients = iter(torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True))
     return [next(gradients) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]

@@ -53,7 +53,7 @@ class OperatorCall:
 
     def laid_out(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors in the memory layout that the operands have in the model, which views depend on."""
-        return [_laid_out(t, operand.node.meta["val"]) for t, operand in zip(tensors, self.operands, strict=True)]
+        return [in_layout_of(t, operand.node.meta["val"]) for t, operand in zip(tensors, self.operands, strict=True)]
 
 
 def operator_call(node: Node) -> OperatorCall:
@@ -89,7 +89,8 @@ def _bound(signature: Sequence[Any], given: Sequence[Any], named: Mapping[str, A
     return [*given, *rest], by_name
 
 
-def _laid_out(tensor: Tensor, like: Tensor) -> Tensor:
+def in_layout_of(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return a tensor in the memory layout of another one, unless entries of that one share a place."""
     if tensor.stride() == like.stride() or 0 in like.stride():
         return tensor
     return torch.empty_strided(like.shape, like.stride(), dtype=tensor.dtype).copy_(tensor)

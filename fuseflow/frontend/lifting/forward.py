@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from fuseflow.frontend.lifting.calls import OperatorCall, operator_call
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.lifting.rules import EVERYTHING, Rule
+from fuseflow.frontend.lifting.rules import EVERYTHING, Rule, rule_errors
 
 Results = dict[Node, tuple[Known, ...]]
 """What is known of the tensors that each node computes."""
@@ -67,7 +67,7 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
     """
     factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
     turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
-    with torch.no_grad():
+    with torch.no_grad(), rule_errors(call):
         found = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
     return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*found, strict=True)]
 

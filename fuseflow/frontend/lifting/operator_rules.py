@@ -44,7 +44,7 @@ PRODUCTS = {
 
 SELECTIONS = {
     **dict.fromkeys(("index", "index_put"), "indices"),
-    **dict.fromkeys(("index_select", "index_add", "index_copy", "gather", "take", "scatter_add", "scatter.src"), "index"),
+    **dict.fromkeys(("index_select", "index_add", "index_copy", "gather", "take", "scatter_add"), "index"),
 }
 """Operators that move entries from places or to places, with the name of the argument that says where."""
 
@@ -143,6 +143,12 @@ def _pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
 @register_rule("aten.scatter.value", selectors=("index",))
 def _scatter_number(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     return torch.scatter(x, dim, index, 0.0)
+
+
+@register_rule("aten.scatter.src", selectors=("index",))
+def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Of the source, only what is in the extents of the index, because PyTorch has no derivative otherwise."""
+    return torch.scatter(x, dim, index, source[tuple(slice(extent) for extent in index.shape)])
 
 
 def _any_row(weight: Tensor, indices: Tensor, *args: Any) -> Tensor:

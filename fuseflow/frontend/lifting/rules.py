@@ -7,7 +7,8 @@ products of its tensors, so that its derivatives say what is needed. The operato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -20,6 +21,7 @@ from torch.utils import _pytree as pytree
 from fuseflow.errors import FrontendError, did_you_mean
 from fuseflow.frontend.lifting.calls import OperatorCall
 from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.refusals import refusal
 
 StandIn = Callable[..., Any]
 
@@ -59,6 +61,17 @@ class Rule:
         if len(found) == 1:
             found *= len(call.results)
         return [_fitted(tensor, result.shape) for tensor, result in zip(found, call.results, strict=True)]
+
+
+@contextmanager
+def rule_errors(call: OperatorCall) -> Iterator[None]:
+    """Raise a `FrontendError` with the line of a call for whatever its rule raises inside the block."""
+    try:
+        yield
+    except Exception as error:  # whatever a stand-in and PyTorch raise
+        first = (str(error).splitlines() or [""])[0]
+        hint = "its stand-in gets the same arguments, with ones and zeros for tensors, and must have a derivative"
+        raise refusal(call.node, f"the rule for `{call.target}` fails: {type(error).__name__}: {first}", hint) from error
 
 
 def _fitted(tensor: Tensor, shape: Sequence[int]) -> Tensor:

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from fuseflow.frontend import load_model
 from fuseflow.frontend.lifting import analyse_module
-from fuseflow.frontend.lifting.analysis import analyse_exported
+from fuseflow.frontend.lifting.analysis import analyse_exported, table_rule
 from fuseflow.frontend.lifting.exported import export_module
-from fuseflow.frontend.lifting.result import ModuleAttributes
 from fuseflow.frontend.lifting.scrambling import Scrambler
 from fuseflow.frontend.model_call import model_call
 
@@ -60,19 +59,13 @@ def test_the_figure_says_so():
     assert "| 0.897 |" in figure.table(data) and "without coordination" in figure.table(data)
 
 
-def by_scrambling(samples: int) -> tuple[ModuleAttributes, ModuleAttributes]:
-    """What the rules find of a small network, and what is found without any rule."""
-    loaded = load_model(ROOT / "models" / "mobilenet.py", options={"small": True})
-    masks: dict[str, Tensor] = figure.masks(loaded.module, "filter", 0.5)
-    exported = export_module(model_call(loaded.module, loaded.inputs, None))
-    return analyse_module(loaded.module, loaded.inputs, masks), analyse_exported(
-        exported, masks, Scrambler(samples, trusted=True), lambda call: None
-    )
-
-
 @pytest.mark.parametrize(("samples", "enough"), [(32, True), (4, False)])
 def test_scrambling_alone_finds_the_same_if_there_are_enough_samples(samples: int, enough: bool):
-    rules, guessed = by_scrambling(samples)
+    loaded = load_model(ROOT / "models" / "mobilenet.py", options={"small": True, "side": 16})
+    masks: dict[str, Tensor] = figure.masks(loaded.module, "filter", 0.5)
+    exported = export_module(model_call(loaded.module, loaded.inputs, None))
+    rules = analyse_exported(exported, masks, Scrambler(0, trusted=False), table_rule)
+    guessed = analyse_exported(exported, masks, Scrambler(samples, trusted=True), lambda call: None)
     weights = [name for name, tensor in rules.items() if tensor.kind == "parameter"]
     assert len(weights) == 28
     assert all(torch.equal(rules[name].dead, guessed[name].dead) for name in weights) == enough
