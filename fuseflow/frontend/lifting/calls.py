@@ -49,7 +49,7 @@ class OperatorCall:
     def run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Run the operator on other tensors in the place of its operands."""
         args, kwargs = self.arguments(self.laid_out(tensors))
-        return tuple(pytree.tree_leaves(self.target(*args, **kwargs)))
+        return tuple(leaf for leaf in pytree.tree_leaves(self.target(*args, **kwargs)) if isinstance(leaf, Tensor))
 
     def laid_out(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors in the memory layout that the operands have in the model, which views depend on."""

@@ -82,6 +82,9 @@ class ModuleAttributes(Mapping[str, TensorAttributes]):
             raise FrontendError(f"the model has no tensor `{name}`", hint=did_you_mean(name, [*self.tensors, *self.aliases]))
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors or name in self.aliases
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
 

@@ -7,7 +7,7 @@ products of its tensors, so that its derivatives say what is needed. The operato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -112,9 +112,10 @@ def register_rule(
 
     Raise `FrontendError` for an operator that PyTorch does not have, or one without such an argument.
     """
+    _require_arguments(operator, (*factors, *selectors))
 
     def register(stand_in: StandIn) -> StandIn:
-        add_rule(operator, Rule(stand_in, frozenset(factors), frozenset(selectors), otherwise, also_known))
+        RULES[operator] = Rule(stand_in, frozenset(factors), frozenset(selectors), otherwise, also_known)
         return stand_in
 
     return register
@@ -122,11 +123,7 @@ def register_rule(
 
 def add_rule(operator: str, rule: Rule) -> None:
     """Add a rule to the table, or replace one. Raise `FrontendError` as `register_rule` does."""
-    arguments = _argument_names(operator)
-    for name in rule.factors | rule.selectors:
-        if name not in arguments:
-            hint = did_you_mean(name, arguments)
-            raise FrontendError(f"the operator `{operator}` has no argument `{name}`", hint=hint)
+    _require_arguments(operator, rule.factors | rule.selectors)
     RULES[operator] = rule
 
 
@@ -141,14 +138,18 @@ def operators_of(name: str) -> list[torch._ops.OpOverload]:
     return [getattr(packet, each) for each in found if each == overload or not overload]
 
 
-def _argument_names(name: str) -> set[str]:
-    overloads = operators_of(name)
+def _require_arguments(operator: str, names: Collection[str]) -> None:
+    """Raise `FrontendError` if there is no such operator, or if it has no arguments of these names."""
+    overloads = operators_of(operator)
     if not overloads:
-        library, _, rest = name.partition(".")
-        known = [f"{library}.{each}" for each in dir(getattr(torch.ops, library, None))]
-        hint = did_you_mean(f"{library}.{rest}", known) if known else "write it as `aten.relu`"
-        raise FrontendError(f"there is no operator `{name}`", hint=hint)
-    return {argument.name for overload in overloads for argument in overload._schema.arguments}
+        library, _, rest = operator.partition(".")
+        known = [f"{library}.{each}" for each in dir(getattr(torch.ops, library))] if rest else []
+        raise FrontendError(f"there is no operator `{operator}`", hint=did_you_mean(operator, known) or "write it as `aten.relu`")
+    arguments = {argument.name for overload in overloads for argument in overload._schema.arguments}
+    for name in names:
+        if name not in arguments:
+            hint = did_you_mean(name, arguments)
+            raise FrontendError(f"the operator `{operator}` has no argument `{name}`", hint=hint)
 
 
 def rule_of(operator: torch._ops.OpOverload) -> Rule | None:
