@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import textwrap
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,7 +53,7 @@ class ExportedModule:
 
 def export_module(call: ModelCall) -> ExportedModule:
     """Export a call of a model. Raise `FrontendError` if PyTorch cannot export it, or if it writes to its state or reads its data."""
-    with quiet(), _whole_layers(), torch.no_grad():
+    with quiet(), torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):  # its LSTM has no decomposition
         try:
             program = export(call.module, call.args, dict(call.kwargs), strict=False)
             constants = _batch_norm_parameters(program)
@@ -70,18 +69,6 @@ def export_module(call: ModelCall) -> ExportedModule:
     leaves = [leaf for leaf in pytree.tree_leaves(graph.output_node().args) if isinstance(leaf, Node)]
     arguments = _arguments(call.module, program, constants)
     return ExportedModule(graph, arguments, tuple(leaf for leaf in leaves if leaf.name in outputs))
-
-
-@contextmanager
-def _whole_layers() -> Iterator[None]:
-    """Keep PyTorch from replacing layers by fused operators without a gradient."""
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def _decompositions() -> dict[Any, Any]:

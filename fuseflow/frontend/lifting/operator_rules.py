@@ -115,9 +115,8 @@ def _infinite(x: Known, y: Known | float, **kwargs: Any) -> Known:
 
 
 def _masked(x: Known, dim: int, *args: Any) -> Known:
-    """The softmax of minus infinity is 0, unless there is nothing else in the row."""
-    masked = x.mask & (x.value == -torch.inf)
-    return Known.where(masked & ~masked.all(dim, keepdim=True), torch.zeros_like(x.value))
+    """The softmax of minus infinity is 0. Of a row that has nothing else, all is known anyway."""
+    return Known.where(x.mask & (x.value == -torch.inf), torch.zeros_like(x.value))
 
 
 def _equal_branches(condition: Known, x: Known, y: Known) -> Known:
