@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, register_rule
+from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything, register_rule
+from fuseflow.sparsity.keep import keep, masked
 
 LINEAR = (
     *("view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expand", "squeeze", "unsqueeze", "slice", "select"),
@@ -119,6 +120,11 @@ def _masked(x: Known, dim: int, *args: Any) -> Known:
     return Known.where(x.mask & (x.value == -torch.inf), torch.zeros_like(x.value))
 
 
+def _zeros_stay(x: Known, *args: Any) -> Known:
+    """A zero is 0 whether a rule of an intermediate keeps it or not."""
+    return Known.where(x.mask & (x.value == 0), x.value)
+
+
 def _equal_branches(condition: Known, x: Known, y: Known) -> Known:
     """A choice between two equal numbers is known."""
     equal = x.mask & y.mask & (x.value == y.value)
@@ -127,6 +133,9 @@ def _equal_branches(condition: Known, x: Known, y: Known) -> Known:
 
 
 add_rule("aten.add.Tensor", Rule(entrywise, also_known=_infinite))
+assert keep is not None and masked is not None  # Rules are for operators that are there.
+add_rule("fuseflow.keep", Rule(everything, also_known=_zeros_stay))
+add_rule("fuseflow.masked", Rule(_product, factors=frozenset(("x", "mask"))))
 add_rule("aten._softmax", Rule(_along(1), also_known=_masked))
 add_rule("aten.where.self", Rule(selectors=frozenset(("condition",)), otherwise=entrywise, also_known=_equal_branches))
 

@@ -177,6 +177,16 @@ def test_masks_are_those_that_the_model_carries():
     assert analyse_module(model, (torch.ones(1, 6),))["2.weight"].row.dead == 0
 
 
+def test_a_rule_of_an_intermediate_keeps_zeros_and_reads_the_rest():
+    model = nn.Sequential(nn.Linear(6, 8, bias=False), nn.ReLU(), nn.Linear(8, 4, bias=False))
+    rules = sp.SparsityBuilder()
+    rules.set_weight("0.weight", initial_sparsifier=sp.Filter(0.5))
+    rules.set_interm("1", external_sparsifier=sp.TopK(2))
+    lifted = Lifted(sparse := rules.get_sparse_model(model), (torch.randn(3, 6),), {"0.weight": sparse[0].weight != 0})
+    lifted.assert_unchanged()
+    assert lifted.found["2.weight"].row.dead == 16 and lifted.found.guesses == ()
+
+
 def test_the_user_s_model_stays_as_it_is():
     torch.manual_seed(0)
     model, inputs = MODELS["residual"]()
