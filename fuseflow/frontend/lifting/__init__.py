@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from fuseflow.frontend.lifting.result import ModuleAttributes, Row, TensorAttributes
     from fuseflow.frontend.lifting.rules import Rule, register_rule
     from fuseflow.frontend.lifting.scrambling import Guess
+    from fuseflow.frontend.lifting.shrinking import shrink
 
-__all__ = ["Guess", "ModuleAttributes", "Row", "Rule", "TensorAttributes", "analyse_module", "register_rule"]
+__all__ = ["Guess", "ModuleAttributes", "Row", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
 
 _MODULES = {
     "Guess": "scrambling",
@@ -31,6 +32,7 @@ _MODULES = {
     "TensorAttributes": "result",
     "analyse_module": "analysis",
     "register_rule": "rules",
+    "shrink": "shrinking",
 }
 """The module of each name of the package. It is imported when the name is first used, because PyTorch takes seconds to load."""
 
