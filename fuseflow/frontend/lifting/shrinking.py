@@ -60,7 +60,7 @@ def shrink(module: nn.Module, found: ModuleAttributes) -> nn.Module:
     for part in smaller.modules():
         clear_sparsity(part)
     _write_zeros(smaller, found)
-    for link in reversed(list(_links(smaller, found))):
+    for link in list(_links(smaller, found)):
         _cut(smaller, link)
     return smaller
 

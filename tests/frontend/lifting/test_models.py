@@ -124,6 +124,16 @@ def test_a_rule_of_an_intermediate_keeps_zeros_and_reads_the_rest():
     assert lifted.found["2.weight"].row.dead == 16 and lifted.found.guesses == ()
 
 
+def test_what_is_compared_by_a_rule_is_needed_though_nothing_multiplies_it():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8, bias=False), nn.ReLU(), nn.Linear(8, 4, bias=False))
+    rules = sp.SparsityBuilder()
+    rules.set_interm("1", external_sparsifier=sp.TopK(2))
+    lifted = Lifted(rules.get_sparse_model(model), (torch.randn(3, 6),), {"2.weight": torch.arange(8).expand(4, 8) > 2})
+    lifted.assert_unchanged()
+    assert lifted.found["0.weight"].row.dead == 0
+
+
 def test_the_user_s_model_stays_as_it_is():
     torch.manual_seed(0)
     model, inputs = MODELS["residual"]()

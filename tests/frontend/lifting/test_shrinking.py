@@ -59,12 +59,18 @@ def rows() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 16, bias=False), nn.ReLU(), nn.Linear(16, 6, bias=False), nn.Tanh(), nn.Linear(6, 3))
 
 
+def three_convolutions(groups: int) -> nn.Module:
+    first, last = nn.Conv2d(3, 8, 1, bias=False), nn.Conv2d(8, 4, 1)
+    return nn.Sequential(first, nn.Conv2d(8, 8, 3, groups=groups, bias=False), last)
+
+
 SHRUNK: dict[str, tuple[Callable[[], nn.Module], Any, bool]] = {
     "rows": (rows, ROWS, True),
     "flattened": (lambda: convolutions(nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(24, 4)), IMAGES, True),
-    "depthwise": (lambda: nn.Sequential(nn.Conv2d(3, 8, 1, bias=False), nn.Conv2d(8, 8, 3, groups=8, bias=False), nn.Conv2d(8, 4, 1)), IMAGES, True),
-    "grouped": (lambda: nn.Sequential(nn.Conv2d(3, 8, 1, bias=False), nn.Conv2d(8, 8, 3, groups=2), nn.Conv2d(8, 4, 1)), IMAGES, False),
+    "depthwise": (lambda: three_convolutions(groups=8), IMAGES, True),
+    "grouped": (lambda: three_convolutions(groups=2), IMAGES, False),
     "a norm of rows": (lambda: nn.Sequential(nn.Linear(8, 8, bias=False), nn.LayerNorm(8), nn.Linear(8, 4)), ROWS, False),
+    "a norm of features": (lambda: convolutions(nn.Flatten(), nn.BatchNorm1d(96), nn.Linear(96, 4)), IMAGES, True),
     "the width is features": (lambda: convolutions(nn.Linear(4, 4)), IMAGES, True),
     "no batch": (
         lambda: nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.ReLU(), nn.Flatten(), nn.Linear(36, 4)),
@@ -114,6 +120,25 @@ def test_a_model_of_which_nothing_is_left_still_runs():
     shrunk = shrink(model, analyse_module(model, ROWS, masks))
     assert shrunk[0].weight.shape == (1, 8) and shrunk[0].out_features == shrunk[2].in_features == 1
     torch.testing.assert_close(shrunk(*ROWS), model[2].bias.expand(5, 2))
+
+
+@pytest.mark.parametrize("between", [nn.LayerNorm(8), nn.Softmax(1), nn.MaxPool1d(3, 1, 1)])
+def test_a_feature_that_others_are_compared_with_stays(between: nn.Module):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), between, nn.Linear(8, 4))
+    masks = {"2.weight": torch.arange(8).expand(4, 8) > 2}
+    shrunk = shrink(model, analyse_module(model, ROWS, masks))
+    torch.testing.assert_close(shrunk(*ROWS), pruned(model, masks)(*ROWS))
+    assert size(shrunk) == size(model)
+
+
+def test_a_smaller_module_has_no_masks_any_more():
+    rules = sp.SparsityBuilder()
+    rules.set_weight("0.weight", initial_sparsifier=sp.Filter(0.5))
+    sparse = rules.get_sparse_model(rows())
+    shrunk = shrink(sparse, analyse_module(sparse, ROWS))
+    assert not list(sp.sparse_weights(shrunk)) and list(sp.sparse_weights(sparse))
+    assert analyse_module(shrunk, ROWS).total().dead == 0
 
 
 def test_an_analysis_of_another_module():
