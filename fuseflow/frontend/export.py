@@ -3,12 +3,9 @@ decomposes the rest into simple operators."""
 
 from __future__ import annotations
 
-import logging
 import operator
 import textwrap
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +28,7 @@ from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.patterns import stored_tensors, weight_patterns
+from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.refusals import raise_all
 from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
@@ -59,7 +57,7 @@ class ExportedGraph:
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     """Trace a call of a model. `formats` overrides the layouts of tensors by name. Raise `FrontendError` for an operator that has
     no Einsum form."""
-    with _quiet(), torch.no_grad():
+    with quiet(), torch.no_grad():
         traced = _trace(call)
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
@@ -116,7 +114,7 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     """Return the tensors that the model returns, in order. Raise `FrontendError` if PyTorch cannot run the model, and `SparsityError` if a
     rule does not fit what it computes."""
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             leaves = pytree.tree_leaves(call())
     except SparsityError:  # of a rule that does not fit what the model computes
         raise
@@ -211,16 +209,3 @@ def _forget_places_of_writes(graph: Graph) -> None:
 def _is_view(node: object) -> bool:
     target = node.target if isinstance(node, Node) else None
     return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence PyTorch inside the block. It warns about every use of a sparse layout and logs errors that it also raises."""
-    threshold = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(threshold)

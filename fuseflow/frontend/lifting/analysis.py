@@ -1,0 +1,129 @@
+"""The analysis of a model: it is exported, masks are read, and two sweeps go through the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Node
+
+from fuseflow.errors import SparsityError, UsageError, did_you_mean
+from fuseflow.frontend.lifting import operator_rules
+from fuseflow.frontend.lifting.backward import sweep_backward
+from fuseflow.frontend.lifting.calls import OperatorCall
+from fuseflow.frontend.lifting.exported import Argument, ExportedModule, export_module, named_results
+from fuseflow.frontend.lifting.forward import Resolve, sweep_forward
+from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
+from fuseflow.frontend.lifting.rules import Rule, rule_of
+from fuseflow.frontend.lifting.scrambling import Scrambler
+from fuseflow.frontend.model_call import model_call
+from fuseflow.sparsity.state import require_zeros, sparse_weights
+
+assert operator_rules.LINEAR  # The rules are registered when they are imported.
+
+Masks = Mapping[str, Tensor]
+"""Masks of parameters by name, which are true where an entry is kept."""
+
+
+def analyse_module(
+    model: nn.Module,
+    inputs: Sequence[Any] | Mapping[str, Any],
+    masks: Masks | None = None,
+    *,
+    samples: int = 1024,
+    trust_scrambling: bool = False,
+) -> ModuleAttributes:
+    """Return which entries of everything in a model are known before it runs, and which its outputs need.
+
+    `inputs` are the arguments of one call, or a mapping of those by name; their numbers do not matter. `masks` are true where an entry of a
+    parameter is kept; without them, those count that the model carries. Buffers, scales and shifts of batch norms count as constants, other
+    parameters and inputs as unknown.
+
+    An operator without a rule is run on `samples` random fillings of what is unknown. What seems to be dead then is called so only with
+    `trust_scrambling`.
+
+    Raise `SparsityError` for masks that do not fit, and `FrontendError` for a model that PyTorch cannot export, that writes in place, whose
+    shapes or control flow depend on data, or that draws random numbers.
+    """
+    if samples < 0:
+        raise UsageError(f"{samples} samples are less than none", hint="0 turns scrambling off")
+    call = model_call(model, inputs, None)
+    kept = _carried_masks(call.module) if masks is None else dict(masks)
+    _require_fit(call.module, kept)
+    return analyse_exported(export_module(call), kept, Scrambler(samples, trust_scrambling), table_rule)
+
+
+def analyse_exported(exported: ExportedModule, masks: Masks, scrambler: Scrambler, rule_of: Resolve) -> ModuleAttributes:
+    """Return what is known and needed of everything in an exported graph. `rule_of` returns the rules of its operators."""
+    stored = {id(a): _stored(a, masks) for a in exported.arguments.values()}
+    start = {node: _initial(node, a, stored[id(a)]) for node, a in exported.arguments.items()}
+    results = sweep_forward(exported.graph, start, rule_of, scrambler.results)
+    needed = sweep_backward(exported.graph, exported.outputs, results, rule_of, scrambler.needed)
+
+    tensors: dict[str, TensorAttributes] = {}
+    aliases: dict[str, str] = {}
+    for node, argument in exported.arguments.items():
+        first, known = argument.names[0], start[node]
+        before = tensors.get(first)  # another placeholder of a tied weight
+        wanted = needed[node][0] if before is None else needed[node][0] | before.needed
+        keep = stored[id(argument)]
+        whole = torch.ones_like(known.mask)
+        tensors[first] = TensorAttributes(first, argument.kind, whole if keep is None else keep, known.mask, known.value, wanted)
+        aliases |= dict.fromkeys(argument.names[1:], first)
+    for name, node in named_results(exported):
+        (known,), (wanted,) = results[node], needed[node]
+        tensors[name] = TensorAttributes(name, "intermediate", torch.ones_like(known.mask), known.mask, known.value, wanted)
+    return ModuleAttributes(tensors, aliases, scrambler.guesses())
+
+
+def table_rule(call: OperatorCall) -> Rule | None:
+    """Return the rule of a call from the table."""
+    return rule_of(call.target)
+
+
+def _carried_masks(module: nn.Module) -> dict[str, Tensor]:
+    """Return the masks of the weights that a model was made sparse with. Raise `SparsityError` if a pruned entry is not 0."""
+    masks = {}
+    for name, parameter, weight in sparse_weights(module):
+        require_zeros(name, parameter, weight.mask)
+        masks[name] = weight.mask
+    return masks
+
+
+def _require_fit(module: nn.Module, masks: Masks) -> None:
+    """Raise `SparsityError` for a mask of no parameter, or of another shape."""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    for name, mask in masks.items():
+        if name not in parameters:
+            raise SparsityError(f"there is a mask for `{name}`, which is no parameter", hint=did_you_mean(name, parameters))
+        if not isinstance(mask, Tensor):
+            hint = "a mask is a tensor that is true where an entry is kept"
+            raise SparsityError(f"the mask of `{name}` is a {type(mask).__name__}", hint=hint)
+        shape = parameters[name].shape
+        if mask.shape != shape:
+            raise SparsityError(f"the mask of `{name}` has the shape {list(mask.shape)}, and `{name}` has {list(shape)}")
+
+
+def _stored(argument: Argument, masks: Masks) -> Tensor | None:
+    """Return where entries of an argument are kept, or None if no mask says so. A mask may be under any name of a tied weight."""
+    found = [masks[name] != 0 for name in argument.names if name in masks]
+    if any(not torch.equal(found[0], other) for other in found[1:]):
+        raise SparsityError(
+            f"there are different masks for {' and '.join(f'`{n}`' for n in argument.names)}, which are one tensor"
+        )
+    return found[0] if found else None
+
+
+def _initial(node: Node, argument: Argument, stored: Tensor | None) -> Known:
+    """Return what is known of an argument: constants as a whole, and otherwise the entries that are pruned."""
+    if argument.tensor is None:
+        val = node.meta["val"]
+        return Known.nothing(val.shape, val.dtype)
+    if argument.constant:
+        return Known.exactly(argument.tensor if stored is None else argument.tensor.masked_fill(~stored, 0))
+    if stored is None:
+        return Known.nothing(argument.tensor.shape, argument.tensor.dtype)
+    return Known.where(~stored, torch.zeros_like(argument.tensor))
