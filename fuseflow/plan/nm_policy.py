@@ -20,8 +20,10 @@ def nm_part(mask: Mask, n: int, m: int, axis: int = -1) -> Mask:
     if not 1 <= n <= m:
         raise PlanError(f"{n} of every {m} coordinates", hint="the entries come first, as in 2 of every 4")
     along = np.moveaxis(mask, axis, -1)
-    padded = np.zeros((*along.shape[:-1], -(-along.shape[-1] // m) * m), dtype=bool)
-    padded[..., : along.shape[-1]] = along
-    groups = padded.reshape(*along.shape[:-1], -1, m)
-    first = (groups & (groups.cumsum(axis=-1) <= n)).reshape(padded.shape)
-    return np.moveaxis(first[..., : along.shape[-1]], -1, axis)
+    *rest, size = along.shape
+    groups = -(-size // m)
+    padded = np.zeros((*rest, groups * m), dtype=bool)
+    padded[..., :size] = along
+    grouped = padded.reshape(*rest, groups, m)
+    first = (grouped & (grouped.cumsum(axis=-1) <= n)).reshape(padded.shape)
+    return np.moveaxis(first[..., :size], -1, axis)
