@@ -75,7 +75,7 @@ def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlTex
         raise error_class(f"not YAML: {error.problem or error.context}", span=span) from error
     except YAMLError as error:  # characters that no YAML text may hold
         raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
-    except ValueError as error:  # such as the date 2001-99-99
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # such as the date 2001-99-99 and `!!bool word`
         raise error_class(f"a value cannot be read: {error}", span=Span(file, 1)) from error
     except RecursionError:
         raise error_class("the text is nested too deep", span=Span(file, 1)) from None
