@@ -42,7 +42,7 @@ def decompose(given: Decomposed, operand: str, parts: Sequence[Part], needed: Ma
     An entry that is not `needed` may be in no part. Raise `PlanError` for parts that overlap or do not hold all that is needed, for an
     operand that is no constant matrix, and where its products cannot be divided.
     """
-    values = constant_values(given.program, given.tensors, operand)
+    values = constant_values(given, operand)
     check_parts(operand, values, needed_entries(operand, values, needed), parts)
     filled = [part for part in parts if part.entries.any()] or list(parts[:1])
     divided = divide(given.program, operand, [part.form for part in filled], given.stored)
@@ -59,8 +59,14 @@ def _source(given: Decomposed, name: str) -> str:
     return given.stored[name].source if name in given.stored else name
 
 
-def constant_values(program: Program, tensors: Mapping[str, Tensor], operand: str) -> npt.NDArray[Any]:
-    """Return the numbers of an operand that can be decomposed. Raise `PlanError` for a tensor that is no constant matrix."""
+def constant_values(given: Decomposed, operand: str) -> npt.NDArray[Any]:
+    """Return the numbers of an operand as a dense matrix. Raise `PlanError` for a tensor that is no constant matrix."""
+    require_constant(given.program, given.tensors, operand)
+    return given.tensors[operand].to_dense()
+
+
+def require_constant(program: Program, tensors: Mapping[str, Tensor], operand: str) -> None:
+    """Raise `PlanError` for a tensor that is no constant matrix of a program."""
     if operand in program.defined:
         raise PlanError(f"`{operand}` is computed", hint="only constants are decomposed: their entries are known")
     if operand not in program.declared:
@@ -78,7 +84,6 @@ def constant_values(program: Program, tensors: Mapping[str, Tensor], operand: st
         )
     if math.prod(declared.shape) > MOST_ENTRIES:
         raise PlanError(f"`{operand}` has {sizes} entries", hint=f"at most {MOST_ENTRIES:,} are divided")
-    return tensors[operand].to_dense()
 
 
 def _packed(operand: str, part: Part, values: npt.NDArray[Any], declared: TensorType) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.verify import TENSOR_NAME
 from fuseflow.errors import PlanError
 from fuseflow.plan.cover import Mask, Option, check_weight, cover
 from fuseflow.plan.form import Form
@@ -42,7 +43,9 @@ class Part:
 
 
 def check_planned(name: str, parts: Sequence[PlannedPart]) -> None:
-    """Raise `PlanError` if no operand can be divided into such parts."""
+    """Raise `PlanError` if no operand can have this name, or be divided into such parts."""
+    if not TENSOR_NAME.fullmatch(name):
+        raise PlanError(f"`{name}` cannot name a tensor", hint="names are words joined by dots: `layer1.weight`")
     if not parts:
         raise PlanError(f"`{name}` has no parts", hint="leave it out, or give it one, such as `elements`")
     forms = [part.form for part in parts]
@@ -60,6 +63,14 @@ def needs_weights(parts: Sequence[PlannedPart]) -> bool:
     return sum(part.form.nm is None for part in parts) > 1
 
 
+def require_weights(name: str, parts: Sequence[PlannedPart]) -> None:
+    """Raise `PlanError` for a weight that is needed and missing."""
+    lacking = next((part for part in parts if part.form.nm is None and part.weight is None), None)
+    if lacking is not None and needs_weights(parts):
+        hint = "give each part a `weight`, or measure them on a machine"
+        raise PlanError(f"`{name}`: nothing says what blocks of `{lacking.form}` cost", hint=hint)
+
+
 def partition(
     name: str, values: npt.NDArray[Any], needed: Mask, planned: Sequence[PlannedPart], innermost: int
 ) -> tuple[Part, ...]:
@@ -67,6 +78,7 @@ def partition(
     which n:m counts. Raise `PlanError` for a weight that is missing, and for an entry that no part holds.
     """
     check_planned(name, planned)
+    require_weights(name, planned)
     left, parts = needed & (values != 0), list[Part]()
     blocks = [part for part in planned if part.form.nm is None]
     for part in planned:
@@ -80,7 +92,7 @@ def partition(
         return (*parts, Part(blocks[0].form, left))
     if not blocks:
         return tuple(parts)
-    options = [Option(part.form.block, _weight(name, part), mask) for part, mask in zip(blocks, held, strict=True)]
+    options = [Option(part.form.block, part.weight or 0, mask) for part, mask in zip(blocks, held, strict=True)]
     covered = cover(left, options)
     return (*parts, *(Part(part.form, covered.held_by(number)) for number, part in enumerate(blocks)))
 
@@ -102,13 +114,6 @@ def check_parts(name: str, values: npt.NDArray[Any], needed: Mask, parts: Sequen
         if lost.any():
             problem = f"the part `{part.form}` of `{name}` cannot hold the entry {_entry(values, lost)}"
             raise PlanError(problem, hint="leave its `dtype` out, or give the entry to another part")
-
-
-def _weight(name: str, part: PlannedPart) -> float:
-    if part.weight is None:
-        hint = "give each part a `weight`, or measure them on a machine"
-        raise PlanError(f"`{name}`: nothing says what blocks of `{part.form}` cost", hint=hint)
-    return part.weight
 
 
 def _held(values: npt.NDArray[Any], form: Form) -> Mask:
