@@ -97,9 +97,11 @@ def _packed(operand: str, part: Part, values: npt.NDArray[Any], declared: Tensor
 
 
 def needed_entries(operand: str, values: npt.NDArray[Any], needed: Mask | None) -> Mask:
-    """Return which entries of an operand are needed, which are all where nothing says it. Raise `PlanError` for a mask of another shape."""
+    """Return which entries of an operand are needed: all where nothing says it. Raise `PlanError` for a mask that does not fit."""
     if needed is None:
         return np.ones(values.shape, dtype=np.bool_)
     if needed.shape != values.shape:
         raise PlanError(f"the mask of `{operand}` has the shape {needed.shape}, and `{operand}` {values.shape}")
+    if needed.dtype != np.bool_:
+        raise PlanError(f"the mask of `{operand}` has {needed.dtype}", hint="give a mask of booleans")
     return needed

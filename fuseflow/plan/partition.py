@@ -98,12 +98,19 @@ def partition(
 
 
 def check_parts(name: str, values: npt.NDArray[Any], needed: Mask, parts: Sequence[Part]) -> None:
-    """Raise `PlanError` unless the parts are disjoint, hold every entry that is needed and not 0, and each can store what it holds."""
+    """Raise `PlanError` unless there are parts, they are disjoint, hold every entry that is needed and not 0, and each can store what it
+    holds."""
+    if not parts:
+        raise PlanError(f"`{name}` has no parts", hint="leave it out, or give it one, such as `elements`")
     for part in parts:
+        if part.entries.dtype != np.bool_:
+            raise PlanError(
+                f"the mask of the part `{part.form}` of `{name}` has {part.entries.dtype}", hint="give a mask of booleans"
+            )
         if part.entries.shape != values.shape:
             shapes = f"{part.entries.shape}, and `{name}` {values.shape}"
             raise PlanError(f"the mask of the part `{part.form}` of `{name}` has the shape {shapes}")
-    count = np.sum([part.entries for part in parts], axis=0) if parts else np.zeros(values.shape, dtype=int)
+    count = np.sum([part.entries for part in parts], axis=0)
     if (count > 1).any():
         both = [str(part.form) for part in parts if part.entries[_first(count > 1)]]
         hint = f"both have the entry {_entry(values, count > 1)}"

@@ -71,9 +71,13 @@ def rounding_options(bits: Bits, widths: Collection[int]) -> tuple[tuple[int, ..
 
 
 def held_exactly(values: npt.NDArray[Any], type: ElementType) -> npt.NDArray[np.bool_]:
-    """Return which values a type holds as they are. A wide type holds every value that the tensor may have."""
-    if not type.narrow:
-        return np.ones(values.shape, dtype=bool)
+    """Return which values a type holds as they are.
+
+    >>> from fuseflow.tensors import DTYPES
+    >>> held_exactly(np.array([7, 8, 0.5]), DTYPES["i4"]).tolist()
+    [True, False, False]
+    """
     numbers = values.astype(np.float64)
-    held: npt.NDArray[np.bool_] = type.round(numbers) == numbers
+    with np.errstate(invalid="ignore"):
+        held: npt.NDArray[np.bool_] = type.hold(numbers).astype(np.float64) == numbers
     return held

@@ -140,6 +140,18 @@ def test_masks_have_the_shape_of_the_operand():
         decompose(example(), "B", halves(), np.ones((1, 6), dtype=bool))
 
 
+def test_masks_are_of_booleans():
+    with pytest.raises(PlanError, match="the mask of the part `elements` of `B` has int64"):
+        decompose(example(), "B", [Part(Form(), np.ones((8, 6), dtype=np.int64))])  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="the mask of `B` has float64"):
+        decompose(example(), "B", halves(), np.ones((8, 6)))  # type: ignore[arg-type]
+
+
+def test_an_operand_has_a_part():
+    with pytest.raises(PlanError, match="`B` has no parts"):
+        decompose(example(), "B", [])
+
+
 @pytest.mark.parametrize(
     ("lines", "operand", "message"),
     [

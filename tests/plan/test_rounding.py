@@ -42,7 +42,14 @@ def test_a_float_of_16_bits_holds_what_has_few_digits():
         True,
         False,
     ]
-    assert held_exactly(np.array([0.1, np.nan]), DTYPES["f32"]).all()
+
+
+def test_a_wide_type_does_not_hold_every_value_either():
+    values = np.array([0.5, 0.1, 2.0**31, 2.0**40, np.nan, 1e300])
+    assert held_exactly(values, DTYPES["f32"]).tolist() == [True, False, True, True, False, False]
+    assert held_exactly(values, DTYPES["f64"]).tolist() == [True, True, True, True, False, True]
+    assert held_exactly(values, DTYPES["i32"]).tolist() == [False] * 6
+    assert held_exactly(values, DTYPES["i64"]).tolist() == [False, False, True, True, False, False]
 
 
 @given(st.lists(st.integers(0, 32)), st.sets(st.sampled_from(WIDTHS)))
