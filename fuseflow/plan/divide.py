@@ -50,7 +50,7 @@ def divide(program: Program, operand: str, forms: Sequence[Form], stored: Mappin
 
 
 def _part_types(operands: Operands, declared: TensorType, forms: Sequence[Form], free: Collection[int]) -> tuple[TensorType, ...]:
-    names = [declared.name] if len(forms) == 1 else [operands.fresh_name(declared.name) for _ in forms]
+    names = [declared.name] if len(forms) == 1 else [operands.fresh_name(declared.name, declared) for _ in forms]
     format = declared.format or Format.dense(len(declared.shape))
     return tuple(
         replace(declared, name=name, format=form.format(format), dtype=form.dtype or declared.dtype, block=block)

@@ -39,10 +39,10 @@ class Operands:
     def __post_init__(self) -> None:
         self.types = dict(self.program.declared)
 
-    def fresh_name(self, name: str) -> str:
-        """Return a name that no tensor has, and take it for one that is like the tensor `name`."""
+    def fresh_name(self, name: str, like: TensorType) -> str:
+        """Return a name that no tensor has, and take it for a tensor that is declared like another one."""
         fresh = next(f"{name}{n}" for n in count(1) if f"{name}{n}" not in self.types.keys() | self.program.defined.keys())
-        self.types[fresh] = replace(self.types[name], name=fresh)
+        self.types[fresh] = replace(like, name=fresh)
         return fresh
 
     def in_blocks(self, access: Access, sizes: Mapping[str, int]) -> Access:
@@ -93,7 +93,9 @@ class Operands:
     def _input(self, declared: TensorType, block: Block) -> str:
         """Return the name of the tensor that holds the numbers of an input in these blocks."""
         wanted = Stored(self._stored(declared.name).source, block)
-        name = next((name for name in self.types if self._stored(name) == wanted), None) or self.fresh_name(wanted.source)
+        name = next((name for name in self.types if self._stored(name) == wanted), None) or self.fresh_name(
+            wanted.source, declared
+        )
         self.stored[name] = wanted
         if declared.block:
             self.types[name] = replace(self.types[name], block=block)

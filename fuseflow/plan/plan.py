@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.errors import PlanError
 from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
@@ -71,10 +71,14 @@ class Plan:
     def verify(self, program: Program, tensors: Mapping[str, Tensor]) -> None:
         """Raise `PlanError` unless the plan fits a program with its tensors: each operand is a constant matrix there and a factor of
         products, and has the weights that it needs."""
+        operands = dict[tuple[str, Reduce], str]()
         for name, parts in self.operands:
             require_constant(program, tensors, name)
-            products_of(program, name)
             require_weights(name, parts)
+            for product in products_of(program, name):
+                other = operands.setdefault((product.einsum.name, product.reduction), name)
+                if other != name:
+                    raise PlanError(f"`{other}` and `{name}` are factors of one product", hint="decompose one of them")
 
     def apply(
         self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None

@@ -70,10 +70,10 @@ def example() -> Decomposed:
     return Decomposed(program, packed(program, {"A": rng.random((4, 8)), "B": 1 + rng.random((8, 6))}))
 
 
-def halves(left: str = "4x1", dtype: str = "", shift: int = 0) -> list[Part]:
+def halves(left: str = "4x1", dtype: str = "", shift: int = 0, right: str = "elements") -> list[Part]:
     """Two parts, of the left and of the right columns, which overlap by `shift` of them, or leave as many out."""
     columns = np.broadcast_to(np.arange(6), (8, 6))
-    return [Part(Form.parse(left, dtype), columns < 3 + shift), Part(Form(), columns >= 3)]
+    return [Part(Form.parse(left, dtype), columns < 3 + shift), Part(Form.parse(right), columns >= 3)]
 
 
 def test_one_statement_has_a_product_for_each_part():
@@ -94,6 +94,19 @@ def test_a_part_without_entries_is_left_out():
     found = decompose(example(), "B", [Part(Form((4, 4)), nothing), Part(Form((2, 2)), everything)])
     assert "Y[i, j] = sum(k) A[i, k] * B[k, j]" in show(found.program)
     assert found.program.declared["B"].block == (2, 2)
+
+
+def test_a_copy_is_made_of_an_input_that_is_gone():
+    """What was divided first leaves only copies of the others, and these are divided then."""
+    program = parse(
+        "tensor X[4, 8] dense block 1x2\ntensor V[8, 6]\ntensor D[8] dense\nY[i, j] = sum(k) X[i, k] * V[k, j] * D[k]\noutput Y"
+    )
+    arrays = {"X": np.arange(32.0).reshape(4, 8), "V": np.ones((8, 6)), "D": np.arange(8.0)}
+    first = decompose(Decomposed(program, packed(program, arrays)), "V", halves("8x1", right="4x1"))
+    assert set(first.tensors) == {"X1", "X2", "V1", "V2", "D1", "D2"}
+    second = decompose(first, "V1", [Part(Form(), first.tensors["V1"].to_dense() != 0)])
+    assert "X3" in second.tensors
+    assert (evaluate(second.program, arrays_of(second.tensors))["Y"] == evaluate(program, arrays)["Y"]).all()
 
 
 def test_an_operand_without_entries_keeps_one_part():

@@ -61,6 +61,10 @@ def test_each_part_has_the_blocks_that_it_needs(forms: tuple[str, ...], lines: l
             "relu(sum(k) A[i, k] * B1[j, k] + sum(l) A1[i, l] * B2[j, l] + 1)",
         ),
         ("Y[i, l] = sum(k) B[k, l] * A[i, k]", "sum(k) B1[k, l] * A[i, k] + sum(j) B2[j, l] * A1[i, j]"),
+        (
+            "Y[i, j] = (sum(k) A[i, k] * B[k, j]) / (sum(k) A[i, k] * B[k, j])",
+            "(sum(k) A[i, k] * B1[k, j] + sum(l) A1[i, l] * B2[l, j]) / (sum(k) A[i, k] * B1[k, j] + sum(l) A1[i, l] * B2[l, j])",
+        ),
         ("Y[j] = sum(i, k) A[i, k] * B[k, j]", "sum(i, k) A[i, k] * B1[k, j] + sum(l, m) A1[l, m] * B2[m, j]"),
     ],
 )
@@ -91,6 +95,18 @@ def test_a_copy_serves_several_operands():
     second = divide(first.program, "W", forms, first.stored)
     assert first.stored == second.stored == {"X": Stored("X", ()), "X1": Stored("X", (1, 16))}
     assert [tensor.name for tensor in second.program.tensors] == ["X", "X1", "V1", "V2", "W1", "W2"]
+
+
+def test_copies_of_an_input_that_is_gone_have_names_of_their_own():
+    text = PRODUCT.replace("block 32x32", "block 32x8")
+    assert divided(text, "B", "32x32", "4x4")[:2] == ["tensor A1[64, 64] dense block 32x32", "tensor A2[64, 64] dense block 32x4"]
+
+
+def test_an_only_copy_leaves_the_name_to_an_input_that_is_read_elsewhere():
+    text = PRODUCT.replace("output Y", "Z[i, k] = A[i, k] + 1\noutput Y, Z")
+    lines = divided(text, "B", "4x4")
+    assert lines[:2] == ["tensor A[64, 64] dense block 32x32", "tensor A1[64, 64] dense block 32x4"]
+    assert lines[-2:] == ["Y[i, j] = sum(k) A1[i, k] * B[k, j]", "Z[i, k] = A[i, k] + 1"]
 
 
 def test_a_name_that_is_taken_is_not_given_again():

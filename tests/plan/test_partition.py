@@ -45,6 +45,11 @@ def test_blocks_of_a_narrow_type_leave_the_entries_that_it_does_not_hold():
     assert np.argwhere(wide).tolist() == [[1, 1]] and narrow.sum() == 3
 
 
+def test_groups_of_a_narrow_type_leave_the_entries_that_it_does_not_hold():
+    groups, rest = parts(np.array([[0.5, 1, 2, 3]]), "nm(2:4) i4", "elements")
+    assert groups.tolist() == [[False, True, True, False]] and rest.tolist() == [[True, False, False, True]]
+
+
 def test_what_is_not_needed_is_in_no_part():
     listed = [PlannedPart(Form())]
     (only,) = partition("B", np.ones((2, 2)), np.eye(2, dtype=bool), listed, 1)

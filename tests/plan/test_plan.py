@@ -192,6 +192,7 @@ def test_plans_of_two_operands_mean_the_same():
         ("BB: [{form: 4x4}]", r"the program has no tensor `BB`\n  hint: did you mean `B`"),
         ("Y: [{form: 4x4}]", r"`Y` is computed\n  hint: only constants are decomposed"),
         ("B: [{form: 4x4}, {form: elements}]", r"`B`: nothing says what blocks of `4x4` cost"),
+        ("A: [{form: 4x1}], B: [{form: 4x4}]", r"`A` and `B` are factors of one product\n  hint: decompose one of them"),
         ("B: [{form: nm(1:2)}]", r"no part of `B` holds the entry \(0, 1\), which is 1"),
     ],
 )
