@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_plans import Case, arrays_of, packed, random_case
+from random_plans import Case, arrays_of, packed, random_case, scattered_parts
 
 import fuseflow as ff
 from fuseflow.einsum.interpret import evaluate
@@ -20,7 +20,10 @@ from fuseflow.plan.partition import Part, partition
 PRODUCT = "tensor A[4, 8] dense\ntensor B[8, 6] csr\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
 
 
-def parts_of(case: Case) -> tuple[Part, ...]:
+def parts_of(seed: int, case: Case) -> tuple[Part, ...]:
+    """The parts of a plan, and for every other seed any others."""
+    if seed % 2:
+        return scattered_parts(seed, case)
     values = case.arrays["B"]
     return partition("B", values, np.ones(values.shape, dtype=bool), case.planned, case.innermost)
 
@@ -32,7 +35,7 @@ def near(found: np.ndarray, wanted: np.ndarray, error: float = 1e-6) -> bool:
 def test_parts_of_1000_random_operands_sum_to_the_whole():
     for seed in range(1000):
         case = random_case(seed)
-        parts, values = parts_of(case), case.arrays["B"]
+        parts, values = parts_of(seed, case), case.arrays["B"]
         count = np.sum([part.entries for part in parts], axis=0)
         assert (count == (values != 0)).all(), seed
         found = decompose(case.given, "B", parts)
@@ -45,7 +48,7 @@ def test_parts_of_1000_random_operands_sum_to_the_whole():
 
 def simulate(seed: int) -> None:
     case = random_case(seed)
-    found = decompose(case.given, "B", parts_of(case))
+    found = decompose(case.given, "B", parts_of(seed, case))
     result = ff.compile(found.program, tensors=arrays_of(found.tensors), machine="ideal").run()
     assert result.check is not None and result.check.passed, seed
     output = result.outputs["Y"]

@@ -11,7 +11,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.plan.decompose import Decomposed
 from fuseflow.plan.form import Form
-from fuseflow.plan.partition import PlannedPart
+from fuseflow.plan.partition import Part, PlannedPart
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 
@@ -87,6 +87,14 @@ def random_parts(rng: np.random.Generator, values: np.ndarray, same_size: bool) 
     last: Any = block if same_size else (1, 1) if rng.random() < 0.7 else block
     forms.append(Form(last))
     return tuple(PlannedPart(form, float(rng.integers(1, 40)) / 4) for form in dict.fromkeys(forms))
+
+
+def scattered_parts(seed: int, case: Case) -> tuple[Part, ...]:
+    """The entries of `B` in any of its parts that holds everything, as no cover would have them."""
+    rng, values = np.random.default_rng(seed), case.arrays["B"]
+    forms = list(dict.fromkeys(Form(part.form.block) for part in case.planned if part.form.nm is None))
+    owner = rng.integers(0, len(forms), values.shape)
+    return tuple(Part(form, (owner == number) & (values != 0)) for number, form in enumerate(forms))
 
 
 def arrays_of(tensors: dict[str, Tensor] | Any) -> dict[str, np.ndarray]:
