@@ -118,6 +118,12 @@ class DispatchWarning(UserWarning):
     """An operator on stored sparse tensors has no implementation, so that its arguments were made dense."""
 
 
+class PlanError(FuseFlowError):
+    """A plan is wrong, or an operand cannot be divided as it says."""
+
+    code = "plan"
+
+
 class DataError(FuseFlowError):
     """A data set is unknown or cannot be loaded."""
 

@@ -19,6 +19,8 @@ SLOW = {"torch", "torch_mlir", "numba", "sympy", "networkx", "scipy.sparse", "sc
         ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.sparsity.energies, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
+        ("import fuseflow.plan.plan, fuseflow.plan.weights", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.attributes", set()),
         ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
     ],
 )

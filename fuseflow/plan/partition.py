@@ -1,0 +1,143 @@
+"""The partition of an operand: which of its entries are in which part.
+
+Parts that are stored n:m come first, and take as many entries as fit. What they leave is covered by blocks, of which single elements are
+the smallest. An entry is in no part whose type does not hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.verify import TENSOR_NAME
+from fuseflow.errors import PlanError
+from fuseflow.plan.cover import Mask, Option, check_weight, cover
+from fuseflow.plan.form import Form
+from fuseflow.plan.nm_policy import nm_part
+from fuseflow.plan.rounding import held_exactly
+from fuseflow.tensors.dtypes import parse_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part of an operand as a plan has it. `weight` is what one of its blocks costs, or None where that is not known or not needed."""
+
+    form: Form
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight is not None:
+            check_weight(self.weight, str(self.form))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A part of an operand with its entries."""
+
+    form: Form
+    entries: Mask
+
+
+def check_planned(name: str, parts: Sequence[PlannedPart]) -> None:
+    """Raise `PlanError` if no operand can have this name, or be divided into such parts."""
+    if not TENSOR_NAME.fullmatch(name):
+        raise PlanError(f"`{name}` cannot name a tensor", hint="names are words joined by dots: `layer1.weight`")
+    if not parts:
+        raise PlanError(f"`{name}` has no parts", hint="leave it out, or give it one, such as `elements`")
+    forms = [part.form for part in parts]
+    twice = next((form for form in forms if forms.count(form) > 1), None)
+    if twice is not None:
+        raise PlanError(f"`{name}` has two parts `{twice}`", hint="keep one of them")
+    first_block = next((place for place, form in enumerate(forms) if form.nm is None), len(forms))
+    late = next((form for form in forms[first_block:] if form.nm is not None), None)
+    if late is not None:
+        raise PlanError(f"`{late}` of `{name}` stands behind `{forms[first_block]}`", hint="n:m parts come first")
+
+
+def needs_weights(parts: Sequence[PlannedPart]) -> bool:
+    """Return whether there is a choice between blocks, which takes their weights."""
+    return sum(part.form.nm is None for part in parts) > 1
+
+
+def require_weights(name: str, parts: Sequence[PlannedPart]) -> None:
+    """Raise `PlanError` for a weight that is needed and missing."""
+    lacking = next((part for part in parts if part.form.nm is None and part.weight is None), None)
+    if lacking is not None and needs_weights(parts):
+        hint = "give each part a `weight`, or measure them on a machine"
+        raise PlanError(f"`{name}`: nothing says what blocks of `{lacking.form}` cost", hint=hint)
+
+
+def partition(
+    name: str, values: npt.NDArray[Any], needed: Mask, planned: Sequence[PlannedPart], innermost: int
+) -> tuple[Part, ...]:
+    """Divide the entries of a matrix that are needed and not 0. Parts without entries are there, too. `innermost` is the dimension along
+    which n:m counts. Raise `PlanError` for a weight that is missing, and for an entry that no part holds.
+    """
+    check_planned(name, planned)
+    require_weights(name, planned)
+    left, parts = needed & (values != 0), list[Part]()
+    blocks = [part for part in planned if part.form.nm is None]
+    for part in planned:
+        if part.form.nm is not None:
+            taken = nm_part(left & _held(values, part.form), part.form.nm.n, part.form.nm.m, innermost)
+            left = left & ~taken
+            parts.append(Part(part.form, taken))
+    held = [_held(values, part.form) for part in blocks]
+    _require_held(name, values, left & ~np.any(held, axis=0) if held else left)
+    if len(blocks) == 1:
+        return (*parts, Part(blocks[0].form, left))
+    if not blocks:
+        return tuple(parts)
+    options = [Option(part.form.block, part.weight or 0, mask) for part, mask in zip(blocks, held, strict=True)]
+    covered = cover(left, options)
+    return (*parts, *(Part(part.form, covered.held_by(number)) for number, part in enumerate(blocks)))
+
+
+def check_parts(name: str, values: npt.NDArray[Any], needed: Mask, parts: Sequence[Part]) -> None:
+    """Raise `PlanError` unless there are parts, they are disjoint, hold every entry that is needed and not 0, and each can store what it
+    holds."""
+    if not parts:
+        raise PlanError(f"`{name}` has no parts", hint="leave it out, or give it one, such as `elements`")
+    for part in parts:
+        if part.entries.dtype != np.bool_:
+            raise PlanError(
+                f"the mask of the part `{part.form}` of `{name}` has {part.entries.dtype}", hint="give a mask of booleans"
+            )
+        if part.entries.shape != values.shape:
+            shapes = f"{part.entries.shape}, and `{name}` {values.shape}"
+            raise PlanError(f"the mask of the part `{part.form}` of `{name}` has the shape {shapes}")
+    count = np.sum([part.entries for part in parts], axis=0)
+    if (count > 1).any():
+        both = [str(part.form) for part in parts if part.entries[_first(count > 1)]]
+        hint = f"both have the entry {_entry(values, count > 1)}"
+        raise PlanError(f"the parts `{both[0]}` and `{both[1]}` of `{name}` overlap", hint=hint)
+    _require_held(name, values, needed & (values != 0) & (count == 0))
+    for part in parts:
+        lost = part.entries & ~_held(values, part.form)
+        if lost.any():
+            problem = f"the part `{part.form}` of `{name}` cannot hold the entry {_entry(values, lost)}"
+            raise PlanError(problem, hint="leave its `dtype` out, or give the entry to another part")
+
+
+def _held(values: npt.NDArray[Any], form: Form) -> Mask:
+    return held_exactly(values, parse_dtype(form.dtype)) if form.dtype else np.ones(values.shape, dtype=bool)
+
+
+def _require_held(name: str, values: npt.NDArray[Any], missing: Mask) -> None:
+    if missing.any():
+        problem = f"no part of `{name}` holds the entry {_entry(values, missing)}"
+        raise PlanError(problem, hint="add a part that holds every entry, such as `elements`")
+
+
+def _entry(values: npt.NDArray[Any], mask: Mask) -> str:
+    """Return the first entry of a mask in words."""
+    place = _first(mask)
+    return f"({', '.join(map(str, place))}), which is {values[place]:g}"
+
+
+def _first(mask: Mask) -> tuple[int, ...]:
+    return tuple(map(int, np.argwhere(mask)[0]))

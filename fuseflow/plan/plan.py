@@ -1,0 +1,114 @@
+"""A plan: which constant operands of a program are decomposed, and into which parts.
+
+    operands:
+      layer1.weight:
+      - {form: 32x32, weight: 1027.8}
+      - {form: elements, weight: 8.04}
+      layer2.weight:
+      - {form: nm(2:4), dtype: i8}
+      - {form: elements}
+
+A weight is what one block of a part costs. It is needed where an operand has several parts in blocks, of which single elements are the
+smallest: it decides which entry is in which part. So a plan with its weights gives the same parts each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from fuseflow.einsum.nodes import Program, Reduce
+from fuseflow.errors import PlanError
+from fuseflow.filesystem import read_text
+from fuseflow.plan.cover import Mask
+from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries, require_constant
+from fuseflow.plan.form import Form
+from fuseflow.plan.partition import PlannedPart, check_planned, needs_weights, partition, require_weights
+from fuseflow.plan.products import products_of
+from fuseflow.plan.reader import PlannedOperands, PlanReader, plan_rows
+from fuseflow.tensors import Format, Tensor
+from fuseflow.yaml_text import read_yaml, write_yaml
+
+Weigh: TypeAlias = Callable[[Form], float]
+"""What a block of a form costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The operands that are decomposed, each with its parts. The plan without operands changes nothing."""
+
+    operands: PlannedOperands = ()
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.operands]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise PlanError(f"`{twice}` has two entries", hint="keep one of them")
+        for name, parts in self.operands:
+            check_planned(name, parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.operands)
+
+    def __str__(self) -> str:
+        return self.to_yaml()
+
+    def to_yaml(self) -> str:
+        """Return the plan as YAML, which `from_yaml` reads as the same plan."""
+        return write_yaml(plan_rows(self.operands)) if self else ""
+
+    @classmethod
+    def from_yaml(cls, text: str, file: str = "<text>") -> Plan:
+        """Read a plan. Raise `PlanError` with the line and the column of what is wrong in it."""
+        return cls(PlanReader(read_yaml(text, file, PlanError)).operands())
+
+    def weighed(self, weigh: Weigh) -> Plan:
+        """Return the plan with the weights that it needs and lacks."""
+        return Plan(tuple((name, _weighed(parts, weigh)) for name, parts in self.operands))
+
+    def verify(self, program: Program, tensors: Mapping[str, Tensor]) -> None:
+        """Raise `PlanError` unless the plan fits a program with its tensors: each operand is a constant matrix there and a factor of
+        products, and has the weights that it needs."""
+        operands = dict[tuple[str, Reduce], str]()
+        for name, parts in self.operands:
+            require_constant(program, tensors, name)
+            require_weights(name, parts)
+            for product in products_of(program, name):
+                other = operands.setdefault((product.einsum.name, product.reduction), name)
+                if other != name:
+                    raise PlanError(f"`{other}` and `{name}` are factors of one product", hint="decompose one of them")
+
+    def apply(
+        self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None
+    ) -> tuple[Program, Mapping[str, Tensor]]:
+        """Return a program and its tensors with their operands decomposed. It means the same, but for entries that are not `needed`.
+
+        Raise `PlanError` if the plan does not fit, and if an operand has an entry that none of its parts can hold.
+        """
+        self.verify(program, tensors)
+        found = Decomposed(program, tensors)
+        for name, parts in self.operands:
+            found = _decomposed(found, name, parts, (needed or {}).get(name))
+        return found.program, found.tensors
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan from a file. Raise `FileError` if it cannot be read, and `PlanError` for what is wrong in it."""
+    return Plan.from_yaml(read_text(path, "the plan"), str(path))
+
+
+def _weighed(parts: tuple[PlannedPart, ...], weigh: Weigh) -> tuple[PlannedPart, ...]:
+    if not needs_weights(parts):
+        return parts
+    return tuple(
+        replace(part, weight=weigh(part.form)) if part.form.nm is None and part.weight is None else part for part in parts
+    )
+
+
+def _decomposed(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> Decomposed:
+    values = constant_values(given, name)
+    needed = needed_entries(name, values, mask)
+    format = given.program.declared[name].format or Format.dense(values.ndim)
+    return decompose(given, name, partition(name, values, needed, parts, format.order[-1]), needed)

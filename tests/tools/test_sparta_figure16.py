@@ -1,0 +1,46 @@
+"""The figure of two parts of an operand: its rows are complete, what must hold does, and some rows are measured again."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import sparta_figure16 as figure
+
+
+def test_rows_are_complete_and_all_holds():
+    data = figure.collect()
+    assert set(data) == {figure.key_of(*point) for point in product(figure.SIZES, figure.MACHINES, figure.SHARES, figure.WAYS)}
+    assert [check.what for check in figure.checks(data) if not check.holds] == []
+    assert "| 1024 | `ideal` | 30% | 4,195,600 |" in figure.table(data)
+
+
+@pytest.mark.parametrize(
+    ("key", "factor", "failed"),
+    [
+        (
+            "1024/ideal/0.1/in sequence",
+            1.25,
+            ["32x32 over in sequence within", "cycles within 5 % of the 15 recorded, 1024 on `ideal`"],
+        ),
+        (
+            "256/rda/0.2/together",
+            2,
+            ["cycles within 5 % of the 12 recorded, 256 on `rda`", "two parts together take fewer cycles"],
+        ),
+    ],
+)
+def test_a_row_that_is_off_is_found(key: str, factor: float, failed: list[str]):
+    data = figure.collect()
+    data[key] *= factor
+    found = [check.what for check in figure.checks(data) if check.holds is False]
+    assert len(found) == len(failed) and all(what.startswith(start) for what, start in zip(found, failed, strict=True))
+
+
+def test_what_is_missing_is_not_run():
+    assert {check.holds for check in figure.checks({})} == {None}
+
+
+@pytest.mark.parametrize("way", figure.WAYS)
+def test_a_row_is_measured_again(way: str):
+    assert figure._measured(256, "ideal", 0.1, way) == figure.collect()[figure.key_of(256, "ideal", 0.1, way)]
