@@ -89,7 +89,13 @@ def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlTex
         raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
     except RecursionError as error:
         raise error_class("not YAML that can be read: it is nested too deep", span=Span(file, 1)) from error
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # from the parser, which gives no place
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:  # from the parser, which gives no place
         place = _unreadable(root)
         span = Span(file, place.start_mark.line + 1, place.start_mark.column + 1) if place else Span(file, 1)
         name = f"`{place.value[:40]}` cannot be read: " if place else ""

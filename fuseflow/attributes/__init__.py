@@ -10,5 +10,6 @@
 
 from fuseflow.attributes.analysis import Analysis, analyse
 from fuseflow.attributes.attribute import Attribute, constant, pruned
+from fuseflow.attributes.propagation import Propagation, propagate
 
-__all__ = ["Analysis", "Attribute", "analyse", "constant", "pruned"]
+__all__ = ["Analysis", "Attribute", "Propagation", "analyse", "constant", "propagate", "pruned"]

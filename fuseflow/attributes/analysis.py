@@ -28,21 +28,51 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """What is `known` and what is `needed` of every tensor of a program, by name.
+    """What is known and what is needed of every tensor of a program, by name.
 
-    `known` has the value of an element that every run has, and NaN where it is unknown. `needed` is true where an element is unknown and
-    an output depends on it. Both have the shape of the tensor, and cannot be written to.
+    `folded_known` has the value of an element that every run has, and NaN where it is unknown. `folded_needed` is true where an element is
+    unknown and an output depends on it. In both, a dimension of extent 1 stands for a whole one along which nothing changes. All else has
+    the shapes of the tensors, and cannot be written to.
     """
 
     program: Program
-    known: Mapping[str, Array]
-    needed: Mapping[str, Mask]
+    folded_known: Mapping[str, Array]
+    folded_needed: Mapping[str, Mask]
+
+    @property
+    def known(self) -> Mapping[str, Array]:
+        """The value of every element that is the same in every run, and NaN for the others."""
+        return {name: np.broadcast_to(array, self._shape(name)) for name, array in self.folded_known.items()}
+
+    @property
+    def needed(self) -> Mapping[str, Mask]:
+        """Which elements are unknown, and an output depends on them."""
+        return {name: np.broadcast_to(array, self._shape(name)) for name, array in self.folded_needed.items()}
 
     def dead(self, name: str) -> Mask:
         """Return which elements of a tensor need not be stored: those that are known to be its implicit value, and those that are unknown
         and not needed. A known element with another value stays, since what is computed of it needs it."""
-        known = self.known[name]
-        return (known == self.program.declared[name].fill) | (np.isnan(known) & ~self.needed[name])
+        known = self.folded_known[name]
+        return self._whole(name, (known == self._fill(name)) | (np.isnan(known) & ~self.folded_needed[name]))
+
+    def idle(self, name: str) -> Mask:
+        """Return which elements of a tensor are of no use by themselves: those that are known to be its implicit value, and those that are
+        not needed. Another known element may still be what a known result is computed from."""
+        return self._whole(name, (self.folded_known[name] == self._fill(name)) | ~self.folded_needed[name])
+
+    def constant(self, name: str) -> Mask:
+        """Return which elements of a tensor are known to be another value than its implicit one."""
+        known = self.folded_known[name]
+        return self._whole(name, ~np.isnan(known) & (known != self._fill(name)))
+
+    def _fill(self, name: str) -> float:
+        return self.program.declared[name].fill
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self.program.declared[name].shape
+
+    def _whole(self, name: str, mask: Mask) -> Mask:
+        return np.broadcast_to(mask, self._shape(name))
 
 
 def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None) -> Analysis:
@@ -77,7 +107,7 @@ class _Sweeps:
             self._needed[name] = ~self._needed[name] | True
         for einsum in reversed(bodies):
             self._find_needed(einsum)
-        return Analysis(self._program, self._whole(self._known), self._whole(self._needed))
+        return Analysis(self._program, self._known, self._needed)
 
     def _initial(self, name: str) -> Array:
         return self._given.get(name, Attribute()).known(self._program.declared[name])
@@ -100,7 +130,5 @@ class _Sweeps:
             mask = written(access, elements, self._shapes[access.tensor], sizes)
             self._needed[access.tensor] = self._needed[access.tensor] | mask
 
-        Backward(self._forward[name], mark).need(einsum.body, read(left, need, self._shapes[name], sizes, False))
-
-    def _whole(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, npt.NDArray[np.generic]]:
-        return {name: np.broadcast_to(array, self._shapes[name]) for name, array in arrays.items()}
+        forward = self._forward.pop(name)  # no later sweep reads it
+        Backward(forward, mark).need(einsum.body, read(left, need, self._shapes[name], sizes, False))

@@ -118,7 +118,8 @@ def reduced(value: Labeled, node: Reduce, sizes: Mapping[str, int]) -> Labeled:
     """Return what is known of a reduction of an expression."""
     row, unknown = reducer(node.op), np.isnan(value.array)
     axes = tuple(axis for axis, name in enumerate(value.names) if name in node.over)
-    result = row.array.reduce(np.where(unknown, row.identity, value.array), axis=axes) if axes else value.array
+    numbers = np.where(unknown, row.identity, value.array)
+    result = row.array.reduce(numbers, axis=axes, initial=row.identity) if axes else value.array
     if axes:
         result = np.where(unknown.any(axis=axes), np.nan, result)
     if node.op in _ABSORBING:

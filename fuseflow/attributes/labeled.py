@@ -40,7 +40,7 @@ def union(*values: Labeled) -> tuple[str, ...]:
 def any_over(value: Labeled, names: Sequence[str]) -> Labeled:
     """Return a mask over some of its indices alone: whether it is true for any of the others."""
     gone = tuple(axis for axis, name in enumerate(value.names) if name not in names)
-    return Labeled(value.array.any(axis=gone), tuple(name for name in value.names if name in names))
+    return Labeled(np.asarray(value.array.any(axis=gone)), tuple(name for name in value.names if name in names))
 
 
 def read(access: Access, array: npt.NDArray[Any], shape: tuple[int, ...], sizes: Mapping[str, int], outside: Any) -> Labeled:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 from random_programs import cases, view_programs, wide_programs
 
-from fuseflow.attributes import Analysis, Attribute, analyse
+from fuseflow.attributes import Analysis, Attribute, Propagation, analyse, propagate
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import extents
+from fuseflow.tensors import Format, pack
+from fuseflow.tensors.array_files import pack_declared
 
 Arrays = dict[str, npt.NDArray[np.float64]]
 
@@ -74,4 +77,21 @@ def check(case: object, seed: int) -> Analysis:
     for name, values in expected.items():
         fixed = ~np.isnan(analysis.known[name])
         np.testing.assert_allclose(values[fixed], analysis.known[name][fixed], rtol=1e-9, atol=1e-12, err_msg=f"known {name}")
+    check_propagation(program, inputs, analysis, expected, rng)
     return analysis
+
+
+def check_propagation(
+    program: Program, inputs: Arrays, analysis: Analysis, expected: Arrays, rng: np.random.Generator
+) -> Propagation:
+    """Raise `AssertionError` if a program without what it does not need has other outputs."""
+    stored = {tensor.name: pack_declared(inputs[tensor.name], tensor) for tensor in analysis.program.inputs}
+    propagation = propagate(program, stored, analysis)
+    left = {name: np.asarray(tensor.to_dense(), np.float64) for name, tensor in propagation.tensors.items()}
+    got = run(propagation.program, left, None, rng)
+    dense = {name: pack(got[name], Format.dense(got[name].ndim)) for name in program.outputs}
+    for name in program.outputs:
+        fill = analysis.program.declared[name].fill
+        restored = propagation.restored({name: replace(dense[name], fill=fill)})[name].to_dense()
+        np.testing.assert_allclose(restored, expected[name], rtol=1e-9, atol=1e-12, err_msg=f"output {name} of the smaller program")
+    return propagation

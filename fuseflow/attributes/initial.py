@@ -1,0 +1,35 @@
+"""What the tensors of a program say before an analysis: what they do not store is known, and so are their numbers where that is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from fuseflow.attributes.attribute import Attribute
+from fuseflow.attributes.forward import MAX_POINTS
+from fuseflow.einsum.nodes import Program
+from fuseflow.tensors import Tensor
+
+
+def attributes_of(
+    program: Program, tensors: Mapping[str, Tensor], fixed: Collection[str], constants: Collection[str] = ()
+) -> dict[str, Attribute]:
+    """Return what is known of the inputs of a program.
+
+    A tensor that is `fixed` stores the same entries in every run, so that all others are pruned; one that is stored dense says nothing. Of
+    `constants`, the numbers are known, too. A tensor of more than 2^26 elements says nothing.
+    """
+    attributes = {}
+    for declared in program.inputs:
+        tensor = tensors.get(declared.name)
+        if tensor is None or tensor.tile or math.prod(tensor.shape) > MAX_POINTS:
+            continue
+        if declared.name in constants:
+            attributes[declared.name] = Attribute(tensor.to_dense())
+        elif declared.name in fixed and not tensor.format.all_dense:
+            mask = np.zeros(tensor.shape, dtype=bool)
+            mask[tuple(tensor.coordinates())] = True
+            attributes[declared.name] = Attribute(mask=mask)
+    return attributes

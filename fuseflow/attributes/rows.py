@@ -1,0 +1,95 @@
+"""What an analysis says of each tensor, in numbers: the rows of the table that `fuseflow propagate` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from fuseflow.attributes.analysis import Analysis
+from fuseflow.attributes.propagation import Propagation
+from fuseflow.einsum.nodes import Program
+from fuseflow.tensors import Tensor
+
+TensorKind: TypeAlias = Literal["constant", "input", "intermediate", "output"]
+"""What a tensor is: a weight or a buffer, an argument of the model, a result inside of it, or one that it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRow:
+    """The entries of a tensor, counted.
+
+    Of `size` entries, `stored` were stored before the analysis. `dead` ones need not be stored, `constant` ones are known to be another
+    number than the implicit value, and `needed` ones are unknown and reach an output. `now` are stored after. `layer` is the part of the
+    model that the tensor belongs to, and "" at its top.
+    """
+
+    name: str
+    kind: TensorKind
+    layer: str
+    shape: tuple[int, ...]
+    size: int
+    stored: int
+    dead: int
+    constant: int
+    needed: int
+    now: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain values."""
+        return {**asdict(self), "shape": list(self.shape)}
+
+
+def total(rows: Iterable[AttributeRow], layer: str, kind: TensorKind = "constant") -> AttributeRow:
+    """Return the sums of the counts of rows, as one row of this layer."""
+    counts = [(row.size, row.stored, row.dead, row.constant, row.needed, row.now) for row in rows]
+    sums = [sum(column) for column in zip(*counts, strict=True)] if counts else [0] * 6
+    return AttributeRow("total", kind, layer, (), *sums)
+
+
+def attribute_rows(
+    program: Program, tensors: Mapping[str, Tensor], analysis: Analysis, propagation: Propagation, constants: Iterable[str]
+) -> tuple[AttributeRow, ...]:
+    """Return a row for each tensor of a program: its inputs in order, then its results.
+
+    `propagation` is what became of the program. A result stores all its entries before, and those that are not dead after.
+    """
+    fixed = set(constants)
+    inputs = [
+        _row(declared.name, "constant" if declared.name in fixed else "input", _layer(declared.name), analysis, stored, now)
+        for declared in program.inputs
+        for stored in [_entries(tensors.get(declared.name), declared.shape)]
+        for now in [_entries(propagation.tensors.get(declared.name)) if declared.name in tensors else stored]
+    ]
+    left = propagation.program.defined
+    results = [
+        _row(
+            einsum.name,
+            "output" if einsum.name in program.outputs else "intermediate",
+            einsum.location.path,
+            analysis,
+            analysis.dead(einsum.name).size,
+            int((~analysis.dead(einsum.name)).sum()) if einsum.name in left else 0,
+        )
+        for einsum in program.einsums
+    ]
+    return (*inputs, *results)
+
+
+def _row(name: str, kind: TensorKind, layer: str, analysis: Analysis, stored: int, now: int) -> AttributeRow:
+    dead, constant, needed = analysis.dead(name), analysis.constant(name), analysis.needed[name]
+    counts = {"dead": int(dead.sum()), "constant": int(constant.sum()), "needed": int(needed.sum())}
+    return AttributeRow(name, kind, layer, dead.shape, dead.size, stored, now=now, **counts)
+
+
+def _layer(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _entries(tensor: Tensor | None, shape: tuple[int, ...] = ()) -> int:
+    """Return how many entries a tensor stores, which are all of its shape if there is no tensor."""
+    if tensor is None:
+        return int(np.prod(shape, dtype=np.int64)) if shape else 0
+    return tensor.stored if tensor.tile else tensor.coordinates().shape[1]
