@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
+from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.partition import refuse_auto
@@ -46,6 +47,7 @@ def compile(
     seed: int = 0,
     fresh: bool = False,
     sparsity: SparseSpec | str | Path | None = None,
+    propagate: PropagationSpec | bool = False,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
@@ -56,9 +58,10 @@ def compile(
     a file (`.pt2`), with `inputs`, or `tensors` by name, or the inputs that it was exported with, of which `dims` changes sizes; a text
     program (`.ein`), a Linalg module (`.mlir`), or an Einsum program, which take their inputs from `tensors`: a YAML file or arrays by
     name. `formats` annotates tensors that PyTorch holds dense. `sparsity` makes a PyTorch model sparse: a `SparseSpec`, the YAML file of
-    one, or a directory that `fuseflow sparsify` wrote. `seed` fixes random weights and data. A model file that was compiled
-    before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again. `observe` is
-    called with every stage as soon as it exists.
+    one, or a directory that `fuseflow sparsify` wrote. `propagate` leaves out what no output needs, as far as it follows from what
+    weights and buffers do not store; a `PropagationSpec` says what else is known. `seed` fixes random weights and data. A model file that
+    was compiled before is read from a cache, unless something that it depends on changed since, or `fresh` asks to import it again.
+    `observe` is called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change.
 
@@ -71,7 +74,21 @@ def compile(
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(
-        ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims, as_sparsity(sparsity))
+        ModelSpec(
+            model,
+            inputs,
+            data,
+            data_dir,
+            tensors,
+            formats,
+            options,
+            seed,
+            fresh,
+            kwargs,
+            dims,
+            as_sparsity(sparsity),
+            as_propagation(propagate),
+        )
     )
     observe(source)
     return compile_source(source, schedule, hardware, observe)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from fuseflow.attributes.analysis import Analysis
+from fuseflow.attributes.cutting import Cuts
 from fuseflow.attributes.propagation import Propagation
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
@@ -22,7 +23,7 @@ class AttributeRow:
     """The entries of a tensor, counted.
 
     Of `size` entries, `stored` were stored before the analysis. `dead` ones need not be stored, `constant` ones are known to be another
-    number than the implicit value, and `needed` ones are unknown and reach an output. `now` are stored after. `layer` is the part of the
+    number than the implicit value, and `needed` ones are unknown and reach an output. `now` are stored after, in a tensor of `shape_now`. `layer` is the part of the
     model that the tensor belongs to, and "" at its top.
     """
 
@@ -36,17 +37,18 @@ class AttributeRow:
     constant: int
     needed: int
     now: int
+    shape_now: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values."""
-        return {**asdict(self), "shape": list(self.shape)}
+        return {**asdict(self), "shape": list(self.shape), "shape_now": list(self.shape_now)}
 
 
 def total(rows: Iterable[AttributeRow], layer: str, kind: TensorKind = "constant") -> AttributeRow:
     """Return the sums of the counts of rows, as one row of this layer."""
     counts = [(row.size, row.stored, row.dead, row.constant, row.needed, row.now) for row in rows]
     sums = [sum(column) for column in zip(*counts, strict=True)] if counts else [0] * 6
-    return AttributeRow("total", kind, layer, (), *sums)
+    return AttributeRow("total", kind, layer, (), *sums, ())
 
 
 def attribute_rows(
@@ -56,14 +58,13 @@ def attribute_rows(
 
     `propagation` is what became of the program. A result stores all its entries before, and those that are not dead after.
     """
-    fixed = set(constants)
+    fixed, cuts, left = set(constants), propagation.cuts, propagation.program.defined
     inputs = [
-        _row(declared.name, "constant" if declared.name in fixed else "input", _layer(declared.name), analysis, stored, now)
+        _row(declared.name, "constant" if declared.name in fixed else "input", _layer(declared.name), analysis, stored, now, cuts)
         for declared in program.inputs
         for stored in [_entries(tensors.get(declared.name), declared.shape)]
         for now in [_entries(propagation.tensors.get(declared.name)) if declared.name in tensors else stored]
     ]
-    left = propagation.program.defined
     results = [
         _row(
             einsum.name,
@@ -72,16 +73,19 @@ def attribute_rows(
             analysis,
             analysis.dead(einsum.name).size,
             int((~analysis.dead(einsum.name)).sum()) if einsum.name in left else 0,
+            cuts,
         )
         for einsum in program.einsums
     ]
     return (*inputs, *results)
 
 
-def _row(name: str, kind: TensorKind, layer: str, analysis: Analysis, stored: int, now: int) -> AttributeRow:
+def _row(name: str, kind: TensorKind, layer: str, analysis: Analysis, stored: int, now: int, cuts: Cuts) -> AttributeRow:
     dead, constant, needed = analysis.dead(name), analysis.constant(name), analysis.needed[name]
     counts = {"dead": int(dead.sum()), "constant": int(constant.sum()), "needed": int(needed.sum())}
-    return AttributeRow(name, kind, layer, dead.shape, dead.size, stored, now=now, **counts)
+    return AttributeRow(
+        name, kind, layer, dead.shape, dead.size, stored, **counts, now=now, shape_now=cuts.shape(name, dead.shape)
+    )
 
 
 def _layer(name: str) -> str:

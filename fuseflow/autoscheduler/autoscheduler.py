@@ -18,7 +18,8 @@ from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_uni
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
+from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.public import lower_for
@@ -156,6 +157,7 @@ def autoschedule(
     seed: int = 0,
     fresh: bool = False,
     sparsity: SparseSpec | str | Path | None = None,
+    propagate: PropagationSpec | bool = False,
     top: int = DEFAULT_TOP,
     sample: Sample | None = None,
 ) -> ScheduleChoice:
@@ -170,7 +172,21 @@ def autoschedule(
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(
-        ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh, kwargs, dims, as_sparsity(sparsity))
+        ModelSpec(
+            model,
+            inputs,
+            data,
+            data_dir,
+            tensors,
+            formats,
+            options,
+            seed,
+            fresh,
+            kwargs,
+            dims,
+            as_sparsity(sparsity),
+            as_propagation(propagate),
+        )
     )
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 

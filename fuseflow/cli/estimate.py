@@ -43,7 +43,7 @@ DIRECTORY_OPTIONS = frozenset(
     )
 )
 """The parameters that an estimate of a directory of artifacts takes. What else the command has is for models."""
-MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed"))
+MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants"))
 """The parameters that say which model is built and on which data."""
 
 TABLES = {"operator": flops_table, "tensor": traffic_table}

@@ -19,6 +19,7 @@ COMMANDS = {
     "estimate": "estimate",
     "sweep": "sweep",
     "sparsify": "sparsify",
+    "propagate": "propagate",
     "explain": "explain",
     "report": "report",
     "doctor": "doctor",

@@ -15,6 +15,7 @@ from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
 from fuseflow.cli.common import write_out
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.propagation_options import propagation_options
 from fuseflow.cli.schedule_options import schedule_options
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
@@ -143,6 +144,6 @@ def program_options(
                 schedule = saved_schedule(request.path)
             return click.echo(str(schedule), nl=False)
 
-        return model_options(schedule_options(auto_options(simulates)(build)))  # type: ignore[return-value]
+        return model_options(propagation_options(schedule_options(auto_options(simulates)(build))))  # type: ignore[return-value]
 
     return wrap

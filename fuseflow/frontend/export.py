@@ -43,7 +43,7 @@ class ExportedGraph:
 
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
-    stands for what its rule keeps of the other factor.
+    stands for what its rule keeps of the other factor. `constants` are the names of weights, buffers, and of what follows from them alone.
     """
 
     graph: Graph
@@ -52,6 +52,7 @@ class ExportedGraph:
     notices: list[str]
     evaluated_flops: int
     kept: Mapping[str, KeepRule]
+    constants: frozenset[str]
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
@@ -64,6 +65,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))
         patterns = weight_patterns(call.module)
         notices, evaluated_flops = fold_constants(traced, depends_on, patterns)
+        constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         refusals += select_data(traced, depends_on)
         kept = mark_kept(traced)
@@ -77,7 +79,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
     raise_all([*without_dense_form, *operator_screen.screen_lowered(graph)])
     operator_screen.screen_mutation(graph, list(tensors))
-    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules)
+    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules, constants)
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:

@@ -52,3 +52,5 @@ class ModelImport:
     """The Linalg form of the model, with sparse encodings, argument names and locations. `read_mlir` reads it."""
     notices: tuple[str, ...] = ()
     """Messages that tell the user what the import changed in the model."""
+    constants: tuple[str, ...] = ()
+    """The inputs of the program that are weights or buffers of the model, or follow from them alone."""

@@ -28,7 +28,8 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))
     notice = flops_notice(exported.evaluated_flops, program)
     notices = (*exported.notices, *([notice] if notice else []))
-    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices)
+    constants = tuple(t.name for t in program.inputs if t.name in exported.constants)
+    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices, constants)
 
 
 def _outputs(program: Program, call: ModelCall) -> list[Any]:

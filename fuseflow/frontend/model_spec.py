@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     Model: TypeAlias = TorchModel | Program | Path | str
 
 
+@dataclass(frozen=True, slots=True)
+class PropagationSpec:
+    """What is known of a model before its parts that nothing needs are left out.
+
+    Weights and buffers that are stored sparse have their entries in the same places in every run. So have inputs whose names match a
+    pattern in `fixed`. With `constants`, the numbers of weights and buffers are known, too.
+    """
+
+    fixed: tuple[str, ...] = ()
+    constants: bool = False
+
+
 _HINTS = {
     "fresh": "it is read anew in every run",
     "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
@@ -40,7 +52,7 @@ class ModelSpec:
     from names to arrays. A file with an exported program has inputs of its own too; `dims` gives sizes to their dimensions. `formats`
     gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported again if
     `fresh`, and else only if something that it depends on changed since it was imported last. `sparsity` says what of a PyTorch model is
-    made sparse: a spec, or a directory of sparse weights.
+    made sparse: a spec, or a directory of sparse weights. `propagate` leaves out what the program does not need.
     """
 
     model: Model
@@ -55,6 +67,7 @@ class ModelSpec:
     kwargs: Mapping[str, Any] | None = None
     dims: Mapping[str, int] | None = None
     sparsity: SparseSpec | Path | None = None
+    propagate: PropagationSpec | None = None
 
     def refuse(self, kind: str, source: str, *names: str) -> None:
         """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which

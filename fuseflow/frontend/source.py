@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.attributes.analysis import Analysis
+from fuseflow.attributes.propagation import Propagation
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
 
@@ -19,7 +21,10 @@ class Source:
 
     `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
     interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
-    model file. `notices` are shown beside every result. `seconds` is the time that the import took.
+    model file. `notices` are shown beside every result. `seconds` is the time that the import took. `constants` are the names of inputs
+    that are the same in every run: weights, buffers, and what follows from them alone.
+
+    A source that was made simpler has `origin`, the source that it was made of, which says what its outputs must be.
     """
 
     name: str
@@ -32,3 +37,14 @@ class Source:
     seed: int = 0
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
+    constants: tuple[str, ...] = ()
+    origin: Simplification | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simplification:
+    """What a source was before it was made simpler, with what the analysis of it said and what became of it."""
+
+    source: Source
+    analysis: Analysis
+    propagation: Propagation

@@ -20,6 +20,7 @@ from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sparsification import sparsified
 from fuseflow.tensors import Tensor
@@ -62,8 +63,10 @@ def load(spec: ModelSpec) -> Source:
         with sparsified(model, spec, owned=False) as sparse:
             source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
-    tensors = {**source.tensors, **selections}
-    return replace(source, program=selected, tensors=tensors, seed=spec.seed, seconds=time.perf_counter() - start)
+    tensors, constants = {**source.tensors, **selections}, (*source.constants, *selections)
+    source = replace(source, program=selected, tensors=tensors, seed=spec.seed, constants=constants)
+    source = source if spec.propagate is None else propagated(source, spec.propagate)
+    return replace(source, seconds=time.perf_counter() - start)
 
 
 def _load_file(path: Path, spec: ModelSpec) -> Source:
@@ -195,7 +198,13 @@ def _import(
 ) -> Source:
     imported = frontend.import_model(model, inputs, formats, name, kwargs)
     return Source(
-        imported.program.name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices
+        imported.program.name,
+        imported.program,
+        imported.tensors,
+        imported.expected,
+        imported.mlir,
+        notices=imported.notices,
+        constants=imported.constants,
     )
 
 

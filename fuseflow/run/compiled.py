@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, overload
@@ -12,7 +12,7 @@ from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elemen
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
@@ -135,16 +135,8 @@ class Compiled:
 
     def inputs(self) -> dict[str, Tensor]:
         """Return the inputs of the program in their declared formats. Raises `UsageError` if an input has no data."""
-        tensors = {}
         user_names = self.source.program.declared
-        for declared in (t for t in self.program.inputs if t.name in user_names):
-            tensor = self.source.tensors.get(declared.name)
-            if tensor is None:
-                raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
-            fits = declared.format is None or tensor.format == declared.format
-            with OverfullError.naming(declared.name):
-                tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
-        return tensors
+        return _inputs_of(self.source, [t for t in self.program.inputs if t.name in user_names])
 
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
@@ -253,7 +245,7 @@ class Compiled:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
                 memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
         simulated = time.perf_counter() - start
-        outputs = tensors_to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
+        outputs = self._outputs(memory)
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         outcome = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
@@ -279,8 +271,7 @@ class Compiled:
         for number, region in enumerate(self.regions):
             run.run(number, region)
             run.forget(name for name, reader in last.items() if reader == number)
-        stored = {name: run.memory[name] for name in self.program.outputs if outputs or name in run.memory}
-        tensors = tensors_to_elements(self.program.declared, stored)
+        tensors = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
         outcome, settings = self.compare(tensors) if check else None, replace(self.settings, engine=engine)
         return SampledResult(settings, sample, tensors, tuple(run.results), outcome, run.rows_check, seconds)
@@ -307,23 +298,49 @@ class Compiled:
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
-        program = self.source.program
+        program = self._original.program
         if self.source.expected is not None:
             return check_program(program, self._arrays, outputs, self.source.expected, "PyTorch")
         return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, Operand]:
-        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`.
+        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`. For a
+        program that was made simpler, these are the outputs of the one that it was made of.
 
         Raises `ProgramError` for integers that the interpreter, which computes as the simulators do, might have rounded.
         """
         arrays = self._arrays()
-        refuse_rounded_integers(infer(self.source.program), arrays)
-        results = evaluate_operands(self.source.program, arrays, outputs_only=True)
+        refuse_rounded_integers(infer(self._original.program), arrays)
+        results = evaluate_operands(self._original.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
 
+    @property
+    def _original(self) -> Source:
+        """The source before it was made simpler."""
+        return self.source if self.source.origin is None else self.source.origin.source
+
     def _arrays(self) -> dict[str, Operand]:
-        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
+        original = self._original
+        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in _inputs_of(original, original.program.inputs).items()}
+
+    def _outputs(self, memory: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the outputs that are in memory, in single elements and in the shapes that the model gives them."""
+        stored = {name: memory[name] for name in self.program.outputs if name in memory}
+        outputs = tensors_to_elements(self.program.declared, stored)
+        return outputs if self.source.origin is None else self.source.origin.propagation.restored(outputs)
+
+
+def _inputs_of(source: Source, types: Iterable[TensorType]) -> dict[str, Tensor]:
+    """Return the inputs of a source in these formats. Raise `UsageError` if one has no data."""
+    tensors = {}
+    for declared in types:
+        tensor = source.tensors.get(declared.name)
+        if tensor is None:
+            raise UsageError(f"input `{declared.name}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
+        fits = declared.format is None or tensor.format == declared.format
+        with OverfullError.naming(declared.name):
+            tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
+    return tensors
 
 
 def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:

@@ -106,14 +106,14 @@ def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]
 
 
 def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Yield every model with its data, options and seed, as labels and as the fields of a point."""
+    """Yield every model with its data, options, seed and sparsity, as labels and as the fields of a point."""
     settings, digests = file.content, dict[tuple[str, str | None, str | None], str]()
     data_names: list[str | None] = [*settings.data] if settings.data else [None]
     tensor_files: list[str | None] = [*settings.tensors] if settings.tensors else [None]
     sparsities = [_sparsity(file, n) for n in range(len(settings.sparsity))]
     for n, model in enumerate(settings.model):
-        for options, seed, (sparsity_label, sparsity), data, tensors in product(
-            settings.options, settings.seed, sparsities, data_names, tensor_files
+        for options, seed, (sparsity_label, sparsity), propagate, data, tensors in product(
+            settings.options, settings.seed, sparsities, settings.propagate, data_names, tensor_files
         ):
             _check_settings(file, n, model, data, tensors, options, sparsity)
             paths = {
@@ -133,9 +133,10 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "options": label(options),
                 "seed": str(seed),
                 "sparsity": sparsity_label,
+                "propagate": str(propagate).lower(),
             }
-            fields = {"content": digests[key], "data": data, "options": options, "seed": seed, "sparsity": sparsity}
-            yield labels, {**paths, **fields}
+            fields = {"content": digests[key], "data": data, "options": options, "seed": seed}
+            yield labels, {**paths, **fields, "sparsity": sparsity, "propagate": propagate}
 
 
 def _sparsity(file: SweepFile, n: int) -> tuple[str, str]:

@@ -47,6 +47,7 @@ class SweepContent(BaseModel):
     options: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
     sparsity: Annotated[list[str | dict[str, str]], OneOrMany, Field(min_length=1)] = [{}]
+    propagate: Annotated[list[bool], OneOrMany, Field(min_length=1)] = [False]
     machine: NonEmptyNames = ["rda"]
     set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]

@@ -14,6 +14,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.run.compiled import Compiled, GraphExecutor
 from fuseflow.sampling.sample import Sample, parse_sample
@@ -70,6 +71,7 @@ def _load(point: Point) -> Source:
                 options=dict(point.options),
                 seed=point.seed,
                 sparsity=_spec(point),
+                propagate=as_propagation(point.propagate),
             )
         )
     finally:

@@ -37,6 +37,8 @@ class Point:
     seed: int = 0
     sparsity: str = ""
     """The spec of what of a PyTorch model is made sparse, in canonical YAML."""
+    propagate: bool = False
+    """Whether what no output needs is left out."""
     check: bool = True
     sample: str = ""
     """The sample that is taken in mode `sample`, as a user writes it."""
@@ -59,7 +61,8 @@ class Point:
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []
-        return [self.content, self.data, dict(self.options), self.seed, *sparse]
+        propagate = [{"propagate": True}] if self.propagate else []
+        return [self.content, self.data, dict(self.options), self.seed, *sparse, *propagate]
 
     def _hardware(self) -> dict[str, Any]:
         return {name: value for name, value in self.machine.items() if name != "name"}

@@ -59,6 +59,7 @@ def write_entry(entry: Entry) -> bytes | None:
         "options": dict(source.options),
         "seed": source.seed,
         "notices": list(source.notices),
+        "constants": list(source.constants),
         "states": dict(entry.states),
         "places": [_place(e.location) for e in source.program.einsums],
         "declared_at": [_span(t.span) for t in source.program.tensors],
@@ -97,6 +98,7 @@ def read_entry(content: bytes) -> Entry:
         about["options"],
         about["seed"],
         tuple(about["notices"]),
+        constants=tuple(about["constants"]),
     )
     names = about["expected"]
     expected = None if names is None else {name: arrays[f"expected{n}"] for n, name in enumerate(names)}

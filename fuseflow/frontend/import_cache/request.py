@@ -10,7 +10,7 @@ from pathlib import Path
 from fuseflow.frontend.import_cache.installation import describe_installation, importable_names
 from fuseflow.frontend.model_spec import ModelSpec
 
-_SCHEMA = 2
+_SCHEMA = 3
 """The version of the form of requests and entries."""
 _MOST_NAMES = 10_000
 """The most files in a data directory. With more, looking for changes would take longer than the import."""
