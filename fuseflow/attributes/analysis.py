@@ -85,10 +85,10 @@ def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None)
     for name in given:
         if name not in typed.declared:
             raise AttributesError(f"there is no tensor `{name}` in `{program.name}`", hint=did_you_mean(name, typed.declared))
-    return _Sweeps(typed, given).analysis()
+    return Sweeps(typed, given).analysis()
 
 
-class _Sweeps:
+class Sweeps:
     """The two sweeps over a program, with what they know so far."""
 
     def __init__(self, program: Program, given: Mapping[str, Attribute]) -> None:
@@ -109,6 +109,10 @@ class _Sweeps:
             self._find_needed(einsum)
         return Analysis(self._program, self._known, self._needed)
 
+    def need(self, name: str, mask: Mask) -> None:
+        """Add what one use of a tensor needs of it to what others need."""
+        self._needed[name] = self._needed[name] | mask
+
     def _initial(self, name: str) -> Array:
         return self._given.get(name, Attribute()).known(self._program.declared[name])
 
@@ -127,8 +131,7 @@ class _Sweeps:
         need = self._needed[name] & np.isnan(self._known[name])
 
         def mark(access: Access, elements: Labeled) -> None:
-            mask = written(access, elements, self._shapes[access.tensor], sizes)
-            self._needed[access.tensor] = self._needed[access.tensor] | mask
+            self.need(access.tensor, written(access, elements, self._shapes[access.tensor], sizes))
 
         forward = self._forward.pop(name)  # no later sweep reads it
         Backward(forward, mark).need(einsum.body, read(left, need, self._shapes[name], sizes, False))

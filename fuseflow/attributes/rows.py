@@ -23,8 +23,8 @@ class AttributeRow:
     """The entries of a tensor, counted.
 
     Of `size` entries, `stored` were stored before the analysis. `dead` ones need not be stored, `constant` ones are known to be another
-    number than the implicit value, and `needed` ones are unknown and reach an output. `now` are stored after, in a tensor of `shape_now`. `layer` is the part of the
-    model that the tensor belongs to, and "" at its top.
+    number than the implicit value, and `needed` ones are unknown and reach an output. `now` are stored after, in a tensor of `shape_now`.
+    `layer` is the part of the model that the tensor belongs to, and "" at its top.
     """
 
     name: str
@@ -46,9 +46,9 @@ class AttributeRow:
 
 def total(rows: Iterable[AttributeRow], layer: str, kind: TensorKind = "constant") -> AttributeRow:
     """Return the sums of the counts of rows, as one row of this layer."""
-    counts = [(row.size, row.stored, row.dead, row.constant, row.needed, row.now) for row in rows]
-    sums = [sum(column) for column in zip(*counts, strict=True)] if counts else [0] * 6
-    return AttributeRow("total", kind, layer, (), *sums, ())
+    summed = list(rows)
+    sums = {name: sum(getattr(row, name) for row in summed) for name in ("size", "stored", "dead", "constant", "needed", "now")}
+    return AttributeRow("total", kind, layer, (), shape_now=(), **sums)
 
 
 def attribute_rows(

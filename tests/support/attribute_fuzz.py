@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
+import hypothesis
 import numpy as np
 import numpy.typing as npt
+from attribute_programs import random_attributes, random_program
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_programs import cases, view_programs, wide_programs
 
 from fuseflow.attributes import Analysis, Attribute, Propagation, analyse, propagate
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import extents
+from fuseflow.errors import ProgramError
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.array_files import pack_declared
 
 Arrays = dict[str, npt.NDArray[np.float64]]
 
+
+class Tally(NamedTuple):
+    """What an analysis gave: dead elements, dimensions that were cut, statements that went."""
+
+    dead: int
+    cuts: int
+    statements: int
+
+
 PROGRAMS = st.one_of(cases(), cases(max_einsums=6), wide_programs(), view_programs())
-
-
-def attributes(program: Program, arrays: Arrays, rng: np.random.Generator) -> dict[str, Attribute]:
-    """Return random attributes of inputs: pruned by elements or along an axis, or partly known."""
-    given = {}
-    for tensor in program.inputs:
-        way, share = rng.integers(4), rng.choice([0.2, 0.5, 0.8])
-        mask = rng.random(tensor.shape) < share
-        if way == 1 and tensor.shape:
-            axis = rng.integers(len(tensor.shape))
-            line = [size if d == axis else 1 for d, size in enumerate(tensor.shape)]
-            mask = np.broadcast_to(rng.random(line) < share, tensor.shape)
-        values = np.where(rng.random(tensor.shape) < 0.3, arrays[tensor.name], np.nan) if way == 2 else np.nan
-        if way < 3:
-            given[tensor.name] = Attribute(values, mask)
-    return given
 
 
 def run(
@@ -63,12 +62,45 @@ def spoiled(array: npt.NDArray[np.float64], name: str, analysis: Analysis, rng: 
     return np.where(junk, rng.choice([-1e3, -1.0, 2.0, 7.0, 1e3], array.shape), with_fill)
 
 
-def check(case: object, seed: int) -> Analysis:
-    """Raise `AssertionError` if an analysis of a random program is wrong."""
+def check_case(case: object, seed: int) -> Tally:
+    """Check a random program of the generator of whole programs, with random attributes."""
     program, rng = case.program, np.random.default_rng(seed)  # type: ignore[attr-defined]
     arrays = {name: np.asarray(array, np.float64) for name, array in case.arrays.items()}  # type: ignore[attr-defined]
-    given = attributes(program, arrays, rng)
-    analysis = analyse(program, given)
+    try:
+        infer(program)
+    except ProgramError:  # the generator also draws programs that are refused
+        return Tally(0, 0, 0)
+    return check(program, random_attributes(program, rng), arrays, rng)
+
+
+def check_drawn(seed: int, count: int) -> Tally:
+    """Check so many programs of the generator of whole programs. They depend on the seed alone."""
+    tallies = list[Tally]()
+
+    def one(case: object, number: int) -> None:
+        tallies.append(check_case(case, number))
+
+    drawn = settings(
+        max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    hypothesis.seed(seed)(drawn(given(PROGRAMS, st.integers(0, 1 << 30))(one)))()
+    return Tally(*(sum(column) for column in zip(*tallies, strict=True)))
+
+
+def check_model(seed: int, multilinear: bool) -> Tally:
+    """Check a random program of the kind that models are made of. Of a multilinear one, every needed element must change an output."""
+    rng = np.random.default_rng(seed)
+    program = random_program(rng, multilinear)
+    arrays = {tensor.name: rng.normal(size=tensor.shape) for tensor in program.inputs}
+    return check(program, random_attributes(program, rng, positive=multilinear), arrays, rng, multilinear)
+
+
+def check(
+    program: Program, attributes: Mapping[str, Attribute], arrays: Arrays, rng: np.random.Generator, precise: bool = False
+) -> Tally:
+    """Raise `AssertionError` if an analysis is wrong: junk where nothing is needed must change no output, and `known` must be what is
+    computed. If it must be `precise`, every needed element must change an output."""
+    analysis = analyse(program, attributes)
     known = {name: analysis.known[name] for name in arrays}
     inputs = {name: np.where(np.isnan(known[name]), array, known[name]) for name, array in arrays.items()}
     expected, got = run(analysis.program, inputs, None, rng), run(analysis.program, inputs, analysis, rng)
@@ -77,8 +109,22 @@ def check(case: object, seed: int) -> Analysis:
     for name, values in expected.items():
         fixed = ~np.isnan(analysis.known[name])
         np.testing.assert_allclose(values[fixed], analysis.known[name][fixed], rtol=1e-9, atol=1e-12, err_msg=f"known {name}")
-    check_propagation(program, inputs, analysis, expected, rng)
-    return analysis
+    if precise:
+        check_precision(program, inputs, analysis, expected, rng)
+    propagation = check_propagation(program, inputs, analysis, expected, rng)
+    dead = sum(int(analysis.dead(name).sum()) for name in analysis.known)
+    return Tally(dead, len(propagation.cuts.stay), len(program.einsums) - len(propagation.program.einsums))
+
+
+def check_precision(program: Program, inputs: Arrays, analysis: Analysis, expected: Arrays, rng: np.random.Generator) -> None:
+    """Raise `AssertionError` if another number in a needed element of an input changes no output."""
+    for name, array in inputs.items():
+        for place in np.argwhere(analysis.needed[name]):
+            changed = array.copy()
+            changed[tuple(place)] += rng.normal() + 1
+            got = run(analysis.program, {**inputs, name: changed}, None, rng)
+            differs = any(not np.allclose(got[out], expected[out], rtol=1e-9, atol=1e-12) for out in program.outputs)
+            assert differs, f"{name}{place.tolist()} is needed and changes nothing"
 
 
 def check_propagation(
@@ -93,5 +139,7 @@ def check_propagation(
     for name in program.outputs:
         fill = analysis.program.declared[name].fill
         restored = propagation.restored({name: replace(dense[name], fill=fill)})[name].to_dense()
-        np.testing.assert_allclose(restored, expected[name], rtol=1e-9, atol=1e-12, err_msg=f"output {name} of the smaller program")
+        np.testing.assert_allclose(
+            restored, expected[name], rtol=1e-9, atol=1e-12, err_msg=f"output {name} of the smaller program"
+        )
     return propagation
