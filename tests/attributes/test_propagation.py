@@ -149,6 +149,33 @@ def test_dimensions_whose_coordinates_mean_more_than_a_place_stay():
     assert shapes(propagated(heads, {"W": mask((1,), shape=(2, 2))})[0]) == {"X": (3, 4), "W": (2, 2)}
 
 
+def test_groups_of_entries_that_are_compared_stay_as_they_are():
+    """Without column 0, the groups of two would be others."""
+    text = "tensor X[4, 6] csr\nY[i, j] = keep(1 of 2 over j) X[i, j]\noutput Y"
+    propagation, error = propagated(text, {"X": mask((slice(None), 0), (1,), shape=(4, 6))})
+    assert shapes(propagation) == {"X": (3, 6)}
+    assert error == 0
+
+
+def test_what_is_compared_is_needed():
+    analysis = analyse(parse("tensor X[2, 4] dense\nT[i, j] = keep(1 over j) X[i, j]\nY[i] = T[i, 2]\noutput Y"))
+    assert analysis.needed["X"].all()
+
+
+def test_terms_of_a_known_sum_stay():
+    """N is known, so that nothing needs z: but without its coordinates, N would be another number."""
+    text = "tensor z[3, 2] dense\ntensor x[3] dense\nN[i] = sum(k) z[i, k]\nY[i] = x[i] * N[i]\noutput Y"
+    propagation, error = propagated(text, {}, {"z": np.full((3, 2), 2.0)})
+    assert shapes(propagation) == {"z": (3, 2), "x": (3,)}
+    assert error < 1e-12
+
+
+def test_what_is_read_beyond_a_tensor_is_known_to_be_0():
+    analysis = analyse(parse("tensor x[4]\ntensor y[4]\ny[i] = x[i + 1]\noutput y"))
+    assert np.array_equal(analysis.known["y"], [np.nan, np.nan, np.nan, 0], equal_nan=True)
+    assert analysis.needed["x"].tolist() == [False, True, True, True]
+
+
 class Union(Sweeps):
     """Algorithm 1 as it is published: an element is pruned as soon as one of its neighbours does not need it."""
 

@@ -54,7 +54,7 @@ class Draft:
     def grow(self) -> None:
         steps = [self.product, self.product, self.transposed_product, self.sum, self.transpose, self.scaled]
         if not self.multilinear:
-            steps += [self.pointwise, self.bias, self.softmax, self.norm, self.maximum, self.gate, self.constant]
+            steps += [self.pointwise, self.bias, self.softmax, self.norm, self.maximum, self.gate, self.constant, self.kept]
         steps[self.rng.integers(len(steps))]()
 
     def product(self) -> None:
@@ -107,6 +107,12 @@ class Draft:
         n, m = self.shapes[x]
         top = self.add((n,), f"max(k) {x}[i, k]", "i")
         self.add((n, m), f"{x}[i, j] - {top}[i]")
+
+    def kept(self) -> None:
+        x = self.any()
+        m = self.shapes[x][1]
+        rule = self.rng.choice(["1 over j", "1 of 2 over j", "threshold 0.5", f"{m} over j"])
+        self.add(self.shapes[x], f"keep({rule}) {x}[i, j]")
 
     def norm(self) -> None:
         x = self.any()
