@@ -112,7 +112,7 @@ class Draft:
         x = self.any()
         m = self.shapes[x][1]
         rule = self.rng.choice(["1 over j", "1 of 2 over j", "threshold 0.5", f"{m} over j"])
-        self.add(self.shapes[x], f"keep({rule}) {x}[i, j]")
+        self.add(self.shapes[x], f"keep({rule}) {x}[i, j] * {self.input(self.shapes[x])}[i, j]")
 
     def norm(self) -> None:
         x = self.any()
