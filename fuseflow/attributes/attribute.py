@@ -11,23 +11,32 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.attributes.entries import Entries
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import AttributesError
 from fuseflow.ops import Array
+from fuseflow.tensors.levels.base import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """What is known of a tensor: its `values`, with NaN where one is unknown, and a `mask` that is false where an element is pruned."""
+    """What is known of a tensor: its `values`, with NaN where one is unknown, and a `mask` that is false where an element is pruned.
+
+    Of a tensor with the implicit value 0 and more elements than an array should have, `crds` lists those that are not pruned instead, as an
+    array [rank, n]. All of them are unknown.
+    """
 
     values: npt.ArrayLike = np.nan
     mask: npt.ArrayLike = True
+    crds: Ints | None = None
 
-    def known(self, tensor: TensorType) -> Array:
-        """Return the array of attributes of a tensor. What is pruned has its implicit value.
+    def known(self, tensor: TensorType) -> Array | Entries:
+        """Return what is known of a tensor: an array of attributes, or the entries that are unknown. What is pruned has its implicit value.
 
-        Raise `AttributesError` for values or a mask of another shape.
+        Raise `AttributesError` for values, a mask or coordinates of another shape.
         """
+        if self.crds is not None:
+            return _listed(tensor, self.crds)
         values, mask = np.asarray(self.values, dtype=np.float64), np.asarray(self.mask, dtype=bool)
         for what, array in (("array of values", values), ("mask", mask)):
             if array.ndim and array.shape != tensor.shape:
@@ -47,6 +56,18 @@ def pruned(mask: npt.ArrayLike) -> Attribute:
 def constant(values: npt.ArrayLike, mask: npt.ArrayLike = True) -> Attribute:
     """Return the attribute of a tensor whose values are known, but for those that are NaN."""
     return Attribute(values, mask)
+
+
+def _listed(tensor: TensorType, crds: Ints) -> Entries:
+    rank, extents = len(tensor.shape), np.asarray(tensor.shape)[:, None]
+    if crds.ndim != 2 or len(crds) != rank or (crds < 0).any() or (crds >= extents).any():
+        raise AttributesError(
+            f"`{tensor.name}`: the coordinates have the shape {list(crds.shape)}, or leave {list(tensor.shape)}",
+            hint="give a row of coordinates for each dimension",
+        )
+    if tensor.fill != 0:
+        raise AttributesError(f"`{tensor.name}` has the implicit value {tensor.fill:g}", hint="give it a `mask`")
+    return Entries(crds, np.ones(crds.shape[1], dtype=bool))
 
 
 def folded(array: Array) -> Array:

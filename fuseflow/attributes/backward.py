@@ -5,19 +5,20 @@ Over an index that the operand lacks, and over several uses, an element is neede
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
-from fuseflow.attributes.contraction import any_product
-from fuseflow.attributes.forward import Forward, alive_of, product_factors
+from fuseflow.attributes.contraction import MAX_POINTS, Mask, any_product
+from fuseflow.attributes.entries import Entries, sampled
+from fuseflow.attributes.forward import Forward, alive, product_factors, unknown
 from fuseflow.attributes.labeled import Labeled, any_over, union
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
 from fuseflow.selection import Largest, Threshold
 
-Mark = Callable[[Access, Labeled], None]
+EVERYWHERE = Labeled(np.asarray(True))
+Mark = Callable[[Access, Mask], None]
 """A function that is told which elements of the index space of an access are needed."""
 
 
@@ -27,11 +28,10 @@ class Backward:
     def __init__(self, forward: Forward, mark: Mark) -> None:
         self._forward, self._mark = forward, mark
 
-    def need(self, node: Expr, need: Labeled) -> None:
+    def need(self, node: Expr, need: Mask) -> None:
         """Mark what an expression needs where a mask over its indices is true. What is known needs no operand."""
-        value = self._forward.value(node)
-        need = _both(any_over(need, free_indices(node)), value.map(np.isnan))
-        if not need.array.any():
+        need = self._both(self._any_over(need, free_indices(node)), unknown(self._forward.value(node)))
+        if not (need.mask if isinstance(need, Entries) else need.array).any():
             return
         match node:
             case Const():
@@ -43,42 +43,61 @@ class Backward:
             case Reduce():
                 self._of_reduction(node, need)
             case Keep():
-                self.need(node.body, _of_selection(node, need))
-            case unknown:
-                assert_never(unknown)
+                self.need(node.body, self._of_selection(node, need))
+            case other:
+                assert_never(other)
 
-    def _of_operands(self, node: Apply, need: Labeled) -> None:
+    def _of_operands(self, node: Apply, need: Mask) -> None:
         for position, arg in enumerate(node.args):
-            self.need(arg, _both(need, self._taken(node, position)) if node.op == "where" and position else need)
+            self.need(arg, self._both(need, self._taken(node, position)) if node.op == "where" and position else need)
 
-    def _taken(self, node: Apply, position: int) -> Labeled:
+    def _taken(self, node: Apply, position: int) -> Mask:
         """Return where a branch of a `where` may be taken."""
         condition = self._forward.value(node.args[0])
+        if isinstance(condition, Entries):
+            return condition if position == 1 else EVERYWHERE
         return condition.map(lambda c: np.isnan(c) | ((c != 0) if position == 1 else (c == 0)))
 
-    def _of_reduction(self, node: Reduce, need: Labeled) -> None:
-        factors = product_factors(node)
-        if len(factors) < 2 or any(np.isinf(self._forward.value(factor).array).any() for factor in factors):
+    def _of_reduction(self, node: Reduce, need: Mask) -> None:
+        factors, sizes = product_factors(node), self._forward.sizes
+        values = [self._forward.value(factor) for factor in factors]
+        if len(factors) < 2 or any(isinstance(value, Labeled) and np.isinf(value.array).any() for value in values):
             self.need(node.body, need)
             return
-        sizes, alive = self._forward.sizes, [self._forward.value(factor).map(alive_of) for factor in factors]
+        masks = [alive(value) for value in values]
         for place, factor in enumerate(factors):
-            others = [need, *alive[:place], *alive[place + 1 :]]
-            self.need(factor, any_product(others, free_indices(factor), (), sizes))
+            others, own = [need, *masks[:place], *masks[place + 1 :]], masks[place]
+            if isinstance(own, Entries):
+                self.need(factor, sampled(own, others, sizes))
+            else:
+                self.need(factor, any_product(others, free_indices(factor), (), sizes))
 
+    def _of_selection(self, node: Keep, need: Mask) -> Mask:
+        """Return what a rule must see of its operand: the entry alone, or all that it is compared with."""
+        match node.rule:
+            case Threshold():
+                return need
+            case Largest():
+                return self._any_over(need, [name for name in need.names if name not in node.over])
+            case other:
+                assert_never(other)
 
-def _of_selection(node: Keep, need: Labeled) -> Labeled:
-    """Return what a rule must see of its operand: the entry alone, or all that it is compared with."""
-    match node.rule:
-        case Threshold():
-            return need
-        case Largest():
-            return any_over(need, [name for name in need.names if name not in node.over])
-        case unknown:
-            assert_never(unknown)
+    def _any_over(self, need: Mask, names: Sequence[str]) -> Mask:
+        match need:
+            case Labeled():
+                return any_over(need, names)
+            case Entries():
+                return need.any_over(names, self._forward.sizes, MAX_POINTS)
+            case other:
+                assert_never(other)
 
-
-def _both(first: Labeled, second: Labeled) -> Labeled:
-    names = union(first, second)
-    mask: npt.NDArray[np.bool_] = first.over(names) & second.over(names)
-    return Labeled(mask, names)
+    def _both(self, first: Mask, second: Mask) -> Mask:
+        """Return where two masks are true, or more if both are too large for that."""
+        if isinstance(first, Entries) and set(second.names) <= set(first.names):
+            return first.both(second)
+        if isinstance(second, Entries) and set(first.names) <= set(second.names):
+            return second.both(first)
+        if isinstance(first, Labeled) and isinstance(second, Labeled):
+            names = union(first, second)
+            return Labeled(first.over(names) & second.over(names), names)
+        return first if isinstance(second, Entries) else second

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from fuseflow.attributes.entries import Entries, flat_numbers
 from fuseflow.attributes.labeled import Labeled, union
+
+MAX_POINTS = 1 << 26
+"""The most elements of an array of attributes. Of what needs more, nothing is known, which is always right."""
+
+Mask: TypeAlias = Labeled | Entries
 
 
 def contracted(factors: Sequence[Labeled], kept: Sequence[str], over: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
@@ -24,6 +30,44 @@ def contracted(factors: Sequence[Labeled], kept: Sequence[str], over: Sequence[s
     return Labeled(np.asarray(total) * repeats, present)
 
 
-def any_product(masks: Sequence[Labeled], kept: Sequence[str], over: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
-    """Return the mask over `kept` that is true where all masks are, for some element of the other indices."""
-    return contracted(masks, kept, over, sizes).map(lambda count: count > 0.5)
+def any_product(masks: Sequence[Mask], kept: Sequence[str], over: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
+    """Return the mask over `kept` that is true where all masks are, for some element of the other indices. It is true everywhere if it
+    would have more than `MAX_POINTS` elements."""
+    first = next((mask for mask in masks if isinstance(mask, Entries)), None)
+    dense = [mask for mask in masks if isinstance(mask, Labeled)]
+    if first is not None:
+        return _any_of_entries(first, [mask for mask in masks if mask is not first], kept, sizes)
+    return contracted(dense, kept, over, sizes).map(lambda count: count > 0.5)
+
+
+def _any_of_entries(entries: Entries, others: Sequence[Mask], kept: Sequence[str], sizes: Mapping[str, int]) -> Labeled:
+    """Return `any_product` of masks of which one lists its coordinates: a product of a sparse matrix with a dense one."""
+    dense = list[Labeled]()
+    for other in others:
+        if isinstance(other, Labeled) and not set(other.names) <= set(entries.names):
+            dense.append(other)
+        else:
+            entries = entries.both(other)
+    names = union(*dense)
+    own = [name for name in kept if name in entries.names]
+    shared = [name for name in names if name in entries.names]
+    extra = [name for name in kept if name in names and name not in entries.names]
+    if _points([*own, *extra], sizes) > MAX_POINTS or _points([*shared, *extra], sizes) > MAX_POINTS:
+        return Labeled(np.asarray(True))
+    table = any_product(dense, [*shared, *extra], (), sizes).over([*shared, *extra]) if dense else np.ones((), dtype=bool)
+    table = np.broadcast_to(table, [sizes[name] for name in (*shared, *extra)])
+    counts = _incidence(entries, own, shared, sizes) @ table.reshape(_points(shared, sizes), -1).astype(np.float32)
+    return Labeled(np.asarray(counts > 0).reshape([sizes[name] for name in (*own, *extra)]), (*own, *extra))
+
+
+def _incidence(entries: Entries, rows: Sequence[str], columns: Sequence[str], sizes: Mapping[str, int]) -> Any:
+    """Return the matrix of 0 and 1 that has a row for each element of some indices, and a column for each of others."""
+    from scipy import sparse  # takes long to load, and few programs have so large tensors
+
+    row, height = flat_numbers(entries, rows, sizes)
+    column, width = flat_numbers(entries, columns, sizes)
+    return sparse.csr_array((np.ones(len(row), dtype=np.float32), (row, column)), shape=(height, width))
+
+
+def _points(names: Sequence[str], sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes[name] for name in names)

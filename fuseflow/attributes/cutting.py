@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from fuseflow.attributes.analysis import Analysis, Mask
-from fuseflow.attributes.contraction import any_product
-from fuseflow.attributes.forward import Forward, alive_of, product_factors
+from fuseflow.attributes.analysis import Analysis
+from fuseflow.attributes.backward import EVERYWHERE
+from fuseflow.attributes.contraction import Mask, any_product
+from fuseflow.attributes.entries import Entries
+from fuseflow.attributes.forward import Forward, alive, product_factors
 from fuseflow.attributes.labeled import Labeled, any_over, read
-from fuseflow.einsum.nodes import Access, Einsum, Expr, Keep, Reduce, TensorType, free_indices, index_names, walk
+from fuseflow.attributes.tensor_mask import Bits
+from fuseflow.einsum.nodes import Access, Einsum, Keep, Reduce, TensorType, free_indices, index_names, walk
 from fuseflow.einsum.verify import extents
 from fuseflow.ops import reducer
 from fuseflow.selection import Largest
@@ -73,7 +75,7 @@ def cuts(analysis: Analysis) -> Cuts:
         extent = program.declared[axes[0][0]].shape[axes[0][1]]
         used = np.zeros(extent, dtype=bool)
         for name, mode in axes:
-            used |= _any_along(~analysis.idle(name), mode)
+            used |= (~analysis.idle_mask(name)).along(mode)
         for index in indices:
             used |= useful.get(index, False)
         if extent and not used.all():
@@ -121,18 +123,21 @@ def _compared(einsum: Einsum) -> tuple[str, ...]:
     return body.over if isinstance(body, Keep) and isinstance(body.rule, Largest) else ()
 
 
-def _useful_reductions(analysis: Analysis) -> dict[tuple[str, str], Mask]:
+def _useful_reductions(analysis: Analysis) -> dict[tuple[str, str], Bits]:
     """Return for each index that an Einsum reduces at which of its coordinates the reductions matter."""
-    useful: dict[tuple[str, str], Mask] = {}
+    useful: dict[tuple[str, str], Bits] = {}
     sizes, shapes = extents(analysis.program), {t.name: t.shape for t in analysis.program.tensors}
     for einsum in analysis.program.einsums:
         reductions = [node for node in walk(einsum.body) if isinstance(node, Reduce)]
         if not reductions:
             continue
-        forward = Forward(analysis.folded_known, shapes, sizes[einsum.name])
-        left = Access(einsum.name, einsum.indices)
-        junk = np.isnan(analysis.folded_known[einsum.name]) & ~analysis.folded_needed[einsum.name]
-        matters = read(left, ~junk, shapes[einsum.name], sizes[einsum.name], False)
+        forward = Forward(analysis.attributes, shapes, sizes[einsum.name])
+        left, known = Access(einsum.name, einsum.indices), analysis.attributes[einsum.name]
+        if isinstance(known, Entries):
+            matters = EVERYWHERE  # what is 0 beside the entries must stay 0
+        else:
+            junk = np.isnan(known) & ~analysis.reached[einsum.name]
+            matters = read(left, ~junk, shapes[einsum.name], sizes[einsum.name], False)
         for node in reductions:
             for name in node.over:
                 mask = _useful(node, name, forward, any_over(matters, free_indices(node)))
@@ -140,21 +145,17 @@ def _useful_reductions(analysis: Analysis) -> dict[tuple[str, str], Mask]:
     return useful
 
 
-def _useful(node: Reduce, name: str, forward: Forward, matters: Labeled) -> Mask:
+def _useful(node: Reduce, name: str, forward: Forward, matters: Labeled) -> Bits:
     """Return at which coordinates of an index a reduction sees more than its identity, where its result matters."""
-    sizes, factors = forward.sizes, product_factors(node)
-    if any(np.isinf(forward.value(factor).array).any() for factor in factors):
-        factors = ()
-    alive = [forward.value(factor).map(alive_of) for factor in factors] or [_not_identity(node.body, node, forward)]
-    mask: npt.NDArray[np.bool_] = any_product([matters, *alive], (name,), (), sizes).over((name,))
-    return np.broadcast_to(mask, (sizes[name],))
+    values = [forward.value(factor) for factor in product_factors(node)]
+    if not values or any(isinstance(value, Labeled) and np.isinf(value.array).any() for value in values):
+        masks = [_not_identity(node, forward)]
+    else:
+        masks = [alive(value) for value in values]
+    mask = any_product([matters, *masks], (name,), (), forward.sizes).over((name,))
+    return np.broadcast_to(mask, (forward.sizes[name],))
 
 
-def _not_identity(body: Expr, node: Reduce, forward: Forward) -> Labeled:
-    identity = reducer(node.op).identity
-    return forward.value(body).map(lambda array: ~(array == identity))
-
-
-def _any_along(mask: Mask, mode: int) -> Mask:
-    others = tuple(axis for axis in range(mask.ndim) if axis != mode)
-    return np.asarray(mask.any(axis=others))
+def _not_identity(node: Reduce, forward: Forward) -> Mask:
+    value, identity = forward.value(node.body), reducer(node.op).identity
+    return EVERYWHERE if isinstance(value, Entries) else value.map(lambda array: ~(array == identity))

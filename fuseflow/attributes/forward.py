@@ -8,65 +8,84 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.attributes.contraction import contracted
-from fuseflow.attributes.labeled import Labeled, read, union
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce
+from fuseflow.attributes.contraction import MAX_POINTS, Mask, any_product, contracted
+from fuseflow.attributes.entries import Entries
+from fuseflow.attributes.labeled import Labeled, is_plain, read, union
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
 from fuseflow.ops import Array, Operator, operator, reducer
 from fuseflow.selection import Largest, Threshold, kept
-
-MAX_POINTS = 1 << 26
-"""The most elements of an array of attributes. Of an expression that needs more, nothing is known, which is always right."""
 
 UNKNOWN = Labeled(np.asarray(np.nan))
 _ABSORBING = {"max": math.inf, "min": -math.inf}
 
 
+Value: TypeAlias = Labeled | Entries
+"""What is known of an expression: its values, with NaN where one is unknown; or where it is unknown, if it is 0 elsewhere."""
+
+
 class Forward:
     """The attributes of the expressions of one Einsum. `known` has those of tensors, and `shapes` their shapes."""
 
-    def __init__(self, known: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, known: Mapping[str, Array | Entries], shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]
+    ) -> None:
         self.sizes = sizes
         self._known, self._shapes = known, shapes
-        self._values: dict[Expr, Labeled] = {}
+        self._values: dict[Expr, Value] = {}
 
-    def value(self, node: Expr) -> Labeled:
-        """Return what is known of an expression, with NaN where it is unknown."""
+    def value(self, node: Expr) -> Value:
+        """Return what is known of an expression."""
         if node not in self._values:
             self._values[node] = self._value(node)
         return self._values[node]
 
-    def _value(self, node: Expr) -> Labeled:
+    def _value(self, node: Expr) -> Value:
         match node:
             case Const():
                 return Labeled(np.asarray(node.value, dtype=np.float64))
             case Access():
-                return read(node, self._known[node.tensor], self._shapes[node.tensor], self.sizes, 0.0)
+                return self._read(node)
             case Apply():
                 return self._applied([self.value(arg) for arg in node.args], operator(node.op))
             case Reduce():
                 return self._reduced(node)
             case Keep():
                 return self._selected(node)
-            case unknown:
-                assert_never(unknown)
+            case other:
+                assert_never(other)
 
-    def _applied(self, values: Sequence[Labeled], row: Operator) -> Labeled:
-        names = union(*values)
+    def _read(self, node: Access) -> Value:
+        known = self._known[node.tensor]
+        if isinstance(known, Entries):
+            return Entries(known.crds, known.mask, node.names) if is_plain(node) else UNKNOWN
+        return read(node, known, self._shapes[node.tensor], self.sizes, 0.0)
+
+    def _applied(self, values: Sequence[Value], row: Operator) -> Value:
+        listed = [value for value in values if isinstance(value, Entries)]
+        if listed:
+            return _applied_to_entries(row, listed[0], values)
+        dense = [value for value in values if isinstance(value, Labeled)]
+        names = union(*dense)
         if not self._fits(names):
             return UNKNOWN
-        return Labeled(applied(row, [value.over(names) for value in values]), names)
+        return Labeled(applied(row, [value.over(names) for value in dense]), names)
 
-    def _reduced(self, node: Reduce) -> Labeled:
-        factors = product_factors(node)
-        if len(factors) > 1:
-            total = self._sum_of_products([self.value(factor) for factor in factors], node.over)
+    def _reduced(self, node: Reduce) -> Value:
+        values = [self.value(factor) for factor in product_factors(node)]
+        if any(isinstance(value, Entries) for value in values):
+            kept = [name for name in free_indices(node.body) if name not in node.over]
+            return any_product([alive(value) for value in values], kept, node.over, self.sizes).map(unknown_where)
+        dense = [value for value in values if isinstance(value, Labeled)]
+        if len(dense) > 1:
+            total = self._sum_of_products(dense, node.over)
             if total is not None:
                 return total
-        return reduced(self.value(node.body), node, self.sizes)
+        body = self.value(node.body)
+        return UNKNOWN if isinstance(body, Entries) else reduced(body, node, self.sizes)
 
     def _sum_of_products(self, values: Sequence[Labeled], over: Sequence[str]) -> Labeled | None:
         """Return the sum of products, or None where a known factor is infinite or the product is small enough to be written out."""
@@ -74,15 +93,17 @@ class Forward:
         if any(np.isinf(value.array).any() for value in values):
             return None if self._fits(names) else UNKNOWN
         names = tuple(name for name in names if name not in over)
-        alive = contracted([value.map(alive_of) for value in values], names, over, self.sizes)
+        living = contracted([value.map(alive_of) for value in values], names, over, self.sizes)
         fixed = contracted([value.map(fixed_of) for value in values], names, over, self.sizes)
         total = contracted([value.map(np.nan_to_num) for value in values], names, over, self.sizes)
-        names = union(alive, fixed, total)
-        unknown = alive.over(names) - fixed.over(names) > 0.5
-        return Labeled(np.where(unknown, np.nan, total.over(names)), names)
+        names = union(living, fixed, total)
+        open_terms = living.over(names) - fixed.over(names) > 0.5
+        return Labeled(np.where(open_terms, np.nan, total.over(names)), names)
 
-    def _selected(self, node: Keep) -> Labeled:
+    def _selected(self, node: Keep) -> Value:
         body = self.value(node.body)
+        if isinstance(body, Entries):
+            return body
         match node.rule:
             case Threshold():
                 passes = kept(node.rule, body.array)
@@ -92,11 +113,41 @@ class Forward:
                     return body.map(lambda array: np.where(array == 0, 0.0, np.nan))
                 passes = kept(node.rule, body.array, [body.names.index(name) for name in node.over])
                 return Labeled(np.where(passes, body.array, 0.0), body.names)
-            case unknown:
-                assert_never(unknown)
+            case other:
+                assert_never(other)
 
     def _fits(self, names: Sequence[str]) -> bool:
         return math.prod(self.sizes[name] for name in names) <= MAX_POINTS
+
+
+def _applied_to_entries(row: Operator, first: Entries, values: Sequence[Value]) -> Value:
+    """Return what is known of a result of which one operand is 0 but for some coordinates. It is 0 elsewhere, too, if that is what the
+    operator makes of zeros at the same places, or of the zeros of this one."""
+    annihilated = all((position, 0.0, 0.0) in row.annihilators for position in range(row.arity))
+    if annihilated and all(isinstance(v, Entries) or set(v.names) <= set(first.names) for v in values):
+        result = first
+        for value in values:
+            result = result.both(alive(value))
+        return result
+    alike = [value for value in values if isinstance(value, Entries) and first.same_place(value)]
+    if len(alike) == len(values) and float(row(*[np.zeros(())] * row.arity)) == 0:
+        return Entries(first.crds, np.any([value.mask for value in alike], axis=0), first.names)
+    return UNKNOWN
+
+
+def alive(value: Value) -> Mask:
+    """Return where a value is not known to be 0."""
+    return value if isinstance(value, Entries) else value.map(alive_of)
+
+
+def unknown(value: Value) -> Mask:
+    """Return where a value is unknown."""
+    return value if isinstance(value, Entries) else value.map(np.isnan)
+
+
+def unknown_where(mask: Any) -> Any:
+    """Return attributes that are unknown where a mask is true, and 0 elsewhere."""
+    return np.where(mask, np.nan, 0.0)
 
 
 def applied(row: Operator, operands: Sequence[Array]) -> Array:

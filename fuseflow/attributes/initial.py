@@ -8,25 +8,34 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from fuseflow.attributes.attribute import Attribute
-from fuseflow.attributes.forward import MAX_POINTS
+from fuseflow.attributes.contraction import MAX_POINTS
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
 
 
 def attributes_of(
-    program: Program, tensors: Mapping[str, Tensor], fixed: Collection[str], constants: Collection[str] = ()
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    fixed: Collection[str],
+    constants: Collection[str] = (),
+    most: int = MAX_POINTS,
 ) -> dict[str, Attribute]:
     """Return what is known of the inputs of a program.
 
     A tensor that is `fixed` stores the same entries in every run, so that all others are pruned; one that is stored dense says nothing. Of
-    `constants`, the numbers are known, too. A tensor of more than 2^26 elements says nothing.
+    `constants`, the numbers are known, too, unless the tensor has more than `most` elements. Then its entries are listed.
     """
     attributes = {}
     for declared in program.inputs:
         tensor = tensors.get(declared.name)
-        if tensor is None or tensor.tile or math.prod(tensor.shape) > MAX_POINTS:
+        if tensor is None or tensor.tile:
             continue
-        if declared.name in constants:
+        is_large = math.prod(tensor.shape) > most
+        if is_large and declared.name in fixed and not tensor.format.all_dense and tensor.fill == 0:
+            attributes[declared.name] = Attribute(crds=tensor.coordinates())
+        elif is_large:
+            continue
+        elif declared.name in constants:
             attributes[declared.name] = Attribute(tensor.to_dense())
         elif declared.name in fixed and not tensor.format.all_dense:
             mask = np.zeros(tensor.shape, dtype=bool)

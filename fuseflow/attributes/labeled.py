@@ -86,6 +86,11 @@ def tensor_array(indices: tuple[Index, ...], value: Labeled, sizes: Mapping[str,
     return array.reshape(extents)
 
 
+def is_plain(access: Access) -> bool:
+    """Return whether an access reads each dimension along one index of its own."""
+    return all(isinstance(index, str) for index in access.indices) and len(set(access.names)) == len(access.names)
+
+
 def _is_whole(indices: tuple[Index, ...]) -> bool:
     return not any(isinstance(index, Affine) for index in indices)
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from fuseflow.attributes.analysis import Analysis, Mask
+from fuseflow.attributes.analysis import Analysis
 from fuseflow.attributes.cutting import Cuts, cuts
+from fuseflow.attributes.tensor_mask import TensorMask
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, free_indices
 from fuseflow.einsum.verify import verify
 from fuseflow.tensors import Tensor
@@ -41,23 +42,23 @@ class Propagation:
 def propagate(program: Program, tensors: Mapping[str, Tensor], analysis: Analysis) -> Propagation:
     """Return a program and its tensors without what an analysis of the program calls dead or idle."""
     types = analysis.program.declared
-    absent = frozenset(name for name, tensor in types.items() if tensor.fill == 0 and analysis.dead(name).all())
+    absent = frozenset(name for name, tensor in types.items() if tensor.fill == 0 and not (~analysis.dead_mask(name)).count())
     simpler = _read_by_outputs(replace(program, einsums=tuple(_without(einsum, absent) for einsum in program.einsums)))
     cut = cuts(analysis)
     declared = tuple(replace(tensor, shape=cut.shape(tensor.name, tensor.shape)) for tensor in simpler.tensors)
     smaller = replace(simpler, tensors=declared)
     verify(smaller)
-    stored = {name: _stored(tensor, analysis.dead(name)) for name, tensor in tensors.items() if name in smaller.declared}
+    stored = {name: _stored(tensor, analysis.dead_mask(name)) for name, tensor in tensors.items() if name in smaller.declared}
     remaining = {name: cut.restricted(name, tensor) for name, tensor in stored.items()}
     return Propagation(smaller, remaining, cut, {name: types[name].shape for name in program.outputs})
 
 
-def _stored(tensor: Tensor, dead: Mask) -> Tensor:
-    """Return a tensor without its dead entries. One of tiles keeps them all."""
-    if tensor.tile or not dead.any():
+def _stored(tensor: Tensor, dead: TensorMask) -> Tensor:
+    """Return a tensor without its dead entries. One of tiles keeps them all, and so does one that stores every element anyway."""
+    if tensor.tile or tensor.format.all_dense or tensor.format.complete or not dead.count():
         return tensor
     coordinates, values = tensor.entries()
-    kept = ~dead[tuple(coordinates)]
+    kept = ~dead.at(coordinates)
     if kept.all():
         return tensor
     return from_coordinates(tensor.shape, coordinates[:, kept], values[kept], tensor.format, tensor.fill, tensor.type)

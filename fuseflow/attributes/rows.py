@@ -71,8 +71,8 @@ def attribute_rows(
             "output" if einsum.name in program.outputs else "intermediate",
             einsum.location.path,
             analysis,
-            analysis.dead(einsum.name).size,
-            int((~analysis.dead(einsum.name)).sum()) if einsum.name in left else 0,
+            analysis.dead_mask(einsum.name).size,
+            (~analysis.dead_mask(einsum.name)).count() if einsum.name in left else 0,
             cuts,
         )
         for einsum in program.einsums
@@ -81,11 +81,9 @@ def attribute_rows(
 
 
 def _row(name: str, kind: TensorKind, layer: str, analysis: Analysis, stored: int, now: int, cuts: Cuts) -> AttributeRow:
-    dead, constant, needed = analysis.dead(name), analysis.constant(name), analysis.needed[name]
-    counts = {"dead": int(dead.sum()), "constant": int(constant.sum()), "needed": int(needed.sum())}
-    return AttributeRow(
-        name, kind, layer, dead.shape, dead.size, stored, **counts, now=now, shape_now=cuts.shape(name, dead.shape)
-    )
+    dead, shape = analysis.dead_mask(name), analysis.program.declared[name].shape
+    constant, needed = analysis.constant_mask(name).count(), analysis.needed_mask(name).count()
+    return AttributeRow(name, kind, layer, shape, dead.size, stored, dead.count(), constant, needed, now, cuts.shape(name, shape))
 
 
 def _layer(name: str) -> str:
@@ -96,4 +94,4 @@ def _entries(tensor: Tensor | None, shape: tuple[int, ...] = ()) -> int:
     """Return how many entries a tensor stores, which are all of its shape if there is no tensor."""
     if tensor is None:
         return int(np.prod(shape, dtype=np.int64)) if shape else 0
-    return tensor.stored if tensor.tile else tensor.coordinates().shape[1]
+    return tensor.stored if tensor.tile or tensor.format.all_dense else tensor.coordinates().shape[1]

@@ -27,6 +27,17 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
     shape = tuple(len(coordinates) if d == mode else size for d, size in enumerate(tensor.shape))
     number = np.full(tensor.shape[mode], -1, dtype=np.int64)
     number[coordinates] = np.arange(len(coordinates))
+    if tensor.format.all_dense:
+        stored = tensor.values.reshape([*(tensor.shape[d] for d in tensor.format.order), *tensor.tile])
+        values = stored.take(coordinates, axis=tensor.format.order.index(mode)).reshape(-1, *tensor.tile)
+        return Tensor(
+            shape,
+            tensor.format,
+            _dense_levels(tensor, 0, 1, [shape[d] for d in tensor.format.order]),
+            values,
+            tensor.fill,
+            tensor.type,
+        )
     if not all(level.appended for level in tensor.format.levels):
         return _from_entries(tensor, mode, shape, number)
     levels, refs = list[Fibers](), np.zeros(1, dtype=np.int64)

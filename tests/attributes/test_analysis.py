@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fuseflow.attributes import Attribute, analyse, constant, pruned
+from fuseflow.attributes.entries import Entries
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import AttributesError
 
@@ -71,3 +72,47 @@ def test_a_mask_that_prunes_everything_makes_outputs_constant():
     analysis = analyse(PRODUCT, {"A": pruned(False)})
     assert (analysis.known["Y"] == 0).all()
     assert not analysis.needed["B"].any()
+
+
+GCN = """
+tensor A[7, 7] csr
+tensor X[7, 5] dense
+tensor W[5, 4] csr
+tensor V[4, 3] csr
+T[i, j] = sum(k) X[i, k] * W[k, j]
+U[i, j] = sum(k) A[i, k] * T[k, j]
+R[i, j] = relu(U[i, j])
+P[i, j] = sum(k) R[i, k] * V[k, j]
+S[i, j] = A[i, j] * (sum(k) P[i, k] * P[j, k])
+Q[i, j] = relu(S[i, j])
+Y[i, j] = sum(k) Q[i, k] * X[k, j]
+output Y
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_listed_entries_say_what_a_mask_says(seed):
+    program, rng = parse(GCN), np.random.default_rng(seed)
+    masks = {name: rng.random(program.declared[name].shape) < 0.3 for name in ("A", "W", "V")}
+    listed = {**{name: pruned(mask) for name, mask in masks.items()}, "A": Attribute(crds=np.argwhere(masks["A"]).T)}
+    whole, sparse = analyse(program, {name: pruned(mask) for name, mask in masks.items()}), analyse(program, listed)
+    for name in whole.known:
+        for first, second in (
+            (whole.dead_mask(name), sparse.dead_mask(name)),
+            (whole.needed_mask(name), sparse.needed_mask(name)),
+        ):
+            assert np.array_equal(first.whole(), second.whole()), name
+            assert first.count() == second.count() == first.whole().sum()
+            for mode in (0, 1):
+                assert np.array_equal(first.along(mode), second.along(mode))
+                assert np.array_equal((~first).along(mode), (~second).along(mode))
+            places = np.argwhere(np.ones(first.shape)).T
+            assert np.array_equal(first.at(places), second.at(places)) and np.array_equal(first.at(places), first.whole().ravel())
+    assert isinstance(sparse.attributes["Q"], Entries) and "A" not in sparse.known
+
+
+def test_what_is_wrong_with_listed_entries_is_said():
+    with pytest.raises(AttributesError, match="leave"):
+        analyse(PRODUCT, {"A": Attribute(crds=np.array([[0, 2], [0, 1]]))})
+    with pytest.raises(AttributesError, match="implicit value 1"):
+        analyse(parse("tensor A[2] csf f32 fill 1\nY[i] = A[i]\noutput Y"), {"A": Attribute(crds=np.array([[0]]))})

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from random_programs import cases, view_programs, wide_programs
 
 from fuseflow.attributes import Analysis, Attribute, Propagation, analyse, propagate
+from fuseflow.attributes.entries import Entries
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.narrowing import rounded
@@ -54,9 +55,19 @@ def run(
     return arrays
 
 
+def known_of(analysis: Analysis, name: str) -> npt.NDArray[np.float64]:
+    """Return what is known of a tensor as an array, also if its entries are listed."""
+    known, shape = analysis.attributes[name], analysis.program.declared[name].shape
+    if not isinstance(known, Entries):
+        return np.broadcast_to(known, shape)
+    array = np.zeros(shape)
+    array[tuple(known.crds[:, known.mask])] = np.nan
+    return array
+
+
 def spoiled(array: npt.NDArray[np.float64], name: str, analysis: Analysis, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return a tensor with junk in half of what is unknown and not needed, and the implicit value in what else is dead."""
-    unknown = np.isnan(analysis.known[name]) & ~analysis.needed[name]
+    unknown = np.isnan(known_of(analysis, name)) & ~analysis.needed_mask(name).whole()
     junk = unknown & (rng.random(array.shape) < 0.5)
     with_fill = np.where(analysis.dead(name) & ~junk, analysis.program.declared[name].fill, array)
     return np.where(junk, rng.choice([-1e3, -1.0, 2.0, 7.0, 1e3], array.shape), with_fill)
@@ -101,25 +112,25 @@ def check(
     """Raise `AssertionError` if an analysis is wrong: junk where nothing is needed must change no output, and `known` must be what is
     computed. If it must be `precise`, every needed element must change an output."""
     analysis = analyse(program, attributes)
-    known = {name: analysis.known[name] for name in arrays}
+    known = {name: known_of(analysis, name) for name in analysis.attributes}
     inputs = {name: np.where(np.isnan(known[name]), array, known[name]) for name, array in arrays.items()}
     expected, got = run(analysis.program, inputs, None, rng), run(analysis.program, inputs, analysis, rng)
     for name in program.outputs:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=f"output {name}")
     for name, values in expected.items():
-        fixed = ~np.isnan(analysis.known[name])
-        np.testing.assert_allclose(values[fixed], analysis.known[name][fixed], rtol=1e-9, atol=1e-12, err_msg=f"known {name}")
+        fixed = ~np.isnan(known[name])
+        np.testing.assert_allclose(values[fixed], known[name][fixed], rtol=1e-9, atol=1e-12, err_msg=f"known {name}")
     if precise:
         check_precision(program, inputs, analysis, expected, rng)
     propagation = check_propagation(program, inputs, analysis, expected, rng)
-    dead = sum(int(analysis.dead(name).sum()) for name in analysis.known)
+    dead = sum(int(analysis.dead(name).sum()) for name in analysis.attributes)
     return Tally(dead, len(propagation.cuts.stay), len(program.einsums) - len(propagation.program.einsums))
 
 
 def check_precision(program: Program, inputs: Arrays, analysis: Analysis, expected: Arrays, rng: np.random.Generator) -> None:
     """Raise `AssertionError` if another number in a needed element of an input changes no output."""
     for name, array in inputs.items():
-        for place in np.argwhere(analysis.needed[name]):
+        for place in np.argwhere(analysis.needed_mask(name).whole()):
             changed = array.copy()
             changed[tuple(place)] += rng.normal() + 1
             got = run(analysis.program, {**inputs, name: changed}, None, rng)

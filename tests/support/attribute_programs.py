@@ -158,6 +158,10 @@ def random_attributes(program: Program, rng: np.random.Generator, positive: bool
         choices = [0.5, 1.0, 2.0] if positive else [-1.0, -0.5, 0.0, 0.5, 1.0, 2.0]
         numbers = rng.choice(choices if tensor.dtype in ("f32", "f64") else [0.0, 1.0, 2.0], tensor.shape)
         values = np.where(rng.random(tensor.shape) < 0.3, numbers, np.nan) if way == 2 else np.nan
-        if way < 3:
+        if (
+            way < 2 and tensor.shape and tensor.fill == 0 and not positive and rng.random() < 0.3
+        ):  # as it is done for large tensors
+            given[tensor.name] = Attribute(crds=np.argwhere(mask).T)
+        elif way < 3:
             given[tensor.name] = Attribute(values, mask)
     return given
