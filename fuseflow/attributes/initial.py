@@ -9,6 +9,7 @@ import numpy as np
 
 from fuseflow.attributes.attribute import Attribute
 from fuseflow.attributes.contraction import MAX_POINTS
+from fuseflow.attributes.tensor_mask import Bits
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
 
@@ -18,16 +19,22 @@ def attributes_of(
     tensors: Mapping[str, Tensor],
     fixed: Collection[str],
     constants: Collection[str] = (),
+    masks: Mapping[str, Bits] | None = None,
     most: int = MAX_POINTS,
 ) -> dict[str, Attribute]:
     """Return what is known of the inputs of a program.
 
-    A tensor that is `fixed` stores the same entries in every run, so that all others are pruned; one that is stored dense says nothing. Of
-    `constants`, the numbers are known, too, unless the tensor has more than `most` elements. Then its entries are listed.
+    A tensor that is `fixed` stores the same entries in every run, so that all others are pruned. One that is stored dense says nothing,
+    unless `masks` has one for it, which is true at what is not pruned. Of `constants`, the numbers are known, too, unless the tensor has
+    more than `most` elements. Then its entries are listed.
     """
     attributes = {}
     for declared in program.inputs:
         tensor = tensors.get(declared.name)
+        mask = (masks or {}).get(declared.name)
+        if mask is not None and declared.name not in constants:
+            attributes[declared.name] = Attribute(mask=mask.reshape(declared.shape))
+            continue
         if tensor is None or tensor.tile:
             continue
         is_large = math.prod(tensor.shape) > most
@@ -38,7 +45,7 @@ def attributes_of(
         elif declared.name in constants:
             attributes[declared.name] = Attribute(tensor.to_dense())
         elif declared.name in fixed and not tensor.format.all_dense:
-            mask = np.zeros(tensor.shape, dtype=bool)
-            mask[tuple(tensor.coordinates())] = True
-            attributes[declared.name] = Attribute(mask=mask)
+            stored = np.zeros(tensor.shape, dtype=bool)
+            stored[tuple(tensor.coordinates())] = True
+            attributes[declared.name] = Attribute(mask=stored)
     return attributes

@@ -14,8 +14,9 @@ from fuseflow.attributes.propagation import Propagation
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
 
-TensorKind: TypeAlias = Literal["constant", "input", "intermediate", "output"]
-"""What a tensor is: a weight or a buffer, an argument of the model, a result inside of it, or one that it returns."""
+TensorKind: TypeAlias = Literal["constant", "buffer", "input", "intermediate", "output"]
+"""What a tensor is: a weight, a buffer, an argument of the model, a result inside of it, or one that it returns. In programs, buffers count
+as constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class AttributeRow:
     needed: int
     now: int
     shape_now: tuple[int, ...]
+
+    @property
+    def dead_share(self) -> float:
+        """The share of the entries that is dead."""
+        return self.dead / self.size if self.size else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values."""

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -27,7 +29,7 @@ from fuseflow.frontend.dependence import dependences, read_dependences
 from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
-from fuseflow.frontend.patterns import stored_tensors, weight_patterns
+from fuseflow.frontend.patterns import stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.refusals import raise_all
 from fuseflow.frontend.sliding import SLICE_WRITES
@@ -44,6 +46,7 @@ class ExportedGraph:
     Weights and buffers have their PyTorch names, and inputs have the names of the arguments of `forward`. `stored` has the storage of each
     tensor. `notices` tell the user what PyTorch evaluated before, which took `evaluated_flops`. A product with an argument in `kept`
     stands for what its rule keeps of the other factor. `constants` are the names of weights, buffers, and of what follows from them alone.
+    `masks` are true at the entries of pruned weights that are not pruned, where the storage of a weight does not say it.
     """
 
     graph: Graph
@@ -53,6 +56,7 @@ class ExportedGraph:
     evaluated_flops: int
     kept: Mapping[str, KeepRule]
     constants: frozenset[str]
+    masks: Mapping[str, npt.NDArray[np.bool_]]
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
@@ -76,10 +80,11 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
             raise_all([*refusals, *_later_refusals(traced, blocked)])
         tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, formats)
         stored = storage_of(tensors, stored_formats)
+        masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
     raise_all([*without_dense_form, *operator_screen.screen_lowered(graph)])
     operator_screen.screen_mutation(graph, list(tensors))
-    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules, constants)
+    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules, constants, masks)
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -52,5 +52,7 @@ class ModelImport:
     """The Linalg form of the model, with sparse encodings, argument names and locations. `read_mlir` reads it."""
     notices: tuple[str, ...] = ()
     """Messages that tell the user what the import changed in the model."""
+    masks: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """Masks of pruned weights that are stored dense or in blocks, true at entries that are not pruned."""
     constants: tuple[str, ...] = ()
     """The inputs of the program that are weights or buffers of the model, or follow from them alone."""

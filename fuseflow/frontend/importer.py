@@ -29,7 +29,7 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     notice = flops_notice(exported.evaluated_flops, program)
     notices = (*exported.notices, *([notice] if notice else []))
     constants = tuple(t.name for t in program.inputs if t.name in exported.constants)
-    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices, constants)
+    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices, exported.masks, constants)
 
 
 def _outputs(program: Program, call: ModelCall) -> list[Any]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.fx import Node
@@ -67,6 +69,12 @@ def stored_tensors(
         if not format.block:
             chosen[name] = format.text
     return stored, {**chosen, **formats}
+
+
+def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the masks of tensors whose storage does not say what is pruned: those that are stored dense or in blocks."""
+    layouts = (torch.strided, torch.sparse_bsr)
+    return {name: p.mask.cpu().numpy() for name, p in patterns.items() if name in stored and stored[name].layout in layouts}
 
 
 def _sparse(tensor: Tensor, mask: Tensor, block: tuple[int, ...]) -> Tensor:

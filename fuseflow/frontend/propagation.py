@@ -24,7 +24,7 @@ def analysed(source: Source, spec: PropagationSpec) -> Analysis:
     """Return the analysis of a source. Raise `AttributesError` for a pattern that names no input."""
     fixed = {*source.constants, *_matching(source, spec.fixed)}
     constants = source.constants if spec.constants else ()
-    return analyse(source.program, attributes_of(source.program, source.tensors, fixed, constants))
+    return analyse(source.program, attributes_of(source.program, source.tensors, fixed, constants, source.masks))
 
 
 def propagated(source: Source, spec: PropagationSpec) -> Source:

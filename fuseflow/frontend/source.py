@@ -22,7 +22,8 @@ class Source:
     `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
     interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
     model file. `notices` are shown beside every result. `seconds` is the time that the import took. `constants` are the names of inputs
-    that are the same in every run: weights, buffers, and what follows from them alone.
+    that are the same in every run: weights, buffers, and what follows from them alone. `masks` are those of pruned weights that are stored
+    dense or in blocks, true at entries that are not pruned.
 
     A source that was made simpler has `origin`, the source that it was made of, which says what its outputs must be.
     """
@@ -38,6 +39,7 @@ class Source:
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
     constants: tuple[str, ...] = ()
+    masks: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     origin: Simplification | None = None
 
 

@@ -205,6 +205,7 @@ def _import(
         imported.mlir,
         notices=imported.notices,
         constants=imported.constants,
+        masks=imported.masks,
     )
 
 

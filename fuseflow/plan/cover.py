@@ -71,7 +71,7 @@ def cover(mask: Mask, options: Sequence[Option]) -> Cover:
     """Cover the entries of a matrix. Raise `PlanError` without options, and if no option can hold some entry.
 
     Blocks of one size never overlap, so all that cover equally many entries are chosen at once. What is left to cover only shrinks, so what
-    an option costs for an entry only rises. The heap has a bound from below, which is found anew when the turn of the option comes.
+    an option costs for an entry only rises. The heap has a bound from below, which is computed anew when the turn of the option comes.
     """
     if not options:
         raise PlanError("a cover without a size of blocks", hint="give at least one, such as `1x1`")
@@ -86,9 +86,9 @@ def cover(mask: Mask, options: Sequence[Option]) -> Cover:
         most = counts.max(initial=0)
         if not most:
             continue
-        found = float(option.weight / most)
-        heappush(heap, (found, area, number))
-        if found > expected:
+        price = float(option.weight / most)
+        heappush(heap, (price, area, number))
+        if price > expected:
             continue
         best = counts == most
         taken = open_entries & spread(best, option.size, mask.shape)

@@ -49,10 +49,10 @@ def decompose(given: Decomposed, operand: str, parts: Sequence[Part], needed: Ma
     declared = divided.program.declared
     packed = {name: _packed(operand, part, values, declared[name]) for name, part in zip(divided.parts, filled, strict=True)}
     numbers = {_source(given, name): tensor for name, tensor in given.tensors.items()}
-    found = Decomposed(divided.program, packed, divided.stored)
-    others = {name: _source(found, name) for name in declared if name not in packed}
+    decomposed = Decomposed(divided.program, packed, divided.stored)
+    others = {name: _source(decomposed, name) for name in declared if name not in packed}
     tensors = packed | {name: numbers[source] for name, source in others.items() if source in numbers}
-    return replace(found, tensors={name: tensors[name] for name in declared if name in tensors})
+    return replace(decomposed, tensors={name: tensors[name] for name in declared if name in tensors})
 
 
 def _source(given: Decomposed, name: str) -> str:

@@ -88,10 +88,10 @@ class Plan:
         Raise `PlanError` if the plan does not fit, and if an operand has an entry that none of its parts can hold.
         """
         self.verify(program, tensors)
-        found = Decomposed(program, tensors)
+        decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
-            found = _decomposed(found, name, parts, (needed or {}).get(name))
-        return found.program, found.tensors
+            decomposed = _decomposed(decomposed, name, parts, (needed or {}).get(name))
+        return decomposed.program, decomposed.tensors
 
 
 def read_plan(path: Path) -> Plan:

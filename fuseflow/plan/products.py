@@ -36,10 +36,10 @@ class Product:
 def products_of(program: Program, operand: str) -> tuple[Product, ...]:
     """Return the products that have a tensor as a factor, in order of the program. Raise `PlanError` if nothing reads the tensor, and if it
     is read in another way."""
-    found = [product for einsum in program.einsums for product in _products(einsum, einsum.body, operand)]
-    if not found:
+    products = [product for einsum in program.einsums for product in _products(einsum, einsum.body, operand)]
+    if not products:
         raise PlanError(f"nothing reads `{operand}`", hint="leave it out of the plan")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(products))
 
 
 def _products(einsum: Einsum, node: Expr, operand: str) -> Iterator[Product]:

@@ -33,7 +33,7 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
         return Tensor(
             shape,
             tensor.format,
-            _dense_levels(tensor, 0, 1, [shape[d] for d in tensor.format.order]),
+            tuple(_dense_levels(tensor, 0, 1, [shape[d] for d in tensor.format.order])),
             values,
             tensor.fill,
             tensor.type,

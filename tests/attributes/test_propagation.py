@@ -189,7 +189,9 @@ class Union(Sweeps):
 
 
 def test_the_published_union_is_wrong_where_a_tensor_is_read_twice():
-    text = "tensor X[3, 4] csr\ntensor W[4, 4] csr\nP[i, j] = sum(k) X[i, k] * W[k, j]\nY[i, j] = X[i, j] + relu(P[i, j])\noutput Y"
+    text = (
+        "tensor X[3, 4] csr\ntensor W[4, 4] csr\nP[i, j] = sum(k) X[i, k] * W[k, j]\nY[i, j] = X[i, j] + relu(P[i, j])\noutput Y"
+    )
     kept = {"W": mask((0,), shape=(4, 4))}
     assert propagated(text, kept)[1] < 1e-12
     with patch("fuseflow.attributes.analysis.Sweeps", Union):

@@ -99,7 +99,7 @@ def test_a_plan_may_be_empty(text: str):
         ("operands: &a\n  W: *a", r"p\.yaml:2:3: .*the parts of `W` are a list"),
         ("operands:\n  W: &a [*a]", r"p\.yaml:2:6: .*a part is a mapping"),
         ("operands: !!python/object:os.system {}", r"p\.yaml:1:11: .*not YAML"),
-        ("operands: !!bool word", r"p\.yaml:1: .*a value cannot be read"),
+        ("operands: !!bool word", r"p\.yaml:1:11: .*`word` cannot be read"),
         ("operands: {a b: []}", r"p\.yaml:1:12: .*`a b` cannot name a tensor"),
         ("operands: \x00", r"p\.yaml:1: .*not YAML"),
         ("a: 1\n---\nb: 2", r"p\.yaml:2:1: .*not YAML"),

@@ -63,7 +63,7 @@ def superfluous(how: str, share: float, side: int, seed: int) -> float:
     from fuseflow.frontend.lifting import analyse_module
 
     model, inputs = network(seed, side)
-    return analyse_module(model, inputs, masks(model, how, share)).total().share
+    return analyse_module(model, inputs, masks(model, how, share)).total().dead_share
 
 
 def run(options: Options) -> None:

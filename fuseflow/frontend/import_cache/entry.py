@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -60,6 +61,7 @@ def write_entry(entry: Entry) -> bytes | None:
         "seed": source.seed,
         "notices": list(source.notices),
         "constants": list(source.constants),
+        "masks": {name: list(mask.shape) for name, mask in source.masks.items()},
         "states": dict(entry.states),
         "places": [_place(e.location) for e in source.program.einsums],
         "declared_at": [_span(t.span) for t in source.program.tensors],
@@ -67,6 +69,7 @@ def write_entry(entry: Entry) -> bytes | None:
         "reference": entry.reference,
         "expected": None if entry.expected is None else list(entry.expected),
     }
+    arrays |= {f"mask{n}": np.packbits(mask) for n, mask in enumerate(source.masks.values())}
     arrays |= {f"expected{n}": array for n, array in enumerate((entry.expected or {}).values())}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -99,6 +102,10 @@ def read_entry(content: bytes) -> Entry:
         about["seed"],
         tuple(about["notices"]),
         constants=tuple(about["constants"]),
+        masks={
+            name: np.unpackbits(arrays[f"mask{n}"], count=math.prod(shape)).reshape(shape).astype(bool)
+            for n, (name, shape) in enumerate(about["masks"].items())
+        },
     )
     names = about["expected"]
     expected = None if names is None else {name: arrays[f"expected{n}"] for n, name in enumerate(names)}

@@ -7,8 +7,8 @@ ones and zeros, which say what may be there. A second one, backward, asks their 
 >>> from torch import nn
 >>> model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU(), nn.Linear(3, 2, bias=False))
 >>> keep = torch.tensor([True, False, True])[:, None].expand(3, 4)  # the second feature is pruned
->>> found = analyse_module(model, (torch.ones(1, 4),), {"0.weight": keep})
->>> found["2.weight"].dead[0]  # so nothing reads the second column
+>>> analysis = analyse_module(model, (torch.ones(1, 4),), {"0.weight": keep})
+>>> analysis["2.weight"].dead[0]  # so nothing reads the second column
 tensor([False,  True, False])
 """
 
@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseflow.frontend.lifting.analysis import analyse_module
-    from fuseflow.frontend.lifting.result import ModuleAttributes, Row, TensorAttributes
+    from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
     from fuseflow.frontend.lifting.rules import Rule, register_rule
     from fuseflow.frontend.lifting.scrambling import Guess
     from fuseflow.frontend.lifting.shrinking import shrink
 
-__all__ = ["Guess", "ModuleAttributes", "Row", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
+__all__ = ["Guess", "ModuleAttributes", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
 
 _MODULES = {
     "Guess": "scrambling",
     "ModuleAttributes": "result",
-    "Row": "result",
     "Rule": "rules",
     "TensorAttributes": "result",
     "analyse_module": "analysis",

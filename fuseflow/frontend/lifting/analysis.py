@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Node
+from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError, UsageError, did_you_mean
 from fuseflow.frontend.lifting import operator_rules
@@ -19,7 +21,7 @@ from fuseflow.frontend.lifting.known import Known
 from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
 from fuseflow.frontend.lifting.rules import Rule, rule_of
 from fuseflow.frontend.lifting.scrambling import Scrambler
-from fuseflow.frontend.model_call import model_call
+from fuseflow.frontend.model_call import ModelCall, model_call
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 
 assert operator_rules.LINEAR  # The rules are registered when they are imported.
@@ -50,7 +52,7 @@ def analyse_module(
     """
     if samples < 0:
         raise UsageError(f"{samples} samples are less than none", hint="0 turns scrambling off")
-    call = model_call(model, inputs, None)
+    call = _dense(model_call(model, inputs, None))
     kept = _carried_masks(call.module) if masks is None else dict(masks)
     _require_fit(call.module, kept)
     return analyse_exported(export_module(call), kept, Scrambler(samples, trust_scrambling), table_rule)
@@ -84,6 +86,16 @@ def table_rule(call: OperatorCall) -> Rule | None:
     return rule_of(call.target)
 
 
+def _dense(call: ModelCall) -> ModelCall:
+    """Return a call whose arguments are dense: an exported graph has no sparse ones, and their numbers do not matter."""
+
+    def to_dense(leaf: Any) -> Any:
+        return leaf.to_dense() if isinstance(leaf, Tensor) and leaf.layout != torch.strided else leaf
+
+    args, kwargs = pytree.tree_map(to_dense, (call.args, dict(call.kwargs)))
+    return replace(call, args=args, kwargs=kwargs)
+
+
 def _carried_masks(module: nn.Module) -> dict[str, Tensor]:
     """Return the masks of the weights that a model was made sparse with. Raise `SparsityError` if a pruned entry is not 0."""
     masks = {}
@@ -109,12 +121,12 @@ def _require_fit(module: nn.Module, masks: Masks) -> None:
 
 def _stored(argument: Argument, masks: Masks) -> Tensor | None:
     """Return where entries of an argument are kept, or None if no mask says so. A mask may be under any name of a tied weight."""
-    found = [masks[name] != 0 for name in argument.names if name in masks]
-    if any(not torch.equal(found[0], other) for other in found[1:]):
+    given = [masks[name] != 0 for name in argument.names if name in masks]
+    if any(not torch.equal(given[0], other) for other in given[1:]):
         raise SparsityError(
             f"there are different masks for {' and '.join(f'`{n}`' for n in argument.names)}, which are one tensor"
         )
-    return found[0] if found else None
+    return given[0] if given else None
 
 
 def _initial(node: Node, argument: Argument, stored: Tensor | None) -> Known:

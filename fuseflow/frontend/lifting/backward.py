@@ -36,9 +36,9 @@ def sweep_backward(graph: Graph, outputs: Iterable[Node], results: Results, rule
             if any(bool(seed.any()) for seed in seeds):
                 operands = operands_of(call, results)
                 rule = rule_of(call)
-                found: Sequence[Tensor] = needed_operands(call, operands, seeds, rule or EVERYTHING)
-                found = found if rule else guess(call, operands, seeds, found)
-                for operand, mask in zip(call.operands, found, strict=True):
+                masks: Sequence[Tensor] = needed_operands(call, operands, seeds, rule or EVERYTHING)
+                masks = masks if rule else guess(call, operands, seeds, masks)
+                for operand, mask in zip(call.operands, masks, strict=True):
                     needed[operand.node][0].logical_or_(mask)
     return needed
 
@@ -53,10 +53,10 @@ def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequen
     chosen = [operand.argument in rule.selectors for operand in call.operands]
     marks = [k.value if choice else k.nonzero.float() for choice, k in zip(chosen, operands, strict=True)]
     gradients = _gradients(call, rule, marks, seeds)
-    found = [torch.ones_like(k.mask) if choice else g > 0 for choice, k, g in zip(chosen, operands, gradients, strict=True)]
+    masks = [torch.ones_like(k.mask) if choice else g > 0 for choice, k, g in zip(chosen, operands, gradients, strict=True)]
     return [
         mask & known.nonzero if operand.argument in rule.factors else mask
-        for operand, known, mask in zip(call.operands, operands, found, strict=True)
+        for operand, known, mask in zip(call.operands, operands, masks, strict=True)
     ]
 
 

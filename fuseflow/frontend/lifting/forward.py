@@ -33,8 +33,8 @@ def sweep_forward(graph: Graph, arguments: Mapping[Node, Known], rule_of: Resolv
             call = operator_call(node)
             operands = operands_of(call, results)
             rule = rule_of(call)
-            found = results_of_call(call, operands, rule or EVERYTHING)
-            results[node] = found if rule else tuple(guess(call, operands, found))
+            known = results_of_call(call, operands, rule or EVERYTHING)
+            results[node] = known if rule else tuple(guess(call, operands, known))
     return results
 
 
@@ -49,14 +49,14 @@ def results_of_call(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
         return tuple(Known.exactly(tensor) for tensor in call.run([k.value for k in operands]))
     unknown = unknown_results(call, operands, rule.given(call, operands))
     if all(bool(each.all()) for each in unknown):
-        found = [Known.nothing(result.shape, result.dtype) for result in call.results]
+        known = [Known.nothing(result.shape, result.dtype) for result in call.results]
     else:
         values = call.run([k.value for k in operands])
-        found = [Known.where(~mask, value) for mask, value in zip(unknown, values, strict=True)]
+        known = [Known.where(~mask, value) for mask, value in zip(unknown, values, strict=True)]
     if rule.also_known is not None:
         args, kwargs = call.arguments(operands)
-        found = [each.or_else(rule.also_known(*args, **kwargs)) for each in found]
-    return tuple(found)
+        known = [each.or_else(rule.also_known(*args, **kwargs)) for each in known]
+    return tuple(known)
 
 
 def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> list[Tensor]:
@@ -68,8 +68,8 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
     factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
     turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
     with torch.no_grad(), rule_errors(call):
-        found = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
-    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*found, strict=True)]
+        turned = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
+    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*turned, strict=True)]
 
 
 def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:

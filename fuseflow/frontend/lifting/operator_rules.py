@@ -36,6 +36,7 @@ PRODUCTS = {
     "mv": ("self", "vec"),
     "dot": ("self", "tensor"),
     "addmm": ("mat1", "mat2"),
+    "_sparse_addmm": ("mat1", "mat2"),
     "addmv": ("mat", "vec"),
     "baddbmm": ("batch1", "batch2"),
     "linear": ("input", "weight"),
@@ -204,5 +205,5 @@ def _windows(x: Tensor, rank: int, kernel: Any, stride: Any, padding: Any, dilat
 
 
 def _repeated(sizes: Any, rank: int) -> list[int]:
-    found = [sizes] if isinstance(sizes, int) else list(sizes)
-    return found * rank if len(found) == 1 else found
+    given = [sizes] if isinstance(sizes, int) else list(sizes)
+    return given * rank if len(given) == 1 else given

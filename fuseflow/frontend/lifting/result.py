@@ -1,39 +1,24 @@
-"""What an analysis of a model found: tensors with their masks, and a table of them."""
+"""The analysis of a model: tensors with their masks, and a table of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from torch import Tensor
 
+from fuseflow.attributes.rows import AttributeRow, TensorKind, total
 from fuseflow.errors import FrontendError, did_you_mean
 from fuseflow.frontend.lifting.exported import Kind
 from fuseflow.frontend.lifting.scrambling import Guess
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """How many entries of a tensor, of `size`, were stored before; how many are dead now, known to be another number than 0, and needed."""
-
-    name: str
-    kind: str
-    shape: tuple[int, ...]
-    size: int
-    stored: int
-    dead: int
-    constant: int
-    needed: int
-
-    @property
-    def share(self) -> float:
-        """The share of the entries that is dead."""
-        return self.dead / self.size if self.size else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values."""
-        return {**asdict(self), "shape": list(self.shape)}
+_KINDS: Mapping[Kind, TensorKind] = {
+    "parameter": "constant",
+    "buffer": "buffer",
+    "input": "input",
+    "intermediate": "intermediate",
+}
+"""What the table calls the kinds of tensors of a graph."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +43,13 @@ class TensorAttributes:
         return (self.known & (self.value == 0)) | (~self.known & ~self.needed)
 
     @property
-    def row(self) -> Row:
-        """The counts of this tensor."""
-        counts = (self.stored, self.dead, self.known & (self.value != 0), self.needed)
-        return Row(self.name, self.kind, tuple(self.known.shape), self.known.numel(), *(int(mask.sum()) for mask in counts))
+    def row(self) -> AttributeRow:
+        """The counts of this tensor. It is cut only by `shrink`, so that its shape stays."""
+        masks = (self.stored, self.dead, self.known & (self.value != 0), self.needed, self.stored & ~self.dead)
+        stored, dead, constant, needed, now = (int(mask.sum()) for mask in masks)
+        shape, kind = tuple(self.known.shape), _KINDS[self.kind]
+        layer = self.name.rpartition(".")[0]
+        return AttributeRow(self.name, kind, layer, shape, self.known.numel(), stored, dead, constant, needed, now, shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,10 +65,10 @@ class ModuleAttributes(Mapping[str, TensorAttributes]):
     guesses: tuple[Guess, ...]
 
     def __getitem__(self, name: str) -> TensorAttributes:
-        found = self.tensors.get(self.aliases.get(name, name))
-        if found is None:
+        tensor = self.tensors.get(self.aliases.get(name, name))
+        if tensor is None:
             raise FrontendError(f"the model has no tensor `{name}`", hint=did_you_mean(name, [*self.tensors, *self.aliases]))
-        return found
+        return tensor
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors or name in self.aliases
@@ -92,29 +80,22 @@ class ModuleAttributes(Mapping[str, TensorAttributes]):
         return len(self.tensors)
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[AttributeRow, ...]:
         """The counts of each tensor, in the order of the graph."""
         return tuple(tensor.row for tensor in self.tensors.values())
 
-    def total(self, kind: Kind = "parameter") -> Row:
-        """Return the sums of the counts of all tensors of a kind."""
-        return sum_of(kind, (row for row in self.rows if row.kind == kind))
+    def total(self, kind: TensorKind = "constant") -> AttributeRow:
+        """Return the sums of the counts of all tensors of a kind. Parameters are `constant`."""
+        return total((row for row in self.rows if row.kind == kind), "", kind)
 
     def __str__(self) -> str:
-        total = self.total()
-        lines = [row for row in self.rows if row.kind == "parameter"]
-        cells = [("tensor", "shape", "stored before", "dead", "constant", "needed"), *map(_cells, [*lines, total])]
+        rows = [row for row in self.rows if row.kind == "constant"]
+        cells = [("tensor", "shape", "stored before", "dead", "constant", "needed", "now"), *map(_cells, [*rows, self.total()])]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         table = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in cells]
         return "\n".join([*table, *map(str, self.guesses)])
 
 
-def sum_of(kind: str, rows: Iterable[Row]) -> Row:
-    """Return a row with the sums of the counts of others."""
-    counts = [(row.size, row.stored, row.dead, row.constant, row.needed) for row in rows]
-    return Row("total", kind, (), *map(sum, zip(*counts, strict=True))) if counts else Row("total", kind, (), 0, 0, 0, 0, 0)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    counts = (f"{count:,}" for count in (row.stored, row.dead, row.constant, row.needed))
+def _cells(row: AttributeRow) -> tuple[str, ...]:
+    counts = (f"{count:,}" for count in (row.stored, row.dead, row.constant, row.needed, row.now))
     return (row.name, " x ".join(map(str, row.shape)), *counts)

@@ -57,10 +57,10 @@ class Rule:
         args, kwargs = call.arguments(tensors)
         if self.stand_in is None:
             kwargs = {name: value for name, value in kwargs.items() if name not in _WITHOUT_MARKS}
-        found = pytree.tree_leaves((self.stand_in or call.target)(*args, **kwargs))
-        if len(found) == 1:
-            found *= len(call.results)
-        return [_fitted(tensor, result.shape) for tensor, result in zip(found, call.results, strict=True)]
+        results = pytree.tree_leaves((self.stand_in or call.target)(*args, **kwargs))
+        if len(results) == 1:
+            results *= len(call.results)
+        return [_fitted(tensor, result.shape) for tensor, result in zip(results, call.results, strict=True)]
 
 
 @contextmanager
@@ -134,8 +134,8 @@ def operators_of(name: str) -> list[torch._ops.OpOverload]:
     packet = getattr(getattr(torch.ops, library, None), packet_name, None) if packet_name else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return []
-    found: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
-    return [getattr(packet, each) for each in found if each == overload or not overload]
+    overloads: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
+    return [getattr(packet, each) for each in overloads if each == overload or not overload]
 
 
 def _require_arguments(operator: str, names: Collection[str]) -> None:

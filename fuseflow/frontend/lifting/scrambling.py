@@ -65,36 +65,36 @@ class Scrambler:
     _zeros: dict[Node, int | None] = field(default_factory=dict)
     _unused: dict[Node, int | None] = field(default_factory=dict)
 
-    def results(self, call: OperatorCall, operands: Sequence[Known], found: Sequence[Known]) -> Sequence[Known]:
-        """Return what is known behind a call without a rule. `found` is what is known without a guess.
+    def results(self, call: OperatorCall, operands: Sequence[Known], certain: Sequence[Known]) -> Sequence[Known]:
+        """Return what is known behind a call without a rule. `certain` is what is known without a guess.
 
         Raise `FrontendError` for an operator that draws random numbers.
         """
         if torch.Tag.nondeterministic_seeded in call.target.tags:
             hint = "call `model.eval()`, give the model the numbers as an input, or register a rule for the operator"
             raise refusal(call.node, f"`{call.target}` draws random numbers, so it cannot be scrambled", hint)
-        if all(k.everywhere for k in found):
-            return found
-        shown = self._shown([k.mask for k in found], lambda: _results(call, operands), operands)
+        if all(k.everywhere for k in certain):
+            return certain
+        shown = self._shown([k.mask for k in certain], lambda: _results(call, operands), operands)
         self._zeros[call.node] = None if shown is None else _hidden(shown)
         if shown is None or not self.trusted:
-            return found
-        return [Known(k.mask | ~seen, k.value) for k, seen in zip(found, shown, strict=True)]
+            return certain
+        return [Known(k.mask | ~seen, k.value) for k, seen in zip(certain, shown, strict=True)]
 
     def needed(
-        self, call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], found: Sequence[Tensor]
+        self, call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], certain: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Return what a call without a rule needs of its operands for the entries `seeds` of its results. `found` is what it needs without
-        a guess. An operand whose derivative is 0 everywhere is called needed as a whole, since steps have no slope."""
-        nothing = [torch.zeros_like(mask) for mask in found]
+        """Return what a call without a rule needs of its operands for the entries `seeds` of its results. `certain` is what it needs
+        without a guess. An operand whose derivative is 0 everywhere is called needed as a whole, since steps have no slope."""
+        nothing = [torch.zeros_like(mask) for mask in certain]
         shown = self._shown(nothing, lambda: _gradients(call, operands, seeds), operands)
         if shown is not None:
-            shown = [seen if bool(seen.any()) else mask for seen, mask in zip(shown, found, strict=True)]
+            shown = [seen if bool(seen.any()) else mask for seen, mask in zip(shown, certain, strict=True)]
         self._unused[call.node] = None if shown is None else _hidden(shown)
-        return found if shown is None or not self.trusted else shown
+        return certain if shown is None or not self.trusted else shown
 
     def guesses(self) -> tuple[Guess, ...]:
-        """Return what was found of each call, in the order of the model."""
+        """Return what was guessed of each call, in the order of the model."""
         return tuple(
             Guess(
                 str(node.target),

@@ -50,31 +50,31 @@ class Link:
     consumer: str
 
 
-def shrink(module: nn.Module, found: ModuleAttributes) -> nn.Module:
+def shrink(module: nn.Module, analysis: ModuleAttributes) -> nn.Module:
     """Return a copy of a module in which dead weights are 0, and channels that are of no use are cut out.
 
-    `found` is what `analyse_module` returned for the module. The copy computes the same from inputs of the same shapes. At least one
+    `analysis` is what `analyse_module` returned for the module. The copy computes the same from inputs of the same shapes. At least one
     channel of each layer stays. Raise `FrontendError` if the analysis is of another module, or if the module cannot be traced.
     """
     smaller = copy.deepcopy(module)
     for part in smaller.modules():
         clear_sparsity(part)
-    _write_zeros(smaller, found)
-    for link in list(_links(smaller, found)):
+    _write_zeros(smaller, analysis)
+    for link in list(_links(smaller, analysis)):
         _cut(smaller, link)
     return smaller
 
 
-def _write_zeros(module: nn.Module, found: ModuleAttributes) -> None:
+def _write_zeros(module: nn.Module, analysis: ModuleAttributes) -> None:
     """Set dead entries of parameters to 0."""
     for name, parameter in module.named_parameters():
-        if name not in found or found[name].dead.shape != parameter.shape:
+        if name not in analysis or analysis[name].dead.shape != parameter.shape:
             raise FrontendError(f"the analysis is of another module: it has no `{name}` of this shape")
         with torch.no_grad():
-            parameter.masked_fill_(found[name].dead, 0)
+            parameter.masked_fill_(analysis[name].dead, 0)
 
 
-def _links(module: nn.Module, found: ModuleAttributes) -> Iterator[Link]:
+def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
     """Yield the pairs of layers whose channels can be cut, in the order of the module."""
     try:
         with quiet():
@@ -86,7 +86,7 @@ def _links(module: nn.Module, found: ModuleAttributes) -> Iterator[Link]:
     layers = _own_layers(module, graph)
     for node in graph.nodes:
         if _mixes(layers.get(node)):
-            link = _link_to(node, layers, found)
+            link = _link_to(node, layers, analysis)
             if link is not None:
                 yield link
 
@@ -114,7 +114,7 @@ def _parameter_names(module: nn.Module) -> set[str]:
     return {name for name, _ in module.named_parameters(remove_duplicate=False)}
 
 
-def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], found: ModuleAttributes) -> Link | None:
+def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], analysis: ModuleAttributes) -> Link | None:
     """Return the link to a layer from what computes its operand, or None where a channel does not go there by itself."""
     between: list[str] = []
     pools = False
@@ -129,7 +129,7 @@ def _link_to(consumer: Node, layers: Mapping[Node, nn.Module], found: ModuleAttr
                 fits = isinstance(layers[consumer], _CONVOLUTIONS)
             else:
                 fits = isinstance(layers[consumer], nn.Linear) and _gathers_all(gathering, layers.get(gathering), layer)
-                fits = fits and f"{node.target}.squeeze" not in found  # of a picture without a batch, rows are no channels
+                fits = fits and f"{node.target}.squeeze" not in analysis  # of a picture without a batch, rows are no channels
             return Link(str(node.target), tuple(between), str(consumer.target)) if fits else None
         if isinstance(layer, _BATCH_NORMS) or _is_depthwise(layer):
             between.append(str(node.target))

@@ -48,7 +48,7 @@ def test_each_layer_as_other_code_found():
     found = analyse_module(model, inputs, figure.masks(model, "filter", 0.5))
     expected = GOLDEN["side 64"]["layers of filter 0.5, seed 0"]
     assert len(expected) == 28
-    assert {name: round(found[f"{name}.weight"].row.share, 6) for name in expected} == expected
+    assert {name: round(found[f"{name}.weight"].row.dead_share, 6) for name in expected} == expected
     assert found.total().stored == sum(int(mask.sum()) for mask in figure.masks(model, "filter", 0.5).values()) + 120 * 1024
 
 

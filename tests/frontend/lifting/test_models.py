@@ -150,8 +150,8 @@ def test_the_table():
     keep = torch.ones(3, 4, dtype=torch.bool)
     keep[1], keep[0, 2] = False, False
     assert str(analyse_module(model, (torch.ones(1, 4),), {"0.weight": keep})).splitlines() == [
-        "tensor    shape  stored before  dead  constant  needed",
-        "0.weight  3 x 4              7     5         0       7",
-        "2.weight  2 x 3              6     2         0       4",
-        "total                       13     7         0      11",
+        "tensor    shape  stored before  dead  constant  needed  now",
+        "0.weight  3 x 4              7     5         0       7    7",
+        "2.weight  2 x 3              6     2         0       4    4",
+        "total                       13     7         0      11   11",
     ]

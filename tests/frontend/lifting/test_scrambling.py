@@ -72,7 +72,7 @@ def rules() -> Iterator[None]:
 
 def dead(samples: int = 64, trust: bool = False, operator: object = first_half) -> dict[str, int]:
     found = analyse_module(Model(operator), (X,), {}, samples=samples, trust_scrambling=trust)
-    return {row.name: row.dead for row in found.rows if row.kind == "parameter"}
+    return {row.name: row.dead for row in found.rows if row.kind == "constant"}
 
 
 def test_a_guess_is_told_and_not_trusted():
