@@ -10,7 +10,7 @@ from fuseflow.errors import UsageError
 from fuseflow.report.sweep_table import Record, records
 from fuseflow.sweep.sweep import Sweep
 
-WORKLOAD = ("model", "data", "options", "seed", "sparsity", "propagate", "machine", "set")
+WORKLOAD = ("model", "data", "options", "seed", "sparsity", "machine", "set")
 FUSION = ("fuse", "schedule")
 """The axes that say what is fused. Figures take the first that varies."""
 

@@ -46,23 +46,26 @@ class Point:
     @property
     def source(self) -> str:
         """A key that points share if they share a traced model."""
-        return _hashed(self._read())
+        return _hashed(self._imported())
 
     @property
     def workload(self) -> str:
-        """A key that points share if they can be compared: if they differ in the schedule alone."""
+        """A key that points share if they can be compared: if they differ in the schedule, or in whether they leave out what no output
+        needs."""
         return _hashed([self._read(), self._hardware()])
 
     def key(self, mode: Mode) -> str:
         """Return the key of the row of the point. It is equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
         asked = [self.sample] if mode == "sample" else []
-        return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked, *asked])
+        return _hashed([package_version(), mode, self._imported(), self._hardware(), self.schedule, checked, *asked])
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []
-        propagate = [{"propagate": True}] if self.propagate else []
-        return [self.content, self.data, dict(self.options), self.seed, *sparse, *propagate]
+        return [self.content, self.data, dict(self.options), self.seed, *sparse]
+
+    def _imported(self) -> list[Any]:
+        return [*self._read(), *([{"propagate": True}] if self.propagate else [])]
 
     def _hardware(self) -> dict[str, Any]:
         return {name: value for name, value in self.machine.items() if name != "name"}

@@ -194,3 +194,20 @@ def test_a_figure_that_cannot_be_drawn_says_why(folder: Path) -> None:
     words = ["sweep", "plot", str(folder / "s.yaml"), "--store", str(folder / "s.sqlite"), "-o", str(folder / "figures")]
     output = CliRunner().invoke(main, words).output
     assert "fewer than two specs leave out a share" in output and not (folder / "figures" / "sparsity.png").exists()
+
+
+def test_what_is_not_needed_is_an_axis_too(folder: Path) -> None:
+    sweep = opened(folder, HEAD + "sparsity: '*.weight=magnitude:0.75:csr'\npropagate: [false, true]\n")
+    whole, smaller = sweep.space.points
+    assert sweep.space.axes == ("propagate",) and [p.labels["propagate"] for p in sweep.space.points] == ["false", "true"]
+    assert len({p.point.key("estimate") for p in (whole, smaller)}) == len({p.point.source for p in (whole, smaller)}) == 2
+    sweep.run(InProcessRunner())
+    sweep.store.close()
+    cycles = {row["propagate"]: float(row["estimated_cycles"]) for row in table(folder)}
+    assert cycles["true"] < cycles["false"]
+    assert whole.point.workload == smaller.point.workload
+
+
+def test_what_is_propagated_is_true_or_false(folder: Path) -> None:
+    with pytest.raises(FuseFlowError, match="propagate"):
+        opened(folder, HEAD + "propagate: [some]\n")
