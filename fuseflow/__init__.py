@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fuseflow import attributes
     from fuseflow.autoscheduler.autoscheduler import autoschedule
     from fuseflow.compiler import compile
     from fuseflow.einsum.nodes import Program
@@ -33,6 +34,7 @@ __all__ = [
     "Sample",
     "SampledResult",
     "Schedule",
+    "attributes",
     "autoschedule",
     "backend",
     "compile",
@@ -61,6 +63,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "attributes":
+        return import_module(f"{__name__}.attributes")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -69,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *_MODULES, "attributes"})

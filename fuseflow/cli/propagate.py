@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from fuseflow.attributes.rows import AttributeRow, attribute_rows
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import print_notices, quiet_option
 from fuseflow.cli.json_file import JsonFile, json_option
@@ -19,6 +18,7 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.sources import load
+from fuseflow.propagation.rows import AttributeRow, attribute_rows
 from fuseflow.report.attribute_tables import attribute_table
 from fuseflow.report.tables import print_table
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from fuseflow.attributes.analysis import Analysis, analyse
-from fuseflow.attributes.initial import attributes_of
-from fuseflow.attributes.propagation import Propagation, propagate
 from fuseflow.errors import AttributesError, did_you_mean
 from fuseflow.frontend.model_spec import PropagationSpec
 from fuseflow.frontend.source import Simplification, Source
+from fuseflow.propagation.analysis import Analysis, analyse
+from fuseflow.propagation.initial import attributes_of
+from fuseflow.propagation.propagation import Propagation, propagate
 
 
 def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | None:

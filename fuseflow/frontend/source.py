@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.attributes.analysis import Analysis
-from fuseflow.attributes.propagation import Propagation
 from fuseflow.einsum.nodes import Program
+from fuseflow.propagation.analysis import Analysis
+from fuseflow.propagation.propagation import Propagation
 from fuseflow.tensors import Tensor
 
 

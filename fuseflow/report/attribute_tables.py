@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.table import Table
 
-from fuseflow.attributes.rows import AttributeRow, total
+from fuseflow.propagation.rows import AttributeRow, total
 from fuseflow.report.tables import plain_table
 
 

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 import fuseflow as ff
-from fuseflow.attributes.rows import AttributeRow, attribute_rows
 from fuseflow.errors import AttributesError
 from fuseflow.frontend.lifting import analyse_module
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sources import load, load_module
 from fuseflow.frontend.sparsification import sparsified
+from fuseflow.propagation.rows import AttributeRow, attribute_rows
 from fuseflow.sparsity.spec import parse_sparsify
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -100,7 +100,9 @@ def built(model: type[nn.Module], dtype: torch.dtype) -> nn.Module:
         (Attention, "out.weight=magnitude:0.95:csr", "value.weight", (2, 8)),
     ],
 )
-def test_outputs_stay(model: type[nn.Module], rule: str, name: str, shape: tuple[int, ...], dtype: torch.dtype, most: float) -> None:
+def test_outputs_stay(
+    model: type[nn.Module], rule: str, name: str, shape: tuple[int, ...], dtype: torch.dtype, most: float
+) -> None:
     """The numbers of the source that was made simpler are those of PyTorch."""
     module, x = built(model, dtype), torch.randn(6, 8, dtype=dtype, generator=torch.Generator().manual_seed(1))
     program = ff.compile(module, (x,), sparsity=parse_sparsify(rule), propagate=PropagationSpec(constants=True))

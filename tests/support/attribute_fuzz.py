@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_programs import cases, view_programs, wide_programs
 
-from fuseflow.attributes import Analysis, Attribute, Propagation, analyse, propagate
-from fuseflow.attributes.entries import Entries
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate_einsum
 from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
+from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, propagate
+from fuseflow.propagation.entries import Entries
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.array_files import pack_declared
 

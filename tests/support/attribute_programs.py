@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fuseflow.attributes import Attribute
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
+from fuseflow.propagation import Attribute
 
 FORMATS = ("dense", "csr", "dcsr", "csc")
 

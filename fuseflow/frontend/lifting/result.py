@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fuseflow.attributes.rows import AttributeRow, TensorKind, total
 from fuseflow.errors import FrontendError, did_you_mean
 from fuseflow.frontend.lifting.exported import Kind
 from fuseflow.frontend.lifting.scrambling import Guess
+from fuseflow.propagation.rows import AttributeRow, TensorKind, total
 
 _KINDS: Mapping[Kind, TensorKind] = {
     "parameter": "constant",

@@ -1,6 +1,6 @@
 """What a model does not need: of every element of every tensor of a program, whether it is known and whether it is needed.
 
->>> from fuseflow.attributes import analyse, pruned
+>>> from fuseflow.propagation import analyse, pruned
 >>> from fuseflow.einsum.parse import parse
 >>> program = parse("tensor X[2, 2] dense\\ntensor W[2, 2] dense\\nY[i, j] = sum(k) X[i, k] * W[k, j]\\noutput Y")
 >>> analysis = analyse(program, {"W": pruned([[True, True], [False, False]])})
@@ -8,8 +8,8 @@
 [[True, False], [True, False]]
 """
 
-from fuseflow.attributes.analysis import Analysis, analyse
-from fuseflow.attributes.attribute import Attribute, constant, pruned
-from fuseflow.attributes.propagation import Propagation, propagate
+from fuseflow.propagation.analysis import Analysis, analyse
+from fuseflow.propagation.attribute import Attribute, constant, pruned
+from fuseflow.propagation.propagation import Propagation, propagate
 
 __all__ = ["Analysis", "Attribute", "Propagation", "analyse", "constant", "propagate", "pruned"]

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.attributes.contraction import MAX_POINTS, Mask, any_product, contracted
-from fuseflow.attributes.entries import Entries
-from fuseflow.attributes.labeled import Labeled, is_plain, read, union
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
 from fuseflow.ops import Array, Operator, operator, reducer
+from fuseflow.propagation.contraction import MAX_POINTS, Mask, any_product, contracted
+from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.labeled import Labeled, is_plain, read, union
 from fuseflow.selection import Largest, Threshold, kept
 
 UNKNOWN = Labeled(np.asarray(np.nan))

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fuseflow.attributes.entries import Entries, flat_numbers
-from fuseflow.attributes.labeled import Labeled, union
+from fuseflow.propagation.entries import Entries, flat_numbers
+from fuseflow.propagation.labeled import Labeled, union
 
 MAX_POINTS = 1 << 26
 """The most elements of an array of attributes. Of what needs more, nothing is known, which is always right."""

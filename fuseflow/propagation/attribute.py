@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.attributes.entries import Entries
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import AttributesError
 from fuseflow.ops import Array
+from fuseflow.propagation.entries import Entries
 from fuseflow.tensors.levels.base import Ints
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from attribute_fuzz import run
 
-from fuseflow.attributes import Propagation, analyse, constant, propagate, pruned
-from fuseflow.attributes.analysis import Sweeps
 from fuseflow.einsum.parse import parse
+from fuseflow.propagation import Propagation, analyse, constant, propagate, pruned
+from fuseflow.propagation.analysis import Sweeps
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 
@@ -194,5 +194,5 @@ def test_the_published_union_is_wrong_where_a_tensor_is_read_twice():
     )
     kept = {"W": mask((0,), shape=(4, 4))}
     assert propagated(text, kept)[1] < 1e-12
-    with patch("fuseflow.attributes.analysis.Sweeps", Union):
+    with patch("fuseflow.propagation.analysis.Sweeps", Union):
         assert propagated(text, kept)[1] > 0.1

@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from fuseflow.attributes.analysis import Analysis
-from fuseflow.attributes.cutting import Cuts
-from fuseflow.attributes.propagation import Propagation
 from fuseflow.einsum.nodes import Program
+from fuseflow.propagation.analysis import Analysis
+from fuseflow.propagation.cutting import Cuts
+from fuseflow.propagation.propagation import Propagation
 from fuseflow.tensors import Tensor
 
 TensorKind: TypeAlias = Literal["constant", "buffer", "input", "intermediate", "output"]

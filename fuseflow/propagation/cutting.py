@@ -15,16 +15,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fuseflow.attributes.analysis import Analysis
-from fuseflow.attributes.backward import EVERYWHERE
-from fuseflow.attributes.contraction import Mask, any_product
-from fuseflow.attributes.entries import Entries
-from fuseflow.attributes.forward import Forward, alive, product_factors
-from fuseflow.attributes.labeled import Labeled, any_over, read
-from fuseflow.attributes.tensor_mask import Bits
 from fuseflow.einsum.nodes import Access, Einsum, Keep, Reduce, TensorType, free_indices, index_names, walk
 from fuseflow.einsum.verify import extents
 from fuseflow.ops import reducer
+from fuseflow.propagation.analysis import Analysis
+from fuseflow.propagation.backward import EVERYWHERE
+from fuseflow.propagation.contraction import Mask, any_product
+from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.forward import Forward, alive, product_factors
+from fuseflow.propagation.labeled import Labeled, any_over, read
+from fuseflow.propagation.tensor_mask import Bits
 from fuseflow.selection import Largest
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints

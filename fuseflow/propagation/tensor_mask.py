@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.attributes.contraction import MAX_POINTS
 from fuseflow.errors import AttributesError
+from fuseflow.propagation.contraction import MAX_POINTS
 from fuseflow.tensors.levels.base import Ints
 
 Bits = npt.NDArray[np.bool_]

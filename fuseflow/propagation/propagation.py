@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from fuseflow.attributes.analysis import Analysis
-from fuseflow.attributes.cutting import Cuts, cuts
-from fuseflow.attributes.tensor_mask import TensorMask
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, free_indices
 from fuseflow.einsum.verify import verify
+from fuseflow.propagation.analysis import Analysis
+from fuseflow.propagation.cutting import Cuts, cuts
+from fuseflow.propagation.tensor_mask import TensorMask
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.pack import from_coordinates
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from fuseflow.attributes.attribute import Attribute
-from fuseflow.attributes.contraction import MAX_POINTS
-from fuseflow.attributes.tensor_mask import Bits
 from fuseflow.einsum.nodes import Program
+from fuseflow.propagation.attribute import Attribute
+from fuseflow.propagation.contraction import MAX_POINTS
+from fuseflow.propagation.tensor_mask import Bits
 from fuseflow.tensors import Tensor
 
 

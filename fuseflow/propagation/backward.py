@@ -10,11 +10,11 @@ from typing import assert_never
 
 import numpy as np
 
-from fuseflow.attributes.contraction import MAX_POINTS, Mask, any_product
-from fuseflow.attributes.entries import Entries, sampled
-from fuseflow.attributes.forward import Forward, alive, product_factors, unknown
-from fuseflow.attributes.labeled import Labeled, any_over, union
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Reduce, free_indices
+from fuseflow.propagation.contraction import MAX_POINTS, Mask, any_product
+from fuseflow.propagation.entries import Entries, sampled
+from fuseflow.propagation.forward import Forward, alive, product_factors, unknown
+from fuseflow.propagation.labeled import Labeled, any_over, union
 from fuseflow.selection import Largest, Threshold
 
 EVERYWHERE = Labeled(np.asarray(True))

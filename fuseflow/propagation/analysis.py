@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.attributes.attribute import Attribute, folded
-from fuseflow.attributes.backward import EVERYWHERE, Backward
-from fuseflow.attributes.contraction import MAX_POINTS, Mask
-from fuseflow.attributes.entries import Entries
-from fuseflow.attributes.forward import UNKNOWN, Forward, Value
-from fuseflow.attributes.labeled import Labeled, is_plain, read, tensor_array, written
-from fuseflow.attributes.tensor_mask import Bits, TensorMask
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.narrowing import rounded
 from fuseflow.einsum.nodes import Access, Einsum, Program
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import AttributesError, did_you_mean
 from fuseflow.ops import Array
+from fuseflow.propagation.attribute import Attribute, folded
+from fuseflow.propagation.backward import EVERYWHERE, Backward
+from fuseflow.propagation.contraction import MAX_POINTS, Mask
+from fuseflow.propagation.entries import Entries
+from fuseflow.propagation.forward import UNKNOWN, Forward, Value
+from fuseflow.propagation.labeled import Labeled, is_plain, read, tensor_array, written
+from fuseflow.propagation.tensor_mask import Bits, TensorMask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

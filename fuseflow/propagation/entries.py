@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.attributes.labeled import Labeled, union
+from fuseflow.propagation.labeled import Labeled, union
 from fuseflow.tensors.levels.base import Ints
 
 _CHUNK = 1 << 22
