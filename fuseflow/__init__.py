@@ -53,24 +53,24 @@ _MODULES = {
     "Sample": "sampling.sample",
     "SampledResult": "run.sampled_result",
     "Schedule": "schedule",
+    "attributes": "",
     "autoschedule": "autoscheduler.autoscheduler",
     "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",
     "region": "frontend.named_region",
 }
-"""The module of each name of the package. It is imported when the name is first used, so that a command loads only what it needs."""
+"""The module of each name of the package, and "" for one that is a module itself. It is imported when the name is first used, so that a command loads only what it needs."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "attributes":
-        return import_module(f"{__name__}.attributes")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module = _MODULES[name]
+    value = getattr(import_module(f"{__name__}.{module}"), name) if module else import_module(f"{__name__}.{name}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, "attributes"})
+    return sorted({*globals(), *_MODULES})

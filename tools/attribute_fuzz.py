@@ -1,4 +1,4 @@
-"""Random programs with random attributes: is what `fuseflow.attributes` says of them true?
+"""Random programs with random attributes: is what `fuseflow.propagation` says of them true?
 
     python tools/attribute_fuzz.py [--programs 10000] [--seed 0] [--jobs 2]
 

@@ -201,7 +201,7 @@ def sweep_table(rows: SweepRows) -> Table:
 def shared_values(rows: SweepRows) -> str:
     """Return a line with the axes on which all points agree."""
     same = {axis: rows.lines[0].get(axis) for axis in rows.axes if len({line.get(axis) for line in rows.lines}) == 1}
-    dull = {"options": "-", "seed": "0", "sparsity": "dense", "set": "-", "schedule": "default"}
+    dull = {"options": "-", "seed": "0", "sparsity": "dense", "propagate": "false", "set": "-", "schedule": "default"}
     return ", ".join(f"{axis} {value}" for axis, value in same.items() if value is not None and dull.get(axis) != value)
 
 

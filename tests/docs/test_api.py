@@ -76,6 +76,8 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     paths |= {"rows of a sparse model": folder / "rows.json", "sparsity.json": folder / "sparse" / "sparsity.json"}
     rule = ("--sparsify", "*.weight=magnitude:0.9:csr", "--json", str(folder / "rows.json"))
     invoke("sparsify", str(ROOT / "models" / "gcn.py"), *rule, "-o", str(folder / "sparse"))
+    paths["rows of what is needed"] = folder / "needed.json"
+    invoke("propagate", *program, "--json", str(paths["rows of what is needed"]))
     schemas = {name: int(json.loads(path.read_text(encoding="utf-8"))["schema"]) for name, path in paths.items()}
     invoke("sweep", "run", str(EXAMPLE / "sweep.yaml"), "--store", str(folder / "sweep.sqlite"))
     with closing(sqlite3.connect(folder / "sweep.sqlite")) as store:

@@ -17,10 +17,10 @@ import click
 import numpy as np
 from scipy import sparse
 
-from fuseflow.attributes import Analysis, analyse, propagate
-from fuseflow.attributes.initial import attributes_of
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
+from fuseflow.propagation import Analysis, analyse, propagate
+from fuseflow.propagation.initial import attributes_of
 from fuseflow.tensors import Format, Tensor, pack
 
 ROOT = Path(__file__).resolve().parents[2]
