@@ -60,7 +60,8 @@ _MODULES = {
     "load_machine": "sim",
     "region": "frontend.named_region",
 }
-"""The module of each name of the package, and "" for one that is a module itself. It is imported when the name is first used, so that a command loads only what it needs."""
+"""The module of each name of the package, and "" for one that is a module itself. It is imported when the name is first used, so that a
+command loads only what it needs."""
 
 
 def __getattr__(name: str) -> Any:
