@@ -175,7 +175,7 @@ class Sparsification:
         """Raise `SparsityError` for a rule of which the run has made no tensor."""
         for pattern, entry in self._rules.items():
             if not any(last_match(((pattern, entry),), name) for name in self._names):
-                hint = f"{did_you_mean(pattern, self._names)}; `sp.names(model, *inputs)` lists all"
+                hint = f"{did_you_mean(pattern, self._names)} (`sp.names(model, *inputs)` lists all)"
                 raise SparsityError(f"the model makes no intermediate called `{pattern}`", hint=hint)
 
 

@@ -150,7 +150,7 @@ def parse_sparsify(text: str) -> SparseSpec:
         if not any(part.isalpha() and f"`{part}`" in error.message for part in rest[:place]):
             raise
         message, layouts = f"{error.message}, and no layout is called so", f"layouts are {', '.join(LAYOUTS)}"
-        raise SparsityError(message, hint=f"{error.hint}; {layouts}") from None
+        raise SparsityError(message, hint=f"{error.hint} ({layouts})") from None
     layout_text = ":".join(rest[place:]) or sparsifier.layout.name
     layout = sparsifier.layout if layout_text == sparsifier.layout.name else parse_layout(layout_text)
     return SparseSpec(((pattern, WeightEntry(sparsifier, OutputFormat(layout=layout))),))
@@ -167,7 +167,7 @@ def require_matches(entries: Iterable[tuple[str, Any]], names: Iterable[str], ki
     for pattern, _ in entries:
         if not any(fnmatchcase(name, pattern) for name in known):
             hint = did_you_mean(pattern, known) if known else f"the model has no {kind}"
-            raise SparsityError(f"no {kind} is called `{pattern}`", hint=f"{hint}; `sp.names(model, *inputs)` lists all")
+            raise SparsityError(f"no {kind} is called `{pattern}`", hint=f"{hint} (`sp.names(model, *inputs)` lists all)")
 
 
 def _joined(entries: Entries[T], later: Entries[T]) -> Entries[T]:

@@ -316,7 +316,7 @@ def test_a_run_that_was_interrupted_leaves_the_next_one_right():
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("atc", "the model makes no intermediate called `atc`", "did you mean `act`?; `sp.names(model, *inputs)` lists all"),
+        ("atc", "the model makes no intermediate called `atc`", "did you mean `act`? (`sp.names(model, *inputs)` lists all)"),
         ("fc1.weight", "no intermediate called `fc1.weight`", "lists all"),
         ("relu_3", "no intermediate called `relu_3`", "did you mean `relu_2`?"),
     ],
