@@ -21,6 +21,18 @@ from fuseflow.selection import Largest, Threshold, kept
 
 UNKNOWN = Labeled(np.asarray(np.nan))
 _ABSORBING = {"max": math.inf, "min": -math.inf}
+_FIXING: Mapping[str, tuple[tuple[int, float, float], ...]] = {
+    "pow": ((0, 1.0, 1.0),),
+    "max": ((0, math.inf, math.inf), (1, math.inf, math.inf)),
+    "min": ((0, -math.inf, -math.inf), (1, -math.inf, -math.inf)),
+    "lt": ((0, math.inf, 0.0), (1, -math.inf, 0.0)),
+    "gt": ((0, -math.inf, 0.0), (1, math.inf, 0.0)),
+    "le": ((0, -math.inf, 1.0), (1, math.inf, 1.0)),
+    "ge": ((0, math.inf, 1.0), (1, -math.inf, 1.0)),
+    "threshold": ((0, math.inf, math.inf), (0, -math.inf, -math.inf)),
+}
+"""Operands that fix a result whatever number the others are, as rows of position, operand and result. They are no annihilators of the
+operator table, since a result that is not a number may have one of them as an operand."""
 
 
 Value: TypeAlias = Labeled | Entries
@@ -156,7 +168,7 @@ def applied(row: Operator, operands: Sequence[Array]) -> Array:
     for operand in operands:
         unknown = unknown | np.isnan(operand)
     result = np.where(unknown, np.nan, row(*(np.where(np.isnan(operand), 0.5, operand) for operand in operands)))
-    for position, value, fixed in row.annihilators:
+    for position, value, fixed in (*_FIXING.get(row.name, ()), *row.annihilators):
         result = np.where(operands[position] == value, fixed, result)
     if row.name == "where":
         condition, true, false = operands
