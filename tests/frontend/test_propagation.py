@@ -43,6 +43,7 @@ CASES = [
     ("graphsage.py", "layer*.neighbours=magnitude:0.9", {}),
     ("sparse_mlp.py", "", {}),
     ("sae.py", "*.weight=filter:0.5", {"small": "true"}),
+    ("bert.py", "layer.*.weight=magnitude:0.95:coo", {"small": "true"}),
     ("gpt_bigbird.py", "h.*.weight=magnitude:0.95:csr", {"small": "true"}),
 ]
 
