@@ -18,7 +18,7 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.sources import load
-from fuseflow.propagation.rows import AttributeRow, attribute_rows
+from fuseflow.propagation.rows import AttributeRow
 from fuseflow.report.attribute_tables import attribute_table
 from fuseflow.report.tables import print_table
 
@@ -63,9 +63,7 @@ def _rows(spec: ModelSpec, knowledge: PropagationSpec) -> tuple[Sequence[Attribu
         return _graph_rows(spec, knowledge, [f"the graph of PyTorch operators was analysed: {error.message}"])
     simpler = propagated(source, knowledge)
     assert simpler.origin is not None
-    analysis, propagation = simpler.origin.analysis, simpler.origin.propagation
-    rows = attribute_rows(source.program, source.tensors, analysis, propagation, source.constants)
-    return rows, "einsum", list(simpler.notices)
+    return simpler.origin.rows, "einsum", list(simpler.notices)
 
 
 def _graph_rows(spec: ModelSpec, knowledge: PropagationSpec, notices: list[str]) -> tuple[Sequence[AttributeRow], str, list[str]]:

@@ -11,6 +11,7 @@ from fuseflow.frontend.source import Simplification, Source
 from fuseflow.propagation.analysis import Analysis, analyse
 from fuseflow.propagation.initial import attributes_of
 from fuseflow.propagation.propagation import Propagation, propagate
+from fuseflow.propagation.rows import attribute_rows
 
 
 def as_propagation(value: PropagationSpec | bool | None) -> PropagationSpec | None:
@@ -31,12 +32,13 @@ def propagated(source: Source, spec: PropagationSpec) -> Source:
     """Return a source without what its outputs do not need. Its notices say how much that is."""
     analysis = analysed(source, spec)
     propagation = propagate(source.program, source.tensors, analysis)
+    rows = attribute_rows(source.program, source.tensors, analysis, propagation, source.constants)
     return replace(
         source,
         program=propagation.program,
         tensors=propagation.tensors,
         notices=(*source.notices, *_notices(source, propagation)),
-        origin=Simplification(source, analysis, propagation),
+        origin=Simplification(source, analysis, propagation, rows),
     )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fuseflow.einsum.nodes import Program
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.propagation import Propagation
+from fuseflow.propagation.rows import AttributeRow
 from fuseflow.tensors import Tensor
 
 
@@ -45,8 +46,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simplification:
-    """What a source was before it was made simpler, with what the analysis of it said and what became of it."""
+    """What a source was before it was made simpler, with what the analysis of it said, what became of it, and a row for each tensor."""
 
     source: Source
     analysis: Analysis
     propagation: Propagation
+    rows: tuple[AttributeRow, ...]

@@ -129,9 +129,10 @@ class Compiled:
     def settings(self) -> Settings:
         """What was compiled, as enough to repeat it."""
         source = self.source
-        return Settings(
-            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, self.notices
-        )
+        rows = () if source.origin is None else source.origin.rows
+        left_out = tuple(row for row in rows if row.now < row.stored)
+        schedule = self.schedule.to_yaml()
+        return Settings(self.name, source.data, schedule, self.machine, "auto", self.seed, source.options, self.notices, left_out)
 
     def inputs(self) -> dict[str, Tensor]:
         """Return the inputs of the program in their declared formats. Raises `UsageError` if an input has no data."""

@@ -130,6 +130,7 @@ class Result:
             "bytes": stats["bytes"],
             "check": check_json(self.check),
             "notices": list(s.notices),
+            **s.left_out_json,
             "versions": versions(),
             "seconds": self.seconds.to_json(),
         }

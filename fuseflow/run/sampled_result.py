@@ -146,6 +146,7 @@ class SampledResult:
             "check": check_json(self.check),
             "rows_check": check_json(self.rows_check),
             "notices": list(s.notices),
+            **s.left_out_json,
             "versions": versions(),
             "seconds": self.seconds.to_json(),
         }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fuseflow.propagation.rows import AttributeRow
 from fuseflow.sim import Machine
 
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
@@ -20,6 +21,7 @@ class Settings:
     """What was compiled and run.
 
     The model, its data and the engine are given by name, the schedule as YAML. `notices` are texts that must stand beside every result.
+    `left_out` are the tensors of which something was left out, since no output needs it.
     """
 
     model: str
@@ -30,6 +32,12 @@ class Settings:
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    left_out: tuple[AttributeRow, ...] = ()
+
+    @property
+    def left_out_json(self) -> dict[str, Any]:
+        """What was left out as JSON has it: nothing, or a key with rows."""
+        return {"left_out": [row.to_json() for row in self.left_out]} if self.left_out else {}
 
     @property
     def plain_options(self) -> dict[str, Any]:

@@ -127,3 +127,13 @@ def test_what_is_wrong_is_said(words: tuple[str, ...], message: str):
 def test_a_saved_program_takes_no_propagation(here: Path):
     printed("compile", GCN, "-o", "out")
     assert "takes no `--propagate`" in refused("estimate", "out", "--propagate")
+
+
+def test_the_page_of_a_run_shows_what_was_left_out(here: Path):
+    printed("run", GCN, *PRUNED, "--propagate", "-o", "out", "-q")
+    rows = {row["name"]: row for row in json.loads((here / "out" / "result.json").read_text())["left_out"]}
+    assert "layer1.weight" in rows and "layer2.bias" not in rows
+    printed("report", "out")
+    page = (here / "out" / "report.html").read_text()
+    assert "Left out, since no output needs it" in page and "<td>15 x 6</td>" in page
+    assert "left_out" not in document("run", GCN, *PRUNED)

@@ -17,7 +17,7 @@ from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sources import load, load_module
 from fuseflow.frontend.sparsification import sparsified
-from fuseflow.propagation.rows import AttributeRow, attribute_rows
+from fuseflow.propagation.rows import AttributeRow
 from fuseflow.sparsity.spec import parse_sparsify
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -31,9 +31,7 @@ def spec_of(model: str, rule: str, **options: str) -> ModelSpec:
 def rows_of(source: Source) -> dict[str, AttributeRow]:
     """The rows of a source that was made simpler."""
     assert source.origin is not None
-    before, analysis = source.origin.source, source.origin.analysis
-    rows = attribute_rows(before.program, before.tensors, analysis, source.origin.propagation, before.constants)
-    return {row.name: row for row in rows if row.kind == "constant"}
+    return {row.name: row for row in source.origin.rows if row.kind == "constant"}
 
 
 CASES = [
