@@ -1,6 +1,7 @@
 """The pipeline, top to bottom: a model, its data, a schedule and a machine become a compiled program, which can be run.
 
 source      `load`                the model as an Einsum program, with its tensors
+plan        `planned`             the program with some operands divided into parts
 program     `lower_for`           the program with formats and blocks, cut into the regions of the schedule
 regions     `lower_for`           one region after the other, fused, with its loops in their best order
 table       `build_table`         the steps of each region, inside of `lower_regions`
@@ -22,6 +23,7 @@ from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
@@ -102,6 +104,7 @@ def compile_source(
 ) -> Compiled:
     """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
+    source, schedule = planned(source, schedule, machine)
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []

@@ -23,6 +23,7 @@ from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.public import lower_for
+from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.sampling.interval import SampledCycles
@@ -211,6 +212,7 @@ def choose_schedule(
     Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
+    source, schedule = planned(source, schedule, machine)
     without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")

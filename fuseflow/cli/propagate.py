@@ -62,8 +62,8 @@ def _rows(spec: ModelSpec, knowledge: PropagationSpec) -> tuple[Sequence[Attribu
             raise
         return _graph_rows(spec, knowledge, [f"the graph of PyTorch operators was analysed: {error.message}"])
     simpler = propagated(source, knowledge)
-    assert simpler.origin is not None
-    return simpler.origin.rows, "einsum", list(simpler.notices)
+    assert simpler.simplified is not None
+    return simpler.simplified.rows, "einsum", list(simpler.notices)
 
 
 def _graph_rows(spec: ModelSpec, knowledge: PropagationSpec, notices: list[str]) -> tuple[Sequence[AttributeRow], str, list[str]]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, with_options
+from fuseflow.plan.plan import read_plan
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import SETTINGS
 
@@ -45,6 +46,7 @@ def schedule_options(command: Command) -> Command:
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
+        click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Operands that are divided into parts, and how."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
     ]
@@ -66,6 +68,7 @@ def schedule_options(command: Command) -> Command:
         primitives: str | None,
         no_copies: bool,
         drop_zeros: tuple[str, ...],
+        plan_file: Path | None,
         file: Path | None,
         **kwargs: Any,
     ) -> Any:
@@ -73,7 +76,8 @@ def schedule_options(command: Command) -> Command:
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
+        plan = None if plan_file is None else read_plan(plan_file)
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

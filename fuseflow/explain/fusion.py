@@ -20,6 +20,7 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.planning import planned
 from fuseflow.samml.nodes import Port
 from fuseflow.schedule import Region, Schedule, region_results
 from fuseflow.schedule.region_borders import detour, why_cut, why_fused
@@ -92,6 +93,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
 
     Raises a `FuseFlowError` if the schedule itself does not compile.
     """
+    source, schedule = planned(source, schedule, machine)
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
     program, compiled = partitioned.program, tuple(lowered)
     decisions = _decisions(partitioned, compiled)

@@ -38,7 +38,8 @@ def propagated(source: Source, spec: PropagationSpec) -> Source:
         program=propagation.program,
         tensors=propagation.tensors,
         notices=(*source.notices, *_notices(source, propagation)),
-        origin=Simplification(source, analysis, propagation, rows),
+        original=source,
+        simplified=Simplification(analysis, propagation, rows),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.plan.plan import Plan
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.propagation import Propagation
 from fuseflow.propagation.rows import AttributeRow
@@ -26,7 +27,8 @@ class Source:
     that are the same in every run: weights, buffers, and what follows from them alone. `masks` are those of pruned weights that are stored
     dense or in blocks, true at entries that are not pruned.
 
-    A source that was made simpler has `origin`, the source that it was made of, which says what its outputs must be.
+    A source that was rewritten has `original`, the source that it was made of, which says what its outputs must be. `simplified` says what
+    was left out of it, and `plan` which of its operands are divided into parts.
     """
 
     name: str
@@ -41,14 +43,15 @@ class Source:
     seconds: float = 0.0
     constants: tuple[str, ...] = ()
     masks: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
-    origin: Simplification | None = None
+    original: Source | None = None
+    simplified: Simplification | None = None
+    plan: Plan = field(default_factory=Plan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simplification:
-    """What a source was before it was made simpler, with what the analysis of it said, what became of it, and a row for each tensor."""
+    """What the analysis of a source said, what became of the source, and a row for each tensor."""
 
-    source: Source
     analysis: Analysis
     propagation: Propagation
     rows: tuple[AttributeRow, ...]

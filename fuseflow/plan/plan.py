@@ -27,7 +27,7 @@ from fuseflow.plan.decompose import Decomposed, constant_values, decompose, need
 from fuseflow.plan.form import Form
 from fuseflow.plan.partition import PlannedPart, check_planned, needs_weights, partition, require_weights
 from fuseflow.plan.products import products_of
-from fuseflow.plan.reader import PlannedOperands, PlanReader, plan_rows
+from fuseflow.plan.reader import SECTION, PlannedOperands, PlanReader, plan_rows
 from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import read_yaml, write_yaml
 
@@ -57,7 +57,7 @@ class Plan:
 
     def to_yaml(self) -> str:
         """Return the plan as YAML, which `from_yaml` reads as the same plan."""
-        return write_yaml(plan_rows(self.operands)) if self else ""
+        return write_yaml({SECTION: plan_rows(self.operands)}) if self else ""
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> Plan:

@@ -20,8 +20,8 @@ KEYS = ("form", "dtype", "weight")
 
 
 def plan_rows(operands: Iterable[tuple[str, tuple[PlannedPart, ...]]]) -> dict[str, Any]:
-    """Return the rows of a plan, as YAML holds them."""
-    return {SECTION: {name: [_row(part) for part in parts] for name, parts in operands}}
+    """Return the rows of a plan by the names of operands, as YAML holds them."""
+    return {name: [_row(part) for part in parts] for name, parts in operands}
 
 
 def _row(part: PlannedPart) -> dict[str, Any]:
@@ -31,20 +31,25 @@ def _row(part: PlannedPart) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlanReader:
-    """A reader of the operands of a plan, which raises `PlanError` with the place of what is wrong."""
+    """A reader of the operands of a plan, which raises `PlanError` with the place of what is wrong. They stand at `path` in the text."""
 
     yaml: YamlText
+    path: KeyPath = (SECTION,)
 
     def operands(self) -> PlannedOperands:
+        """Return the operands of a file that has nothing but a plan."""
         if self.yaml.content is None:
             return ()
-        rows = self._mapping(self.yaml.content, (), "a plan", (SECTION,)).get(SECTION, {})
+        return self.read(self._mapping(self.yaml.content, (), "a plan", (SECTION,)).get(SECTION, {}))
+
+    def read(self, rows: Any) -> PlannedOperands:
+        """Return the operands in rows, which are the content of the text at the path."""
         if not isinstance(rows, dict) or not all(isinstance(name, str) for name in rows):
-            raise self._error((SECTION,), f"`{SECTION}` is a mapping from names of tensors to parts", "`W: [{form: 4x4}]`")
+            raise self._error(self.path, f"`{self.path[-1]}` is a mapping from names of tensors to parts", "`W: [{form: 4x4}]`")
         return tuple((name, self._parts(name, parts)) for name, parts in rows.items())
 
     def _parts(self, name: str, rows: Any) -> tuple[PlannedPart, ...]:
-        path = (SECTION, name)
+        path = (*self.path, name)
         if not isinstance(rows, list):
             raise self._error(path, f"the parts of `{name}` are a list", "`[{form: 4x4}, {form: elements}]`")
         parts = tuple(self._part(row, (*path, place)) for place, row in enumerate(rows))

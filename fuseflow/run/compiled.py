@@ -129,7 +129,7 @@ class Compiled:
     def settings(self) -> Settings:
         """What was compiled, as enough to repeat it."""
         source = self.source
-        rows = () if source.origin is None else source.origin.rows
+        rows = () if source.simplified is None else source.simplified.rows
         left_out = tuple(row for row in rows if row.now < row.stored)
         schedule = self.schedule.to_yaml()
         return Settings(self.name, source.data, schedule, self.machine, "auto", self.seed, source.options, self.notices, left_out)
@@ -317,8 +317,8 @@ class Compiled:
 
     @property
     def _original(self) -> Source:
-        """The source before it was made simpler."""
-        return self.source if self.source.origin is None else self.source.origin.source
+        """The source before it was rewritten."""
+        return self.source.original or self.source
 
     def _arrays(self) -> dict[str, Operand]:
         original = self._original
@@ -328,7 +328,7 @@ class Compiled:
         """Return the outputs that are in memory, in single elements and in the shapes that the model gives them."""
         stored = {name: memory[name] for name in self.program.outputs if name in memory}
         outputs = tensors_to_elements(self.program.declared, stored)
-        return outputs if self.source.origin is None else self.source.origin.propagation.restored(outputs)
+        return outputs if self.source.simplified is None else self.source.simplified.propagation.restored(outputs)
 
 
 def _inputs_of(source: Source, types: Iterable[TensorType]) -> dict[str, Tensor]:

@@ -9,6 +9,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
+from fuseflow.plan.plan import Plan
+from fuseflow.plan.reader import PlanReader, plan_rows
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
     KEYWORDS,
@@ -102,6 +104,8 @@ class Schedule:
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
     """Results that are stored without the entries equal to their implicit value."""
+    plan: Plan = field(default_factory=Plan)
+    """The constant operands that are divided into parts, each stored in the way that suits it."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
     """The places of the entries of a file, by section, name and value, so that a value that replaces another has no place."""
 
@@ -195,11 +199,12 @@ class Schedule:
         par: Sequence[str] = (),
         blocks: Sequence[str] = (),
         base: Schedule | None = None,
+        plan: Plan | None = None,
         **lowering: Any,
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16` and `--par i=4`, each
-        repeatable, and of those that `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the
-        policy for all other regions. Raises `UsageError` for a malformed flag.
+        repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it. `--order first` and
+        `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
@@ -216,6 +221,7 @@ class Schedule:
             formats=_merged(start.formats, parse_assignments("--format", formats, "adj=csr")),
             blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
+            plan=start.plan if plan is None else plan,
         ).lower(**lowering)
 
     @classmethod
@@ -250,6 +256,7 @@ class Schedule:
         for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
+        schedule = replace(schedule, plan=Plan(PlanReader(document.text, (*document.base, "plan")).read(sections.plan)))
         for setting in SETTINGS:
             with document.blame(setting):
                 schedule = schedule.lower(**{setting: getattr(sections, setting)})
@@ -299,6 +306,7 @@ class Schedule:
             "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
+            "plan": plan_rows(self.plan.operands),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}
         sections |= {**settings, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}

@@ -30,8 +30,8 @@ def spec_of(model: str, rule: str, **options: str) -> ModelSpec:
 
 def rows_of(source: Source) -> dict[str, AttributeRow]:
     """The rows of a source that was made simpler."""
-    assert source.origin is not None
-    return {row.name: row for row in source.origin.rows if row.kind == "constant"}
+    assert source.simplified is not None
+    return {row.name: row for row in source.simplified.rows if row.kind == "constant"}
 
 
 CASES = [
