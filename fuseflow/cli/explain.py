@@ -8,6 +8,7 @@ from fuseflow.cli.command import debug_option
 from fuseflow.cli.explain_cycles import cycles
 from fuseflow.cli.explain_fusion import fusion
 from fuseflow.cli.explain_order import order
+from fuseflow.cli.explain_plan import plan
 
 
 @click.group()
@@ -16,5 +17,5 @@ def explain() -> None:
     """Say why a program was compiled as it was, and why it takes its cycles."""
 
 
-for command in (order, fusion, cycles):
+for command in (order, fusion, cycles, plan):
     explain.add_command(command)

@@ -25,7 +25,7 @@ from fuseflow.filesystem import read_text
 from fuseflow.plan.cover import Mask
 from fuseflow.plan.decompose import Decomposed, constant_values, decompose, needed_entries, require_constant
 from fuseflow.plan.form import Form
-from fuseflow.plan.partition import PlannedPart, check_planned, needs_weights, partition, require_weights
+from fuseflow.plan.partition import Part, PlannedPart, check_planned, needs_weights, partition, require_weights
 from fuseflow.plan.products import products_of
 from fuseflow.plan.reader import SECTION, PlannedOperands, PlanReader, plan_rows
 from fuseflow.tensors import Format, Tensor
@@ -80,6 +80,12 @@ class Plan:
                 if other != name:
                     raise PlanError(f"`{other}` and `{name}` are factors of one product", hint="decompose one of them")
 
+    def parts(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[tuple[str, tuple[Part, ...]], ...]:
+        """Return which entries of each operand are in which part. Raise `PlanError` as `apply` does."""
+        self.verify(program, tensors)
+        given = Decomposed(program, tensors)
+        return tuple((name, _parts(given, name, parts, None)) for name, parts in self.operands)
+
     def apply(
         self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None
     ) -> tuple[Program, Mapping[str, Tensor]]:
@@ -108,7 +114,12 @@ def _weighed(parts: tuple[PlannedPart, ...], weigh: Weigh) -> tuple[PlannedPart,
 
 
 def _decomposed(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> Decomposed:
+    needed = needed_entries(name, constant_values(given, name), mask)
+    return decompose(given, name, _parts(given, name, parts, mask), needed)
+
+
+def _parts(given: Decomposed, name: str, parts: tuple[PlannedPart, ...], mask: Mask | None) -> tuple[Part, ...]:
+    """Return which entries of an operand are in which part."""
     values = constant_values(given, name)
-    needed = needed_entries(name, values, mask)
     format = given.program.declared[name].format or Format.dense(values.ndim)
-    return decompose(given, name, partition(name, values, needed, parts, format.order[-1]), needed)
+    return partition(name, values, needed_entries(name, values, mask), parts, format.order[-1])

@@ -182,7 +182,8 @@ def reduced(value: Labeled, node: Reduce, sizes: Mapping[str, int]) -> Labeled:
     row, unknown = reducer(node.op), np.isnan(value.array)
     axes = tuple(axis for axis, name in enumerate(value.names) if name in node.over)
     numbers = np.where(unknown, row.identity, value.array)
-    result = row.array.reduce(numbers, axis=axes, initial=row.identity) if axes else value.array
+    with np.errstate(all="ignore"):  # what is not a number is unknown
+        result = row.array.reduce(numbers, axis=axes, initial=row.identity) if axes else value.array
     if axes:
         result = np.where(unknown.any(axis=axes), np.nan, result)
     if node.op in _ABSORBING:

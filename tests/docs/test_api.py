@@ -76,6 +76,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     paths |= {"rows of a sparse model": folder / "rows.json", "sparsity.json": folder / "sparse" / "sparsity.json"}
     rule = ("--sparsify", "*.weight=magnitude:0.9:csr", "--json", str(folder / "rows.json"))
     invoke("sparsify", str(ROOT / "models" / "gcn.py"), *rule, "-o", str(folder / "sparse"))
+    paths["explanation of a plan"] = folder / "plan.json"
+    divided = ("--plan", str(EXAMPLE / "plan.yaml"), "--json", str(paths["explanation of a plan"]))
+    invoke("explain", "plan", *program, *divided)
     paths["rows of what is needed"] = folder / "needed.json"
     invoke("propagate", *program, "--json", str(paths["rows of what is needed"]))
     schemas = {name: int(json.loads(path.read_text(encoding="utf-8"))["schema"]) for name, path in paths.items()}

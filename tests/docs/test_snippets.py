@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 
 from fuseflow.cli.main import main
+from fuseflow.plan.plan import Plan
 from fuseflow.schedule import Schedule
 from fuseflow.sim.machine.files import read_machine
 from fuseflow.sparsity.spec import SparseSpec
@@ -43,6 +44,7 @@ def _tensors(text: str) -> object:
 
 READERS: dict[str, Callable[[str], object]] = {
     "machine": read_machine,
+    "plan": Plan.from_yaml,
     "schedule": Schedule.from_yaml,
     "sparsity": SparseSpec.from_yaml,
     "sweep": _sweep,

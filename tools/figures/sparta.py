@@ -2,7 +2,7 @@
 
 python tools/figures/sparta.py             # one line each
 python tools/figures/sparta.py --check     # exit status 1 where something differs
-python tools/figures/sparta.py --write     # tables and pictures of docs/attributes.md
+python tools/figures/sparta.py --write     # tables and pictures of docs/attributes.md and docs/plans.md
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import sys
 
 import click
 import sparta_figure14
+import sparta_figure16
 import sparta_table2
 from frame import PICTURES, ROOT, between_marks, drawn
 from sten import block
 
-PAGES = {ROOT / "docs" / "attributes.md": (sparta_table2.FIGURE, sparta_figure14.FIGURE)}
+PAGES = {
+    ROOT / "docs" / "attributes.md": (sparta_table2.FIGURE, sparta_figure14.FIGURE),
+    ROOT / "docs" / "plans.md": (sparta_figure16.FIGURE,),
+}
 FIGURES = tuple(figure for figures in PAGES.values() for figure in figures)
 
 

@@ -1,0 +1,85 @@
+"""Why a plan is worth it: what each part of an operand holds and costs, and what the whole program takes with the plan and without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.blocked_storage import tensors_to_blocks
+from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.source import Source
+from fuseflow.plan.partition import Part
+from fuseflow.plan.plan import Plan
+from fuseflow.planning import planned
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.tensors import Format
+from fuseflow.tensors.array_files import pack_declared
+
+
+@dataclass(frozen=True, slots=True)
+class PartCost:
+    """A part of an operand: how many `entries` it holds in how many `blocks`, the bytes that it takes, what one block costs, in cycles of
+    one product unit, and what all of them cost. An n:m part has no blocks."""
+
+    operand: str
+    form: str
+    entries: int
+    blocks: int | None
+    nbytes: int
+    weight: float | None
+
+    @property
+    def cost(self) -> float | None:
+        """What all blocks of the part cost."""
+        return None if self.weight is None or self.blocks is None else self.weight * self.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The parts of all operands, and the cycles of the program with the plan and without it: expected, and simulated if that was asked."""
+
+    parts: tuple[PartCost, ...]
+    estimated: tuple[float, float]
+    simulated: tuple[int, int] | None = None
+
+
+def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate: bool = False) -> PlanReport:
+    """Say what the parts of a plan hold and cost, and what the plan changes. Raise `UsageError` for a schedule without a plan."""
+    if not schedule.plan:
+        raise UsageError("the schedule has no plan", hint="`--plan FILE`, or a section `plan` in the schedule file")
+    before, after = replace(schedule, plan=Plan()), planned(source, schedule, machine)[1]
+    compiled = compile_source(source, after, machine), compile_source(source, before, machine)
+    estimated = tuple(c.estimate(Estimator(assume_unknown=True)).cycles for c in compiled)
+    simulated = tuple(c.run(check=False).cycles for c in compiled) if simulate else None
+    operands = after.plan.parts(source.program, source.tensors)
+    parts = tuple(cost for name, divided in operands for cost in _costs(source, name, divided, after.plan))
+    return PlanReport(parts, (estimated[0], estimated[1]), None if simulated is None else (simulated[0], simulated[1]))
+
+
+def _costs(source: Source, name: str, parts: tuple[Part, ...], plan: Plan) -> list[PartCost]:
+    weights = {part.form: part.weight for part in dict(plan.operands)[name]}
+    declared, values = source.program.declared[name], source.tensors[name].to_dense()
+    costs = []
+    for part in parts:
+        block = part.form.block if max(part.form.block) > 1 else ()
+        format = part.form.format(declared.format or Format.dense(2))
+        stored = replace(declared, format=format, dtype=part.form.dtype or declared.dtype, block=block)
+        tensor = pack_declared(np.where(part.entries, values, 0), replace(stored, block=()))
+        nbytes = tensors_to_blocks({name: stored}, {name: tensor})[name].nbytes
+        costs.append(PartCost(name, str(part.form), int(part.entries.sum()), _blocks(part), nbytes, weights.get(part.form)))
+    return costs
+
+
+def _blocks(part: Part) -> int | None:
+    """Return how many blocks of a part hold an entry."""
+    if part.form.nm is not None:
+        return None
+    rows, columns = part.form.block
+    padding = [(0, -part.entries.shape[d] % size) for d, size in enumerate((rows, columns))]
+    padded = np.pad(part.entries, padding)
+    tiles = padded.reshape(padded.shape[0] // rows, rows, padded.shape[1] // columns, columns)
+    return int(tiles.any(axis=(1, 3)).sum())
