@@ -45,6 +45,7 @@ def schedule_options(command: Command) -> Command:
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
+        click.option("--resident", multiple=True, metavar="TENSOR", help="An input read from the configuration; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
     ]
@@ -66,6 +67,7 @@ def schedule_options(command: Command) -> Command:
         primitives: str | None,
         no_copies: bool,
         drop_zeros: tuple[str, ...],
+        resident: tuple[str, ...],
         file: Path | None,
         **kwargs: Any,
     ) -> Any:
@@ -73,6 +75,7 @@ def schedule_options(command: Command) -> Command:
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
+        lowering["resident"] = resident
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 

@@ -20,7 +20,7 @@ from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.blocks import to_blocks
@@ -341,4 +341,4 @@ class Estimator:
 
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
-        return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
+        return self.memo.once("shape", (graph,), lambda: (used_tensors(graph), signature(graph, {}) or graph))

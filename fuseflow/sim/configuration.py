@@ -1,0 +1,48 @@
+"""The configuration of the accelerator: it is loaded before a region runs, and holds the resident tensors of that region.
+
+Resident tensors are read without a request to the memory. Their bytes are moved once, as fast as the memory can move them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from fuseflow.errors import MachineError
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.layout import array_elements, tensor_arrays
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import bytes_of
+
+
+def configuration_bytes(graph: Graph, tensors: Mapping[str, Tensor]) -> int:
+    """Return the bytes of all arrays of the resident tensors of a graph."""
+    return sum(
+        bytes_of(array_elements(tensors[decl.name], array), bits)
+        for decl in graph.tensors
+        if decl.resident
+        for array, bits in tensor_arrays(decl)
+    )
+
+
+def loading_cycles(size: float, peak: Fraction | float | None) -> int:
+    """Return the cycles in which a memory that moves `peak` bytes in a cycle loads so many bytes. It is None where the memory answers at
+    once.
+
+    >>> loading_cycles(100, Fraction(32)), loading_cycles(100, None)
+    (4, 0)
+    """
+    return 0 if peak is None else -int(-size // peak)
+
+
+def require_room(graph: Graph, size: float, machine: Machine) -> None:
+    """Raise `MachineError` if the resident tensors of a graph have more bytes than the configuration has room for."""
+    if size <= machine.config_bytes:
+        return
+    names = ", ".join(f"`{decl.name}`" for decl in graph.tensors if decl.resident)
+    raise MachineError(
+        f"the resident tensors of region `{graph.name}` have {size:,.0f} bytes ({names}); the configuration of machine "
+        f"`{machine.name}` holds {machine.config_bytes:,}",
+        hint="leave some of them in memory, or give the machine more room: `--set config_bytes=...`",
+    )
