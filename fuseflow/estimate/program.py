@@ -17,9 +17,11 @@ from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import count_graph
 from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.kept_shares import KeptShares
+from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
+from fuseflow.sim.configuration import loading_cycles, require_room
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
@@ -72,6 +74,11 @@ class RegionEstimate:
     def firings(self) -> float:
         return sum(node.firings for node in self.work.nodes)
 
+    @property
+    def config_bytes(self) -> int:
+        """The bytes of the resident tensors."""
+        return self.work.config_bytes
+
     def bytes(self, direction: str) -> float:
         """Return the bytes read or written, by `direction`."""
         return sum(row.bytes for row in self.work.traffic if row.direction == direction)
@@ -99,6 +106,15 @@ class ProgramEstimate:
     @property
     def firings(self) -> float:
         return sum(region.times * region.firings for region in self.regions)
+
+    @property
+    def config_bytes(self) -> int:
+        """The bytes that are loaded into the configurations of all regions together."""
+        return sum(region.times * region.config_bytes for region in self.regions)
+
+    def config_cycles(self, region: RegionEstimate) -> int:
+        """Return the cycles before the run of a region in which the memory loads its resident tensors."""
+        return loading_cycles(region.config_bytes, peak_bandwidth(self.machine))
 
     @property
     def exact(self) -> bool:
@@ -141,12 +157,13 @@ class ProgramEstimate:
             "flops": _plain(self.flops),
             "operators": {name: _plain(number) for name, number in self.operators.items()},
             "bytes": _plain_values(self.stats["bytes"]),
-            "regions": [_region_json(region) for region in self.regions],
+            "config_bytes": self.config_bytes,
+            "regions": [_region_json(region, self.config_cycles(region)) for region in self.regions],
             "notices": list(self.notices),
         }
 
 
-def _region_json(region: RegionEstimate) -> dict[str, Any]:
+def _region_json(region: RegionEstimate, config_cycles: int) -> dict[str, Any]:
     limits = region.bound
     return {
         "name": region.name,
@@ -156,6 +173,7 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "exact": region.work.exact,
         "flops": {name: _plain(number) for name, number in region.work.operators.items()},
         "firings": _plain(region.firings),
+        "config": {"bytes": region.config_bytes, "cycles": config_cycles},
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
@@ -234,7 +252,8 @@ class Estimator:
         data: str | None = None,
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
-        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known."""
+        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known, and `MachineError` for
+        more resident tensors than the machine has room for."""
         knowledge = self.knowledge(program, tensors)
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
@@ -316,6 +335,7 @@ class Estimator:
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         bounds = self._bounds(region.graph, knowledge).on(machine)
+        require_room(region.graph, bounds.work.config_bytes, machine)
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound)
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:

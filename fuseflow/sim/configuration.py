@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import ceil
 
 from fuseflow.errors import MachineError
 from fuseflow.samml.nodes import Graph
@@ -26,23 +27,23 @@ def configuration_bytes(graph: Graph, tensors: Mapping[str, Tensor]) -> int:
     )
 
 
-def loading_cycles(size: float, peak: Fraction | float | None) -> int:
-    """Return the cycles in which a memory that moves `peak` bytes in a cycle loads so many bytes. It is None where the memory answers at
-    once.
+def loading_cycles(size: int, peak: Fraction | float) -> int:
+    """Return the cycles in which a memory that moves `peak` bytes in a cycle, or infinitely many, loads so many bytes.
 
-    >>> loading_cycles(100, Fraction(32)), loading_cycles(100, None)
+    >>> from math import inf
+    >>> loading_cycles(100, Fraction(32)), loading_cycles(100, inf)
     (4, 0)
     """
-    return 0 if peak is None else -int(-size // peak)
+    return ceil(size / peak)
 
 
-def require_room(graph: Graph, size: float, machine: Machine) -> None:
+def require_room(graph: Graph, size: int, machine: Machine) -> None:
     """Raise `MachineError` if the resident tensors of a graph have more bytes than the configuration has room for."""
     if size <= machine.config_bytes:
         return
     names = ", ".join(f"`{decl.name}`" for decl in graph.tensors if decl.resident)
     raise MachineError(
-        f"the resident tensors of region `{graph.name}` have {size:,.0f} bytes ({names}); the configuration of machine "
+        f"the resident tensors of region `{graph.name}` have {size:,} bytes ({names}); the configuration of machine "
         f"`{machine.name}` holds {machine.config_bytes:,}",
         hint="leave some of them in memory, or give the machine more room: `--set config_bytes=...`",
     )

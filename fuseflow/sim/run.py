@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
@@ -57,7 +58,7 @@ class Simulation:
     @property
     def config_cycles(self) -> int:
         """The cycles before the run in which the memory loads the resident tensors into the configuration."""
-        return loading_cycles(self.config_bytes, None if self.memory is None else self.memory.peak)
+        return loading_cycles(self.config_bytes, inf if self.memory is None else self.memory.peak)
 
     @property
     def firings(self) -> int:
