@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
-from fuseflow.sim.configuration import loading_cycles, require_room
+from fuseflow.sim.configuration import ConfigurationLoad, require_room
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
@@ -59,6 +59,7 @@ class RegionEstimate:
     einsums: tuple[str, ...]
     work: Work
     bound: Bound
+    config: ConfigurationLoad
     repeats: tuple[RegionRepeat, ...] = ()
 
     @property
@@ -73,11 +74,6 @@ class RegionEstimate:
     @property
     def firings(self) -> float:
         return sum(node.firings for node in self.work.nodes)
-
-    @property
-    def config_bytes(self) -> int:
-        """The bytes of the resident tensors."""
-        return self.work.config_bytes
 
     def bytes(self, direction: str) -> float:
         """Return the bytes read or written, by `direction`."""
@@ -108,13 +104,9 @@ class ProgramEstimate:
         return sum(region.times * region.firings for region in self.regions)
 
     @property
-    def config_bytes(self) -> int:
-        """The bytes that are loaded into the configurations of all regions together."""
-        return sum(region.times * region.config_bytes for region in self.regions)
-
-    def config_cycles(self, region: RegionEstimate) -> int:
-        """Return the cycles before the run of a region in which the memory loads its resident tensors."""
-        return loading_cycles(region.config_bytes, peak_bandwidth(self.machine))
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configurations of all regions together."""
+        return ConfigurationLoad.total((region.times, region.config) for region in self.regions)
 
     @property
     def exact(self) -> bool:
@@ -157,13 +149,13 @@ class ProgramEstimate:
             "flops": _plain(self.flops),
             "operators": {name: _plain(number) for name, number in self.operators.items()},
             "bytes": _plain_values(self.stats["bytes"]),
-            "config_bytes": self.config_bytes,
-            "regions": [_region_json(region, self.config_cycles(region)) for region in self.regions],
+            "config": asdict(self.config),
+            "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
         }
 
 
-def _region_json(region: RegionEstimate, config_cycles: int) -> dict[str, Any]:
+def _region_json(region: RegionEstimate) -> dict[str, Any]:
     limits = region.bound
     return {
         "name": region.name,
@@ -173,7 +165,7 @@ def _region_json(region: RegionEstimate, config_cycles: int) -> dict[str, Any]:
         "exact": region.work.exact,
         "flops": {name: _plain(number) for name, number in region.work.operators.items()},
         "firings": _plain(region.firings),
-        "config": {"bytes": region.config_bytes, "cycles": config_cycles},
+        "config": asdict(region.config),
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
@@ -336,7 +328,8 @@ class Estimator:
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         bounds = self._bounds(region.graph, knowledge).on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)
-        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound)
+        config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config)
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""

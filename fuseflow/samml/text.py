@@ -115,7 +115,9 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
     return reader.graph()
 
 
-_TENSOR = re.compile(r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?")
+_TENSOR = re.compile(
+    r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?"
+)
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
 _STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")

@@ -188,9 +188,7 @@ class Schedule:
             "intermediates": intermediates,
         }
         changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
-        return replace(
-            self, drop_zeros=(*self.drop_zeros, *drop_zeros), resident=(*self.resident, *resident), **changed
-        )
+        return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), resident=(*self.resident, *resident), **changed)
 
     @classmethod
     def from_flags(

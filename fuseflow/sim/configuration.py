@@ -5,7 +5,8 @@ Resident tensors are read without a request to the memory. Their bytes are moved
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -17,6 +18,31 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import bytes_of
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigurationLoad:
+    """What the memory loads into the configuration before a region runs, or before each of several regions: bytes, and the cycles that
+    this takes at least. They are not among the cycles of a run."""
+
+    bytes: int = 0
+    cycles: int = 0
+
+    @classmethod
+    def at(cls, peak: Fraction | float, size: int) -> ConfigurationLoad:
+        """Return the load of so many bytes by a memory that moves `peak` bytes in a cycle, or infinitely many.
+
+        >>> from math import inf
+        >>> ConfigurationLoad.at(Fraction(32), 100).cycles, ConfigurationLoad.at(inf, 100).cycles
+        (4, 0)
+        """
+        return cls(size, ceil(size / peak))
+
+    @classmethod
+    def total(cls, loads: Iterable[tuple[int, ConfigurationLoad]]) -> ConfigurationLoad:
+        """Return the sum of loads, each so many times."""
+        loads = tuple(loads)
+        return cls(sum(times * load.bytes for times, load in loads), sum(times * load.cycles for times, load in loads))
+
+
 def configuration_bytes(graph: Graph, tensors: Mapping[str, Tensor]) -> int:
     """Return the bytes of all arrays of the resident tensors of a graph."""
     return sum(
@@ -25,16 +51,6 @@ def configuration_bytes(graph: Graph, tensors: Mapping[str, Tensor]) -> int:
         if decl.resident
         for array, bits in tensor_arrays(decl)
     )
-
-
-def loading_cycles(size: int, peak: Fraction | float) -> int:
-    """Return the cycles in which a memory that moves `peak` bytes in a cycle, or infinitely many, loads so many bytes.
-
-    >>> from math import inf
-    >>> loading_cycles(100, Fraction(32)), loading_cycles(100, inf)
-    (4, 0)
-    """
-    return ceil(size / peak)
 
 
 def require_room(graph: Graph, size: int, machine: Machine) -> None:

@@ -10,7 +10,7 @@ from fuseflow.errors import GraphError, MachineError, SimulationError, TensorErr
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, WriteLevel
-from fuseflow.sim.configuration import configuration_bytes, loading_cycles, require_room
+from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.statistics import MemoryStatistics
@@ -56,9 +56,9 @@ class Simulation:
     config_bytes: int = 0
 
     @property
-    def config_cycles(self) -> int:
-        """The cycles before the run in which the memory loads the resident tensors into the configuration."""
-        return loading_cycles(self.config_bytes, inf if self.memory is None else self.memory.peak)
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configuration before the run."""
+        return ConfigurationLoad.at(inf if self.memory is None else self.memory.peak, self.config_bytes)
 
     @property
     def firings(self) -> int:
