@@ -13,7 +13,11 @@ from fuseflow.tensors import Format, pack
 
 FORMATS = (
     *("(dense, dense, dense)", "csf", "coo", "(dense, compressed, compressed)", "(compressed, dense, compressed)"),
-    *("(compressed, compressed, dense)", "(compressed(nonunique), singleton, dense)", "(dense, compressed(nonunique), singleton)"),
+    *(
+        "(compressed, compressed, dense)",
+        "(compressed(nonunique), singleton, dense)",
+        "(dense, compressed(nonunique), singleton)",
+    ),
     *("(bitmap, compressed, dense)", "(dense, dense, bitmap)", "(dense, nm(2:3), dense)", "(dense, nm(3:4), compressed)"),
     *("(compressed, dense, nm(4:5))", "(nm(3:4), bitmap, compressed)"),
 )

@@ -77,7 +77,7 @@ def test_what_is_read_from_a_copy_is_refused() -> None:
     """In this order `weight` is read by columns, which it is not stored in."""
     order = ff.Schedule.fuse("none").order("T", "j,i,k")
     assert any(region.name.startswith("weight.copy") for region in compiled(CHAIN, schedule=order).regions)
-    with pytest.raises(ScheduleError, match="not read as it is stored, but from the permuted copy `weight.copy_1_0`") as caught:
+    with pytest.raises(ScheduleError, match=r"not read as it is stored, but from the permuted copy `weight\.copy_1_0`") as caught:
         compiled(CHAIN, "weight", schedule=order)
     assert "--format" in caught.value.hint and "--order" in caught.value.hint
     stored = compiled(CHAIN, "weight", schedule=order.format("weight", "csc"))
@@ -86,7 +86,9 @@ def test_what_is_read_from_a_copy_is_refused() -> None:
 
 def test_a_region_like_another_one_has_its_own_residents() -> None:
     """What is decided for one of them is not taken for the other, and they do not run alike."""
-    plain, one, both = (compiled(TWICE, *names, schedule=ff.Schedule.fuse("none"), machine="rda") for names in ((), ("W2",), ("W1", "W2")))
+    plain, one, both = (
+        compiled(TWICE, *names, schedule=ff.Schedule.fuse("none"), machine="rda") for names in ((), ("W2",), ("W1", "W2"))
+    )
     assert residents(plain) == [set(), set()] and residents(one) == [set(), {"W2"}] and residents(both) == [{"W1"}, {"W2"}]
     for program in (plain, one, both):
         result = program.run()

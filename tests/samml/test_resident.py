@@ -38,7 +38,9 @@ def test_the_mlir_form(graph: n.Graph) -> None:
     assert "did you mean" in caught.value.hint
 
 
-@pytest.mark.parametrize("words", ["csr resident", "csr f64 resident", "csr f64 tile 2x3 fill -inf resident", "csr i4 fill 1 resident"])
+@pytest.mark.parametrize(
+    "words", ["csr resident", "csr f64 resident", "csr f64 tile 2x3 fill -inf resident", "csr i4 fill 1 resident"]
+)
 def test_the_word_stands_at_the_end_of_a_line(words: str) -> None:
     text = f"graph g\ntensor A[4, 5]  {words}\n\nroot = root()\n"
     (tensor,) = parse(text).tensors
