@@ -50,6 +50,12 @@ irdl.dialect @samml {
     irdl.attributes {"tensor" = %tensor}
   }
 
+  // A tensor that lies in the configuration of the accelerator, where it is read without a request to the memory.
+  irdl.operation @resident {
+    %tensor = irdl.base "#builtin.string"
+    irdl.attributes {"tensor" = %tensor}
+  }
+
   // An edge that must hold a whole fiber: input `input` of node `node`.
   irdl.operation @fiber_fifo {
     %node = irdl.base "#builtin.string"

@@ -47,6 +47,7 @@ def schedule_options(command: Command) -> Command:
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
         click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Operands that are divided into parts, and how."),
+        click.option("--resident", multiple=True, metavar="TENSOR", help="An input read from the configuration; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
     ]
@@ -69,6 +70,7 @@ def schedule_options(command: Command) -> Command:
         no_copies: bool,
         drop_zeros: tuple[str, ...],
         plan_file: Path | None,
+        resident: tuple[str, ...],
         file: Path | None,
         **kwargs: Any,
     ) -> Any:
@@ -76,6 +78,7 @@ def schedule_options(command: Command) -> Command:
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
+        lowering["resident"] = resident
         plan = None if plan_file is None else read_plan(plan_file)
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, **lowering)
         return command(*args, schedule=schedule, **kwargs)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from fuseflow.estimate.configuration import expected_configuration_bytes
 from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
@@ -28,7 +29,7 @@ from fuseflow.tile_ops import TileShape
 
 @dataclass(frozen=True, slots=True)
 class ArrayTraffic:
-    """The bytes that a graph reads or writes of one array of a tensor. `exact` says that they were counted."""
+    """The bytes that a graph reads or writes of one array of a tensor in memory. `exact` says that they were counted."""
 
     tensor: str
     kind: str
@@ -70,7 +71,8 @@ class GraphCounts:
     """The counts of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
 
     `streams` are the streams that could be counted, and `comparisons` those of each node that merges, list by list. `statistics` are
-    those of the tensors that the graph writes; `patterns` are their patterns, where these could be counted.
+    those of the tensors that the graph writes; `patterns` are their patterns, where these could be counted. `config_bytes` are those of
+    its resident tensors.
     """
 
     graph: n.Graph
@@ -82,6 +84,7 @@ class GraphCounts:
     comparisons: Mapping[str, ElementCounts]
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+    config_bytes: int = 0
 
 
 def count_graph(
@@ -112,7 +115,7 @@ def count_graph(
         if node.operator:
             operators[node.operator] += flops  # type: ignore[assignment]
         nodes.append(NodeCounts(inputs, outputs, tiles, streams.steps[node.name], flops, exact))
-        if isinstance(node, n.Scan | n.Locate | n.Load):
+        if isinstance(node, n.Scan | n.Locate | n.Load) and not declared[node.tensor].resident:
             level = -1 if isinstance(node, n.Load) else node.level
             for kind, words in elements_read(node, declared[node.tensor], inputs, outputs).items():
                 accesses.setdefault((node.tensor, kind, "read"), []).append(_Access(level, words, exact))
@@ -139,6 +142,7 @@ def count_graph(
         streams.comparisons,
         result_patterns,
         result_statistics_,
+        expected_configuration_bytes(graph, statistics),
     )
 
 

@@ -40,7 +40,8 @@ class NodeWork:
 class Work:
     """The work of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
 
-    `statistics` are those of the tensors that it writes; `patterns` are their patterns, where these could be counted.
+    `statistics` are those of the tensors that it writes; `patterns` are their patterns, where these could be counted. `config_bytes` are
+    those of its resident tensors.
     """
 
     nodes: tuple[NodeWork, ...]
@@ -49,6 +50,7 @@ class Work:
     flows: Mapping[n.Port, Flow]
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+    config_bytes: int = 0
 
     @property
     def exact(self) -> bool:
@@ -115,7 +117,9 @@ def work_on(counts: GraphCounts, intervals: Sequence[int], machine: Machine) -> 
         occupied = max(process_cycles(node, process, interval, machine) for process in processes)
         total = sum(values + closings for values, closings in processes)
         nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
-    return Work(tuple(nodes), counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics)
+    return Work(
+        tuple(nodes), counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics, counts.config_bytes
+    )
 
 
 def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:

@@ -29,6 +29,8 @@ MEMORY_LATENCY = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
 
 def memory_answers(node: n.Node, declared: Mapping[str, n.TensorDecl]) -> int:
     """Return how many answers of the memory an element waits for on its way through a node, one after the other."""
+    if isinstance(node, n.TensorUser) and not node.asks_memory(declared):
+        return 0
     match node:
         case n.Load() | n.WriteValues():
             return 1
@@ -78,6 +80,8 @@ def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int, writes:
     total: Number = sum(-(-number // line) * line for number in writes.values())
     nodes_by_name = graph.by_name
     for node in graph.nodes:
+        if isinstance(node, n.TensorUser) and graph.declared[node.tensor].resident:
+            continue
         if isinstance(node, n.Scan | n.Load):
             decl = graph.declared[node.tensor]
             inputs = [flows[port] for port in node.inputs]

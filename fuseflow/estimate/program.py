@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,12 @@ from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import count_graph
 from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.kept_shares import KeptShares
+from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.configuration import ConfigurationLoad, require_room
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.blocks import to_blocks
@@ -57,6 +59,7 @@ class RegionEstimate:
     einsums: tuple[str, ...]
     work: Work
     bound: Bound
+    config: ConfigurationLoad
     repeats: tuple[RegionRepeat, ...] = ()
 
     @property
@@ -101,6 +104,11 @@ class ProgramEstimate:
         return sum(region.times * region.firings for region in self.regions)
 
     @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configurations of all regions together."""
+        return ConfigurationLoad.total((region.times, region.config) for region in self.regions)
+
+    @property
     def exact(self) -> bool:
         """Whether FLOPs, bytes and firings were counted. Cycles are always an estimate."""
         return all(region.work.exact for region in self.regions)
@@ -141,6 +149,7 @@ class ProgramEstimate:
             "flops": _plain(self.flops),
             "operators": {name: _plain(number) for name, number in self.operators.items()},
             "bytes": _plain_values(self.stats["bytes"]),
+            "config": asdict(self.config),
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
         }
@@ -156,6 +165,7 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "exact": region.work.exact,
         "flops": {name: _plain(number) for name, number in region.work.operators.items()},
         "firings": _plain(region.firings),
+        "config": asdict(region.config),
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
@@ -234,7 +244,8 @@ class Estimator:
         data: str | None = None,
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
-        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known."""
+        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known, and `MachineError` for
+        more resident tensors than the machine has room for."""
         knowledge = self.knowledge(program, tensors)
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
@@ -316,7 +327,9 @@ class Estimator:
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         bounds = self._bounds(region.graph, knowledge).on(machine)
-        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound)
+        require_room(region.graph, bounds.work.config_bytes, machine)
+        config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config)
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
@@ -341,4 +354,4 @@ class Estimator:
 
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
-        return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
+        return self.memo.once("shape", (graph,), lambda: (used_tensors(graph), signature(graph, {}) or graph))

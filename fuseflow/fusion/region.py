@@ -63,7 +63,7 @@ class FusedRegion:
     they are scanned and joined where the order allows it. With `rescan`, an outermost compressed level is scanned again in every loop
     around it; without it, it is kept where other coordinates are looked up in it. `repeat` says what is repeated in a loop that an operand
     lacks. `outer_levels` names the tensors of which the outermost levels are those of another one: that tensor, and how many levels. Such
-    a level is scanned once.
+    a level is scanned once. `resident` tensors are read from the configuration of the accelerator.
     """
 
     name: str
@@ -82,6 +82,7 @@ class FusedRegion:
     rescan: bool = False
     repeat: str = "value"
     outer_levels: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    resident: frozenset[str] = frozenset()
 
     @property
     def declared(self) -> dict[str, TensorType]:

@@ -54,6 +54,7 @@ def renamed_region(
         merges=merges,
         constraints=region_constraints(trees, declared, stored, pinned, user_order),
         local_names=local_names,
+        resident=frozenset(names[n] for n in region.resident),
     )
 
 

@@ -10,6 +10,7 @@ from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.residents import refuse_computed_residents, refuse_resident_copy, refuse_unread_residents
 from fuseflow.lower.state import LoweringMemo, RegionRequest, initial_state
 from fuseflow.schedule import Region, Schedule
 from fuseflow.tensors import Tensor
@@ -35,23 +36,28 @@ def lower_regions(
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
-    fused = []
+    lowered: list[CompiledRegion] = []
     for request in requests:
         with collector_off():
             regions, state = lower_region(state, request)
-        fused += [region.fused for region in regions if region.einsums]
-        yield from regions
-    refuse_unknown_lanes(partitioned.schedule, fused)
+        for region in regions:
+            if not region.einsums:
+                refuse_resident_copy(partitioned, region.fused)
+            lowered.append(region)
+            yield region
+    refuse_unknown_lanes(partitioned.schedule, [region.fused for region in lowered if region.einsums])
+    refuse_unread_residents(partitioned, [region.graph for region in lowered])
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:
     """Return requests for the regions that are lowered, which are those of which something is read. Raises `ScheduleError` for an order
-    that no region can have, and for zeros that cannot be dropped.
+    that no region can have, for zeros that cannot be dropped, and for a resident tensor that is no input.
     """
     schedule, results, orders = partitioned.schedule, partitioned.results, user_orders(partitioned)
     for region in partitioned.regions:
         if region.name in orders and not results[region.name]:
             raise _unread(region, schedule)
+    refuse_computed_residents(partitioned)
     _refuse_unwritten(partitioned, {name for region in partitioned.regions if results[region.name] for name in region.einsums})
     return tuple(
         RegionRequest(region.name, region.einsums, results[region.name], orders.get(region.name, ()))

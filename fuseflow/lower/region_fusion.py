@@ -19,6 +19,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.renaming import can_rename, renamed_region
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
+from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 
 CostRule: TypeAlias = Callable[[OrderCosts, FusedRegion], Estimate]
@@ -107,7 +108,9 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
     pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
     dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.einsums)
-    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped
+    own = resident_tensors(state.partitioned)
+    resident = tuple(n in own for n in names)
+    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped, resident
 
 
 def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...]:
@@ -167,8 +170,9 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """Return the region with the schedule's settings for all regions."""
     schedule = state.partitioned.schedule
     results = tuple(replace(r, drop_zeros=r.name in schedule.drop_zeros) for r in fused.results)
-    rescan = schedule.rescan == "every"
-    return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never", rescan=rescan)
+    rescan, resident = schedule.rescan == "every", resident_tensors(state.partitioned) & fused.stored.keys()
+    locate = schedule.locate != "never"
+    return replace(fused, results=results, repeat=schedule.repeat, locate=locate, rescan=rescan, resident=resident)
 
 
 def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:

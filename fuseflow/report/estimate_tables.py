@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuseflow.errors import FileError
 from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
-from fuseflow.report.tables import plain_table
+from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table
 
 ABOUT = "~"
 """The mark before a number that is expected from statistics and not counted."""
@@ -19,7 +19,8 @@ ABOUT = "~"
 def estimate_table(estimate: ProgramEstimate) -> Table:
     """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
     bounds = ("compute", "imbalance", "control", "memory", "bound by")
-    columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
+    config = CONFIG_COLUMNS if estimate.config.bytes else ()
+    columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
     for region in estimate.regions:
         limits, exact = region.bound, region.work.exact
@@ -30,9 +31,11 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
             *(f"{number:,.0f}" for number in (limits.cycles, limits.compute, limits.imbalance, limits.control, limits.memory)),
             limits.limit,
             *(_number(number, exact) for number in (region.firings, region.flops, region.bytes("read"), region.bytes("write"))),
+            *(_number(number, exact) for number in config_numbers(region.config, config)),
         )
     bytes_ = estimate.stats["bytes"]
     totals = [_number(number, estimate.exact) for number in (estimate.firings, estimate.flops, bytes_["read"], bytes_["write"])]
+    totals += [_number(number, estimate.exact) for number in config_numbers(estimate.config, config)]
     einsums = sum(region.times * len(region.einsums) for region in estimate.regions)
     for column, cell in zip(
         table.columns, ("total", f"{einsums:,}", f"{estimate.cycles:,.0f}", *[""] * len(bounds), *totals), strict=True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.report.tables import plain_table
+from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table
 
 if TYPE_CHECKING:
     from fuseflow.run.check import Check
@@ -16,23 +17,26 @@ if TYPE_CHECKING:
 
 def sampled_table(result: SampledResult) -> Table:
     """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one."""
-    columns = ("cycles", "sampled", "replicates", "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
+    config = CONFIG_COLUMNS if result.config.bytes else ()
+    columns = ("cycles", "sampled", "replicates", "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     for region in result.regions:
         name = region.name if region.times == 1 else f"{region.name} x{region.times}"
-        table.add_row(escape(name), *_cells(region))
+        table.add_row(escape(name), *_cells(region, config))
     mark = "" if result.counted else "~"
-    counts = (result.firings, result.flops, result.bytes("read"), result.bytes("write"))
+    moved = (result.bytes("read"), result.bytes("write"))
+    counts = (result.firings, result.flops, *moved, *config_numbers(result.config, config))
     cells = ("total", str(result.cycles), "", "", *(f"{mark}{n:,}" for n in counts))
     for column, cell in zip(table.columns, cells, strict=True):
         column.footer = cell
     return table
 
 
-def _cells(region: SampledRegionResult) -> tuple[str, ...]:
+def _cells(region: SampledRegionResult, config: Sequence[str]) -> tuple[str, ...]:
     counts, sample = region.counts, region.sample
     mark = "" if counts.work.exact else "~"
-    numbers = (counts.firings, counts.flops, counts.bytes("read"), counts.bytes("write"))
+    moved = (counts.bytes("read"), counts.bytes("write"))
+    numbers = (counts.firings, counts.flops, *moved, *config_numbers(counts.config, config))
     cycles = f"{region.cycles:,}" if isinstance(region.cycles, int) else str(region.cycles)
     taken = "all, exactly" if sample is None else f"{sample.taken:,} of {sample.coordinates:,} {region.index}"
     replicates = "" if sample is None else str(sample.replicates)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.result import RegionResult, Result
     from fuseflow.samml.nodes import Edge
+    from fuseflow.sim.configuration import ConfigurationLoad
     from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
@@ -97,10 +98,12 @@ def compiled_table(compiled: Compiled) -> Table:
 
 
 def result_table(result: Result) -> Table:
-    """Return a table with a row for each region, and the totals. Regions that run alike share one row (`x12`), with the numbers of one."""
-    columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
+    """Return a table with a row for each region, and the totals. Regions that run alike share one row (`x12`), with the numbers of one.
+    What is loaded into configurations is shown if there is anything."""
+    config = CONFIG_COLUMNS if result.config.bytes else ()
+    columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", *columns, numbers_from=1, footer=True)
-    rows = [_numbers(region) for region in result.regions]
+    rows = [_numbers(region) + config_numbers(region.config, config) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
         name = region.name if region.times == 1 else f"{region.name} x{region.times}"
         table.add_row(escape(name), *(f"{n:,}" for n in row))
@@ -108,6 +111,15 @@ def result_table(result: Result) -> Table:
     for column, cell in zip(table.columns, ("total", *(f"{n:,}" for n in totals)), strict=True):
         column.footer = cell
     return table
+
+
+CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
+"""The columns of what is loaded into configurations, in tables of runs and of estimates."""
+
+
+def config_numbers(load: ConfigurationLoad, columns: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers in `columns`, which are `CONFIG_COLUMNS` or none."""
+    return (load.bytes, load.cycles) if columns else ()
 
 
 def _numbers(region: RegionResult) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
 from fuseflow.sim import Simulation
-from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 
@@ -41,7 +41,7 @@ class RunHistory:
         if key is None or key not in self._first:
             return None
         at, before = self._first[key]
-        names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
+        names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
         computed = self._results[at].simulation.outputs
         results = interpret_repeat(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
         if results is None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
+from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.scipy_arrays import is_scipy
 
@@ -48,6 +49,11 @@ class RegionResult:
     @property
     def cycles(self) -> int:
         return self.simulation.cycles
+
+    @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configuration before one of the regions runs."""
+        return self.simulation.config
 
     @property
     def times(self) -> int:
@@ -94,6 +100,11 @@ class Result:
         return sum(r.times * r.cycles for r in self.regions)
 
     @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configurations of all regions together."""
+        return ConfigurationLoad.total((r.times, r.config) for r in self.regions)
+
+    @property
     def flops(self) -> int:
         """The FLOPs of all regions together."""
         return sum(r.times * r.simulation.flops for r in self.regions)
@@ -128,6 +139,7 @@ class Result:
             "regions": [region_json(r) for r in self.regions],
             "flops": stats["flops"],
             "bytes": stats["bytes"],
+            "config": asdict(self.config),
             "check": check_json(self.check),
             "notices": list(s.notices),
             **s.left_out_json,
@@ -175,6 +187,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "repeats": [repeat.name for repeat in region.repeats],
         "engine": run.engine,
         "cycles": run.cycles,
+        "config": asdict(region.config),
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,

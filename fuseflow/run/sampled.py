@@ -24,7 +24,7 @@ from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sampling.values import interpret_results, interpret_rows, values_refusal
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
-from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.restriction import restrict
@@ -87,7 +87,7 @@ class SampledRegions:
     def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
         """Count a region that runs like an earlier one, whose cycles are its own."""
         at, before = self._first[key]
-        names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
+        names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
         repeat = RegionRepeat(region.name, region.einsums, names)
         self.results[at] = replace(self.results[at], repeats=(*self.results[at].repeats, repeat))
         if self._is_wanted(region):

@@ -6,7 +6,7 @@ It is no `Result`, and shares no key of cycles with one: whoever means an exact 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from fuseflow.run.settings import Settings, versions
 from fuseflow.sampling.interval import SampledCycles, sampled_sum
 from fuseflow.sampling.replicates import RegionSample
 from fuseflow.sampling.sample import Sample
+from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.sim.signature import RegionRepeat
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class SampledRegionResult:
             "flops": round(self.counts.flops),
             "firings": round(self.counts.firings),
             "bytes": {direction: round(self.counts.bytes(direction)) for direction in ("read", "write")},
+            "config": asdict(self.counts.config),
         }
         if self.sample is None or isinstance(self.cycles, int):
             return {**values, "exact_cycles": self.cycles}
@@ -118,6 +120,11 @@ class SampledResult:
         return round(sum(r.times * r.counts.bytes(direction) for r in self.regions))
 
     @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configurations of all regions together."""
+        return ConfigurationLoad.total((r.times, r.counts.config) for r in self.regions)
+
+    @property
     def counted(self) -> bool:
         """Whether FLOPs, bytes and firings were counted; else they are expected from statistics."""
         return all(r.counts.work.exact for r in self.regions)
@@ -143,6 +150,7 @@ class SampledResult:
             "flops": self.flops,
             "firings": self.firings,
             "bytes": {direction: self.bytes(direction) for direction in ("read", "write")},
+            "config": asdict(self.config),
             "check": check_json(self.check),
             "rows_check": check_json(self.rows_check),
             "notices": list(s.notices),

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 
 from fuseflow.ops import canonical, reducer
 from fuseflow.samml.node import (
+    DEFAULT_UNIT,
     MEMORY_UNIT,
     Grain,
     Node,
@@ -49,7 +50,7 @@ class Load(Pointwise, TensorReader):
         return ((),)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return MEMORY_UNIT
+        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Graph:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the tensors that the graph reads from memory."""
+        """The names of the tensors that the graph reads."""
         return tuple(t.name for t in self.tensors if t.name not in self.outputs)
 
     @cached_property
@@ -80,7 +80,8 @@ class Graph:
             ]
         )
         # The text of a number tells 0 from -0, and is the same for every NaN.
-        declared = tuple([(t.shape, t.format, t.dtype, repr(t.fill), t.tile) for t in map(self.declared.__getitem__, tensors)])
+        read = map(self.declared.__getitem__, tensors)
+        declared = tuple([(t.shape, t.format, t.dtype, repr(t.fill), t.tile, t.resident) for t in read])
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
         return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
 

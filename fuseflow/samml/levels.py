@@ -76,7 +76,8 @@ class Scan(TensorReader):
         return (*around, own)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return MEMORY_UNIT if tensors[self.tensor].format.levels[self.level].stored else DEFAULT_UNIT
+        stored = tensors[self.tensor].format.levels[self.level].stored
+        return MEMORY_UNIT if stored and self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class Locate(Pointwise, TensorUser):
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
-    def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
+    def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
         return tensors[self.tensor].format.levels[self.level].stored
 
     def keeps(self, tensors: Mapping[str, TensorDecl]) -> bool:

@@ -11,7 +11,17 @@ from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, locate_error, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import (
+    OUTPUT,
+    RESIDENT,
+    TENSOR,
+    check_types,
+    locate_error,
+    read_node,
+    read_tensors,
+    write_nodes,
+    write_tensor,
+)
 from fuseflow.samml.verify import verify
 
 GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
@@ -45,11 +55,12 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        by_name = {kind: [op for op in operations if op.name == kind] for kind in (GRAPH, TENSOR, OUTPUT, FIBER_FIFO, FIFO_DEPTH)}
+        kinds = (GRAPH, TENSOR, RESIDENT, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
+        by_name = {kind: [op for op in operations if op.name == kind] for kind in kinds}
         nodes = [(op, read_node(op)) for op in operations if op.name not in by_name]
         graph = n.Graph(
             head.string("name"),
-            tensors=tuple(map(read_tensor, by_name[TENSOR])),
+            tensors=read_tensors(by_name[TENSOR], by_name[RESIDENT]),
             nodes=tuple(node for _, node in nodes),
             outputs=tuple(op.string("tensor") for op in by_name[OUTPUT]),
             fiber_fifos=tuple(map(_edge, by_name[FIBER_FIFO])),

@@ -6,8 +6,8 @@ The operands and results of a node stand in its own order, except those of a joi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch_mlir import ir
@@ -30,7 +30,8 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 """The node type of each operation that is a node."""
 
 OUTPUT = "samml.output"
-_NAMED_BY = {OUTPUT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
+RESIDENT = "samml.resident"
+_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
 """The attribute of each operation that names what the operation is about."""
 
 
@@ -48,6 +49,8 @@ def write_tensor(tensor: n.TensorDecl) -> None:
         "tile": a.integers(tensor.tile),
     }
     ir.Operation.create(TENSOR, attributes=values)
+    if tensor.resident:
+        ir.Operation.create(RESIDENT, attributes={"tensor": a.string(tensor.name)})
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -91,7 +94,17 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 # From MLIR ------------------------------------------------------------------------------------------------------------------
 
 
-def read_tensor(op: m.Operation) -> n.TensorDecl:
+def read_tensors(tensors: Iterable[m.Operation], residents: Iterable[m.Operation]) -> tuple[n.TensorDecl, ...]:
+    """Return the declared tensors. Those that `residents` name are resident."""
+    places, declared = {op.string("tensor"): op for op in residents}, [_read_tensor(op) for op in tensors]
+    names = [decl.name for decl in declared]
+    for name, op in places.items():
+        if name not in names:
+            op.refuse(f"names the tensor `{name}`, which is not declared", did_you_mean(name, names))
+    return tuple(replace(decl, resident=decl.name in places) for decl in declared)
+
+
+def _read_tensor(op: m.Operation) -> n.TensorDecl:
     levels, order = op.strings("levels"), op.integers("order")
     try:
         format = Format.of(*levels, order=order)

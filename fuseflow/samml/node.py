@@ -57,6 +57,8 @@ class TensorDecl:
 
     `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
     these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
+
+    A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory.
     """
 
     name: str
@@ -66,6 +68,7 @@ class TensorDecl:
     fill: float = 0.0
     tile: TileShape = ()
     outer: tuple[str, int] | None = None
+    resident: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))
@@ -268,14 +271,18 @@ class TensorUser(Node):
 
     tensor: str = field(metadata=attribute("tensor"))
 
-    def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Return whether the node reads or writes what is stored of the tensor."""
+    def uses_storage(self, tensors: Mapping[str, TensorDecl]) -> bool:
+        """Return whether the node reads or writes what is stored of the tensor, wherever that lies."""
         return True
+
+    def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
+        """Return whether what the node reads or writes of the tensor lies in the memory, and not in the configuration."""
+        return self.uses_storage(tensors) and not tensors[self.tensor].resident
 
 
 @dataclass(frozen=True, slots=True)
 class TensorReader(TensorUser):
-    """A trait of a node that reads its tensor from memory."""
+    """A trait of a node that reads its tensor, from memory or from the configuration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,15 +198,17 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
     """Return the graph of `nodes` with what the extension fields of a message declare."""
     return n.Graph(
         name,
-        tuple(
-            n.TensorDecl(t.name, tuple(t.shape), Format.of(*t.levels, order=tuple(t.order)), t.dtype, t.fill, tuple(t.tile))
-            for t in message.tensors
-        ),
+        tuple(map(_declared_tensor, message.tensors)),
         nodes,
         tuple(message.outputs),
         tuple(n.Edge(edge.node, edge.input) for edge in message.fiber_fifos),
         tuple((n.Edge(d.edge.node, d.edge.input), d.depth) for d in message.depths),
     )
+
+
+def _declared_tensor(t: pb.Tensor) -> n.TensorDecl:
+    format = Format.of(*t.levels, order=tuple(t.order))
+    return n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile), resident=t.resident)
 
 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}

@@ -61,7 +61,10 @@ class ProtoWriter:
                 dtype=t.dtype,
                 fill=t.fill,
                 tile=t.tile,
+                resident=t.resident,
             )
+            if t.resident:
+                self.warn(t.name, "it is resident: other readers take it for a tensor in memory")
         message.outputs.extend(self.graph.outputs)
         for edge in self.graph.fiber_fifos:
             message.fiber_fifos.add(node=edge.node, input=edge.input)

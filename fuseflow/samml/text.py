@@ -19,7 +19,8 @@
 
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the
 node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit
-value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`.
+value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor that lies in
+the configuration of the accelerator ends with `resident`.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     words += [f"tile {n.show_tile(tensor.tile)}"] if tensor.tile else []
     fill = show_number(tensor.fill)
     words += [f"fill {fill}"] if fill != "0" else []  # -0 is not 0 here
+    words += ["resident"] if tensor.resident else []
     return " ".join(words)
 
 
@@ -113,7 +115,9 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
     return reader.graph()
 
 
-_TENSOR = re.compile(r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?")
+_TENSOR = re.compile(
+    r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?"
+)
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
 _STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")
@@ -181,12 +185,14 @@ def _read_tensor(text: str) -> n.TensorDecl:
     match = _TENSOR.fullmatch(text)
     if not match:
         raise GraphError(
-            f"cannot read the tensor `{text}`", hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill"
+            f"cannot read the tensor `{text}`",
+            hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill, and `resident` at the end",
         )
-    name, dims, layout, dtype, tile, fill = match.groups()
+    name, dims, layout, dtype, tile, fill, resident = match.groups()
     shape = tuple(_integer(d) for d in dims.split(",") if d.strip())
     blocks = tuple(map(int, tile.split("x"))) if tile else ()
-    return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"), blocks)
+    format = Format.parse(layout, len(shape))
+    return n.TensorDecl(name, shape, format, dtype or "f32", _number(fill or "0"), blocks, resident=resident is not None)
 
 
 JOIN_KINDS = ("intersect", "union", "left")

@@ -111,6 +111,8 @@ def _verify_tensors(graph: n.Graph) -> None:
     for name in graph.outputs:
         if name not in graph.declared:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
+        if graph.declared[name].resident:
+            _refuse(graph, f"output `{name}` is resident", "only what is read can lie in the configuration")
 
 
 def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:

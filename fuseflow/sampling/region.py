@@ -98,10 +98,11 @@ class RegionSampler:
 
 
 def _restricted_arrays(region: CompiledRegion) -> int:
-    """Return how many arrays a region has of which a sample reads or writes a part."""
+    """Return how many arrays a region has in memory of which a sample reads or writes a part."""
     index, graph = sampled_index(region.fused), region.graph
     names = {view.tensor for view in region.fused.views if index in view.indices} | set(graph.outputs)
-    return sum(len(tensor_arrays(graph.declared[name])) for name in names if name in graph.declared)
+    tensors = (graph.declared[name] for name in names if name in graph.declared)
+    return sum(len(tensor_arrays(tensor)) for tensor in tensors if not tensor.resident)
 
 
 def require_bounded_fifos(machine: Machine) -> None:

@@ -111,7 +111,8 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
             renamed[view] = name
             outer |= {name: (view.tensor, above)} if above else {}
     restricted = _with_tensors(fused, stored, renamed, {**fused.sizes, index: size})
-    return RestrictedRegion(replace(restricted, outer_levels=outer), tensors)
+    resident = fused.resident | {name for name, tensor in tensors.items() if tensor.source in fused.resident}
+    return RestrictedRegion(replace(restricted, outer_levels=outer, resident=resident), tensors)
 
 
 def _levels_above(declared: TensorType, modes: Iterable[int]) -> int:

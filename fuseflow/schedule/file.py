@@ -47,6 +47,7 @@ class Sections(BaseModel):
     order_policy: str | None = None
     intermediates: str | None = None
     drop_zeros: NameList | None = None
+    resident: NameList | None = None
 
     @model_validator(mode="before")
     @classmethod

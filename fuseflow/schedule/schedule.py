@@ -106,6 +106,8 @@ class Schedule:
     """Results that are stored without the entries equal to their implicit value."""
     plan: Plan = field(default_factory=Plan)
     """The constant operands that are divided into parts, each stored in the way that suits it."""
+    resident: tuple[str, ...] = ()
+    """Inputs that lie in the configuration of the accelerator, and are read there without a request to the memory."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
     """The places of the entries of a file, by section, name and value, so that a value that replaces another has no place."""
 
@@ -119,6 +121,7 @@ class Schedule:
             "vector": vector_width(self.vector),
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
+            "resident": tensor_names("resident", self.resident),
         } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -177,6 +180,7 @@ class Schedule:
         order_policy: str | None = None,
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
+        resident: Sequence[str] = (),
     ) -> Schedule:
         """Set how all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
         settings = {"iteration": iteration, "locate": locate, "rescan": rescan, "repeat": repeat, "primitives": primitives}
@@ -188,7 +192,7 @@ class Schedule:
             "intermediates": intermediates,
         }
         changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
-        return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), **changed)
+        return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), resident=(*self.resident, *resident), **changed)
 
     @classmethod
     def from_flags(
@@ -264,12 +268,10 @@ class Schedule:
             schedule = schedule.lower(vector=sections.vector)
         with document.blame("drop_zeros"):
             schedule = schedule.lower(copies=sections.copies, drop_zeros=sections.drop_zeros or ())
-        position = {
-            (section, name): n
-            for section, names in (("fuse", sections.fuse), ("drop_zeros", sections.drop_zeros))
-            for n, name in enumerate(names or ())
-        }
-        listed = ("fuse", "drop_zeros")
+        with document.blame("resident"):
+            schedule = schedule.lower(resident=sections.resident or ())
+        listed = {"fuse": sections.fuse, "drop_zeros": sections.drop_zeros, "resident": sections.resident}
+        position = {(section, name): n for section, names in listed.items() for n, name in enumerate(names or ())}
         paths = {e: (e[0], position.get(e[:2], 0)) if e[0] in listed else e[:2] for e in schedule._entries()}
         return replace(schedule, places={entry: document.place(*path) for entry, path in paths.items()})
 
@@ -286,6 +288,7 @@ class Schedule:
         """Yield every entry as (section, name, value)."""
         yield from (("fuse", name, name) for name in self.fuse_regions)
         yield from (("drop_zeros", name, name) for name in self.drop_zeros)
+        yield from (("resident", name, name) for name in self.resident)
         sections = {
             "regions": self.regions,
             "order": self.orders,
@@ -309,7 +312,8 @@ class Schedule:
             "plan": plan_rows(self.plan.operands),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}
-        sections |= {**settings, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
+        sections |= {**settings, **({} if self.copies else {"copies": False})}
+        sections |= {"drop_zeros": list(self.drop_zeros), "resident": list(self.resident)}
         return write_yaml({name: section for name, section in sections.items() if section or section is False})
 
     def __str__(self) -> str:

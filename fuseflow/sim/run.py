@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, WriteLevel
+from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.statistics import MemoryStatistics
@@ -36,7 +38,8 @@ class Simulation:
     `tokens` is the number of tokens of all streams that are read. `operators` are the FLOPs by operator: those of the operator table,
     and one for each value that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to
     deepen; a graph that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine
-    whose memory answers at once, and `streams` is empty unless the run was asked to record them.
+    whose memory answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are those of the resident
+    tensors, which are in the configuration before the run begins.
     """
 
     outputs: Mapping[str, Tensor]
@@ -50,6 +53,12 @@ class Simulation:
     engine: Engine = "reference"
     memory: MemoryStatistics | None = None
     streams: Mapping[Port, Recording] = field(default_factory=dict)
+    config_bytes: int = 0
+
+    @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configuration before the run."""
+        return ConfigurationLoad.at(inf if self.memory is None else self.memory.peak, self.config_bytes)
 
     @property
     def firings(self) -> int:
@@ -90,9 +99,9 @@ def simulate(
     are the firings of an estimate, if there is one, by which `auto` knows long runs at once.
     `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
     `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine
-    gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is
-    missing or is not what the graph declares, `DeadlockError` if no node can move before the end, and `SimulationError` if the streams
-    do not fit together.
+    gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for or has no room for its
+    resident tensors, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no node can move before
+    the end, and `SimulationError` if the streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
@@ -101,6 +110,8 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
+    config = configuration_bytes(graph, tensors)
+    require_room(graph, config, machine)
     auto = machine.fifo_depth == "auto"
     depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = lane_copies(graph) if auto else {}
@@ -117,10 +128,12 @@ def simulate(
         )  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record)
+    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config)
 
 
-def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:
+def _result(
+    graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool, config_bytes: int
+) -> Simulation:
     outputs = {name: assemble(graph.declared[name], outcome.written[name]) for name in graph.outputs}
     return Simulation(
         outputs,
@@ -134,6 +147,7 @@ def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: 
         engine=engine,
         memory=outcome.memory,
         streams=outcome.streams if record else {},
+        config_bytes=config_bytes,
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from fuseflow.samml.nodes import Graph, TensorDecl
-from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.tensors import Tensor
 
 
@@ -34,7 +34,7 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     on values, too. `read` holds the tensors that the graph reads, by name."""
     if any(node.by_value for node in graph.nodes):
         return None
-    names = {name: n for n, name in enumerate(tensors_in_memory(graph))}
+    names = {name: n for n, name in enumerate(used_tensors(graph))}
     place = {node.name: n for n, node in enumerate(graph.nodes)}
     nodes = tuple(
         (
@@ -58,4 +58,4 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
     arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
     pattern = tuple(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for array in arrays)
-    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, pattern
+    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, declared.resident, pattern

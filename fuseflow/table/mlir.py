@@ -25,7 +25,7 @@ from fuseflow.samml.mlir_nodes import (
     check_types,
     locate_error,
     read_node,
-    read_tensor,
+    read_tensors,
     write_nodes,
     write_tensor,
 )
@@ -159,7 +159,8 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
 class _Reader:
     """The parts of a table that the operations so far define."""
 
-    tensors: list[n.TensorDecl] = field(default_factory=list)
+    tensors: list[m.Operation] = field(default_factory=list)
+    residents: list[m.Operation] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     nodes: list[tuple[m.Operation, n.Primitive]] = field(default_factory=list)
     steps: dict[ir.Value, tuple[str, list[tuple[str, str, str]]]] = field(default_factory=dict)
@@ -173,7 +174,9 @@ class _Reader:
             case "table.table":
                 pass
             case "samml.tensor":
-                self.tensors.append(read_tensor(op))
+                self.tensors.append(op)
+            case "samml.resident":
+                self.residents.append(op)
             case "samml.output":
                 self.outputs.append(op.string("tensor"))
             case "table.begin_step":
@@ -219,7 +222,7 @@ class _Reader:
             steps=tuple(TableStep(title, tuple(cells)) for title, cells in self.steps.values()),
             nodes=tuple(kept),
             writes=tuple(writes),
-            tensors=tuple(self.tensors),
+            tensors=read_tensors(self.tensors, self.residents),
             outputs=tuple(self.outputs),
             evaluations=tuple(evaluation for _, evaluation in self.evaluations),
             loops={node: frozenset(indices) for _, node, indices in self.loops},

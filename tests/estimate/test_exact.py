@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import bitmaps
 import hypothesis
+import nm_levels
 import numpy as np
 import pytest
 from estimate_exact import check_estimate, differences
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from program_levels import REASONS, Difference
 from program_levels import compiled as lowered
 from random_programs import Case, planned
+from residents import of_program
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -19,6 +23,7 @@ from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.frontend.sources import Source
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Machine, load_machine
+from fuseflow.sim.configuration import ConfigurationLoad
 from fuseflow.sim.memory.settings import ComalFixedMemory
 
 FIXED = load_machine("rda").model_copy(update={"memory": ComalFixedMemory()})
@@ -197,6 +202,32 @@ def test_random_programs():
     assert min(exact.values()) >= 10
 
 
+def test_random_programs_with_resident_inputs():
+    """Bytes that are read, bytes of the configuration and firings; with levels of all kinds, n:m and bitmap levels among them."""
+    residents = 0
+
+    @hypothesis.seed(5)
+    @settings(max_examples=40, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(case=planned().map(nm_levels.in_program).map(bitmaps.in_program), seed=st.integers(0, 99))
+    def check(case: Case, seed: int) -> None:
+        nonlocal residents
+        names = of_program(case.program, seed)
+        try:
+            schedule, program, regions = lowered(replace(case, schedule=case.schedule.lower(resident=names)))
+        except FuseFlowError as error:
+            if any(reason in error.message for reason in (*REASONS, "cannot be resident")):
+                return
+            raise
+        compiled = Compiled(Source("random", case.program, case.tensors), program, schedule, tuple(regions), MACHINES["rda"], 0.0)
+        result = compiled.run(check=False)
+        check_estimate(compiled, result)
+        assert not set(names) & result.stats["bytes"]["by_tensor"].keys()
+        residents += result.config.bytes > 0
+
+    check()
+    assert residents >= 20
+
+
 def test_a_wrong_number_is_found():
     """One word of one array, one firing of one node: each is a difference."""
     text = "tensor A[4, 5] csr\ntensor X[5, 3] csr\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
@@ -211,6 +242,8 @@ def test_a_wrong_number_is_found():
         nodes = (*work.nodes[:at], replace(node, firings=node.firings + 1), *work.nodes[at + 1 :])
         wrong = replace(estimate, regions=(replace(region, work=replace(work, nodes=nodes)),))
         assert any(f"`{node.name}` fires" in line for line in differences(compiled, wrong, result))
+    wrong = replace(estimate, regions=(replace(region, config=ConfigurationLoad(4, 1)),))
+    assert any("the configuration" in line for line in differences(compiled, wrong, result))
     wrong_result = replace(result, regions=())
     with pytest.raises(Difference, match="the regions are"):
         check_estimate(compiled, wrong_result)

@@ -42,6 +42,7 @@ schedules = st.builds(
     order_policy=st.sampled_from(SETTINGS["order_policy"]),
     intermediates=st.sampled_from(SETTINGS["intermediates"]),
     drop_zeros=st.lists(names, max_size=2).map(tuple),
+    resident=st.lists(names, max_size=2).map(tuple),
 )
 
 
@@ -173,9 +174,9 @@ def test_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_how_regions_are_lowered_in_three_ways() -> None:
-    fluent = Schedule.fuse("full").lower(iteration="global", copies=False, drop_zeros=["Y"]).lower(locate="never")
-    flags = Schedule.from_flags(["full"], iteration="global", copies=False, locate="never", drop_zeros=["Y"])
-    text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\n"
+    fluent = Schedule.fuse("full").lower(iteration="global", copies=False, drop_zeros=["Y"]).lower(locate="never", resident=["W"])
+    flags = Schedule.from_flags(["full"], iteration="global", copies=False, locate="never", drop_zeros=["Y"], resident=["W"])
+    text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\nresident: [W]\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == text
 

@@ -84,6 +84,8 @@ def _region(graph: Graph, expected: OneRegion, measured: OneRegion) -> Iterator[
         ):
             if counted != number:
                 yield f"{what}: {counted}, not {number}"
+    if expected.content.config != measured.content.config:  # the statistics of what is read are measured
+        yield f"the configuration: {expected.content.config}, not {measured.content.config}"
     yield from _nodes(graph, work, run)
     yield from _traffic(graph, expected, measured)
     for name in graph.outputs:

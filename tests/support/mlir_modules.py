@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -62,12 +63,15 @@ def texts(dialect: str) -> tuple[str, ...]:
             (selection,) = lower(parse(SELECTION), Schedule.fuse("full"), {})[1]
             return table_mlir.to_mlir(selection.table), table_mlir.to_mlir(programs.table("masked_softmax", "i,j"))
         case _:
-            graphs = Path(__file__).parents[1] / "samml" / "graphs.py"
+            file = Path(__file__).parents[1] / "samml" / "graphs.py"
             names: dict[str, object] = {"__name__": "graphs"}
-            exec(compile(graphs.read_text(encoding="utf-8"), str(graphs), "exec"), names)
+            exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)
             found = names["GRAPHS"]
             assert isinstance(found, dict)
-            return tuple(samml_mlir.to_mlir(graph) for graph in found.values())
+            graphs = list(found.values())
+            first = graphs[0]
+            inputs = tuple(replace(tensor, resident=tensor.name in first.inputs) for tensor in first.tensors)
+            return tuple(samml_mlir.to_mlir(graph) for graph in (replace(first, tensors=inputs), *graphs))
 
 
 def loaded(dialects: Sequence[str], text: str, directory: Path) -> str:

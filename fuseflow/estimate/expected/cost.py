@@ -131,7 +131,9 @@ def _traffic(
     tensor: TensorDecl,
     statistics: Mapping[str, TensorStatistics],
 ) -> float:
-    """Return the bytes that a node reads or writes of its tensor."""
+    """Return the bytes that a node reads or writes of its tensor in memory."""
+    if tensor.resident:
+        return 0.0
     if isinstance(node, Locate) and node.keeps({node.tensor: tensor}):
         read = expected_read(node, outputs[0], statistics)
         return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))

@@ -116,6 +116,9 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         over = f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
         yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
         yield from _waits(nodes, cycles)
+    config = values.get("config", {"bytes": 0})  # results of before there were configurations have none
+    if config["bytes"]:
+        yield f"Before it runs, memory loads {config['bytes']:,} resident bytes into its configuration, in {config['cycles']:,} cycles."
     if memory is not None:
         rate, peak = memory["bytes_per_cycle"], memory["peak_bytes_per_cycle"]
         latency = f"a read takes {memory['read_latency']:.0f} cycles"

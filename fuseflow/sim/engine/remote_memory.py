@@ -48,12 +48,15 @@ class RemoteLayout:
         """Return the rules of all nodes: `local` ones, replaced where a node reads or writes the memory."""
 
         def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
-            level = layout.level(node)
-            return self.scan(node, layout, level) if level.stored else local[n.Scan](node, layout)
+            level, asks = layout.level(node), node.asks_memory(layout.declared)
+            return self.scan(node, layout, level) if level.stored and asks else local[n.Scan](node, layout)
 
         def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
-            level = layout.level(node)
-            return self.locate(node, layout, level) if level.stored else local[n.Locate](node, layout)
+            asks = node.asks_memory(layout.declared)
+            return self.locate(node, layout, layout.level(node)) if asks else local[n.Locate](node, layout)
+
+        def load(node: n.Load, layout: NodeLayout) -> list[Part]:
+            return self.load(node, layout) if node.asks_memory(layout.declared) else local[n.Load](node, layout)
 
         def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
             level = layout.level(node)
@@ -62,7 +65,7 @@ class RemoteLayout:
         own: dict[type[n.Node], LayoutRule] = {
             n.Scan: scan,
             n.Locate: locate,
-            n.Load: self.load,
+            n.Load: load,
             n.WriteLevel: write_level,
             n.WriteValues: self.write_values,
         }

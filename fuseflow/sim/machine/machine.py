@@ -34,6 +34,12 @@ def _count(value: Any) -> Any:
     return whole_number(value)
 
 
+def _bytes(value: Any) -> Any:
+    if whole_number(value) < 0:
+        raise PydanticCustomError("bytes", "must be a whole number of bytes, 0 or more")
+    return whole_number(value)
+
+
 def _depth(value: Any) -> Any:
     if value is None or value == "auto":
         return value
@@ -53,6 +59,7 @@ def _units(value: Any) -> Any:
 
 
 Count = Annotated[int, BeforeValidator(_count)]
+Bytes = Annotated[int, BeforeValidator(_bytes)]
 Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
 
 
@@ -108,6 +115,10 @@ class Lanes(_Strict):
         return next((count for width, count in widths if bits <= width), self.bits_32)
 
 
+CONFIG_BYTES = 65_536
+"""The bytes of a configuration where the machine does not say how many it holds."""
+
+
 class Machine(_Strict):
     """A machine is what a graph runs on.
 
@@ -115,8 +126,8 @@ class Machine(_Strict):
     is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on
     values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins
     with `fifo_depth_start` and takes more where the graph would deadlock. `tile_macs` is the number of multiply-accumulates on tiles in
-    a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32. The settings of `memory` are described in
-    `fuseflow.sim.memory.settings`.
+    a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32. `config_bytes` is the number of bytes that the
+    resident tensors of a region may have. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
     """
 
     name: str
@@ -128,6 +139,7 @@ class Machine(_Strict):
     fifo_depth_start: Count = 64
     tile_macs: Count = 256
     lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
+    config_bytes: Bytes = CONFIG_BYTES
     memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
 
     @property
@@ -141,9 +153,10 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values that a file could state. Lanes are there if they are not the usual ones."""
+        """All settings but the name, as plain values that a file could state. Lanes and the bytes of the configuration are there if they
+        are not the usual ones."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
-        usual = {"lanes"} if self.lanes == Lanes() else set[str]()
+        usual = {key for key, value in (("lanes", Lanes()), ("config_bytes", CONFIG_BYTES)) if getattr(self, key) == value}
         return {**self.model_dump(exclude={"name", *usual}), **units}
 
     @field_validator("memory")

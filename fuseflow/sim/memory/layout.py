@@ -1,5 +1,5 @@
 """The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and each
-begins at a multiple of a line. So what a tensor is called does not matter.
+begins at a multiple of a line. So what a tensor is called does not matter. A resident tensor does not lie in the memory.
 
 Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so these share the rest of the memory evenly.
 """
@@ -35,9 +35,8 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     `SimulationError` if `capacity` bytes are too few."""
     ranges: dict[ArrayName, AddressRange] = {}
     end = 0
-    inputs, outputs = (
-        tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
-    )
+    in_memory = [name for name in used_tensors(graph) if not graph.declared[name].resident]
+    inputs, outputs = (tuple(name for name in in_memory if name in names) for names in (graph.inputs, graph.outputs))
     for name in inputs:
         for array, bits in tensor_arrays(graph.declared[name]):
             length = bytes_of(array_elements(tensors[name], array), bits)
@@ -56,11 +55,11 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     return ranges
 
 
-def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
-    """Return the tensors of a graph whose arrays are read or written in memory, in the order in which its nodes name them."""
+def used_tensors(graph: Graph) -> tuple[str, ...]:
+    """Return the tensors of a graph whose arrays are read or written, in the order in which its nodes name them."""
     declared = graph.declared
     return tuple(
-        dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, TensorUser) and node.asks_memory(declared))
+        dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, TensorUser) and node.uses_storage(declared))
     )
 
 

@@ -63,7 +63,7 @@ class EdgeStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The elements requested from one array of a tensor, and their bytes. These are equal on every machine."""
+    """The elements requested from one array of a tensor in memory, and their bytes. These are equal on every machine."""
 
     tensor: str
     kind: ArrayKind
@@ -95,7 +95,7 @@ class Outcome:
     values: Mapping[str, int]
     """The number of values, by node, that an operator was applied to or that a reduction folded (`alu`, `reduce`, `accumulate`)."""
     elements: Mapping[tuple[str, ArrayKind], int]
-    """The number of elements that each node that reads requested from memory, for each of its arrays."""
+    """The number of elements that each node that reads requested, for each of its arrays."""
     written: Mapping[str, WriterStream]
     """The streams that the writers of each output received."""
     memory: MemoryStatistics | None
@@ -145,12 +145,14 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
-    """Return what was read and written of every array, in tensor order. `outputs` are the assembled output tensors."""
+    """Return what was read and written of every array in memory, in tensor order. `outputs` are the assembled output tensors."""
     by_name, declared = graph.by_name, graph.declared
     read: Counter[ArrayName] = Counter()
     for (name, kind), count in outcome.elements.items():
         node = by_name[name]
         assert isinstance(node, n.Scan | n.Locate | n.Load)
+        if declared[node.tensor].resident:
+            continue
         read[node.tensor, -1 if isinstance(node, n.Load) else node.level, kind] += count
     words: Counter[tuple[str, ArrayKind, Direction]] = Counter()
     bytes_: Counter[tuple[str, ArrayKind, Direction]] = Counter()

@@ -57,21 +57,24 @@ class RemoteProcesses:
         self.controller, self.places, self.sequential = controller, places, sequential
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
-        """Return the rules of nodes at this memory. A level that is not stored keeps its rule in `local`."""
+        """Return the rules of nodes at this memory. A level that is not stored, and a resident tensor, keep their rules in `local`."""
 
         def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
-            level = context.level(node)
-            return self.scan(node, context, level) if level.stored else local[n.Scan](node, context)
+            level, asks = context.level(node), node.asks_memory(context.declared)
+            return self.scan(node, context, level) if level.stored and asks else local[n.Scan](node, context)
 
         def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
-            level = context.level(node)
-            return self.locate(node, context, level) if level.stored else local[n.Locate](node, context)
+            asks = node.asks_memory(context.declared)
+            return self.locate(node, context, context.level(node)) if asks else local[n.Locate](node, context)
+
+        def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
+            return self.load(node, context) if node.asks_memory(context.declared) else local[n.Load](node, context)
 
         def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
             level = context.level(node)
             return self.write_level(node, context, level) if level.stored else local[n.WriteLevel](node, context)
 
-        return {n.Scan: scan, n.Locate: locate, n.Load: self.load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
+        return {n.Scan: scan, n.Locate: locate, n.Load: load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
         """Return a port that reads an array, with the process that fetches ahead if there is one."""
