@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import PlanError
@@ -31,25 +30,22 @@ def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sourc
         raise PlanError("the operands of this program are divided by another plan", hint="load the model again")
     if schedule.intermediates == "dense":
         raise PlanError("a plan needs the real intermediates", hint="leave `--intermediates dense` or the plan out")
-    weighed = plan.weighed(_weights_on(machine))
+    weighed = plan.weighed(partial(block_weight, machine.model_dump_json()))
     program, tensors = weighed.apply(source.program, source.tensors)
     divided = replace(source, program=program, tensors=tensors, plan=weighed, original=source.original or source)
     return divided, replace(schedule, plan=weighed)
 
 
 @cache
-def _measured() -> dict[tuple[str, Form], float]:
-    """The weights that were measured in this process, by the settings of the machine and the form."""
-    return {}
+def block_weight(settings: str, form: Form) -> float:
+    """Return what a block of a form costs on a machine, whose settings are given as JSON. Each is measured once in a process."""
+    machine = Machine.model_validate_json(settings)
+    weights: BlockWeights[str] = BlockWeights(lambda _, program, arrays: _cycles(program, arrays, machine))
+    return weights.weight(settings, form)
 
 
-def _weights_on(machine: Machine) -> Callable[[Form], float]:
-    """Return what blocks cost on a machine."""
-
-    def cycles(key: str, program: Program, arrays: Arrays) -> float:
-        tensors = {tensor.name: pack_declared(arrays[tensor.name], tensor) for tensor in program.inputs}
-        source = Source(program.name, program, tensors)
-        partitioned, lowered = lower_for(program, Schedule(), machine, tensors)
-        return Compiled(source, partitioned.program, Schedule(), tuple(lowered), machine, 0.0).run(check=False).cycles
-
-    return BlockWeights(cycles, _measured()).on(machine.model_dump_json())
+def _cycles(program: Program, arrays: Arrays, machine: Machine) -> int:
+    tensors = {tensor.name: pack_declared(arrays[tensor.name], tensor) for tensor in program.inputs}
+    partitioned, lowered = lower_for(program, Schedule(), machine, tensors)
+    source = Source(program.name, program, tensors)
+    return Compiled(source, partitioned.program, Schedule(), tuple(lowered), machine, 0.0).run(check=False).cycles
