@@ -111,6 +111,8 @@ def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tupl
                     like.flops,
                     sum(statistics["flops"].values()),
                     *(x for d in ("read", "write") for x in (like.bytes(d), _bytes(statistics["traffic"], d))),
+                    like.config.bytes,
+                    _config_bytes(region),
                 ),
             )
     except (KeyError, TypeError, AttributeError) as error:
@@ -138,11 +140,19 @@ def _totals(estimate: ProgramEstimate, run: Mapping[str, Any]) -> list[tuple[str
         moved["read"],
         moved_estimate["write"],
         moved["write"],
+        estimate.config.bytes,
+        _config_bytes(run),
     )
 
 
+def _config_bytes(values: Mapping[str, Any]) -> float:
+    """Return the bytes of the configuration in a run or a region; results of before there were configurations have none."""
+    return float(values["config"]["bytes"]) if "config" in values else 0.0
+
+
 def _rows(*numbers: float) -> list[tuple[str, float, float]]:
-    labels = ("cycles", "firings", "FLOPs", "bytes read", "bytes written")
+    """Return rows of pairs of numbers. Configurations have one if there is anything in them."""
+    labels = ("cycles", "firings", "FLOPs", "bytes read", "bytes written", *(["config bytes"] if any(numbers[-2:]) else []))
     return [(label, numbers[2 * k], numbers[2 * k + 1]) for k, label in enumerate(labels)]
 
 

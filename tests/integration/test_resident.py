@@ -60,7 +60,16 @@ def test_the_estimate_counts_as_the_run(fuse: str) -> None:
     assert estimate.exact and estimate.stats == result.stats and estimate.config == result.config
     assert [region.config for region in estimate.regions] == [region.config for region in result.regions]
     assert estimate.firings == sum(region.simulation.firings for region in result.regions)
-    assert sum(r.bound.memory for r in estimate.regions) < sum(r.bound.memory for r in sae(fuse=fuse).estimate().regions)
+    plain = sae(fuse=fuse)
+    for before, after in zip(plain.estimate().regions, estimate.regions, strict=True):
+        assert (after.bound.memory < before.bound.memory) == (after.config.bytes > 0)
+    for before, after in zip(plain.regions, program.regions, strict=True):
+        assert (after.estimate.bytes < before.estimate.bytes) == any(t.resident for t in after.graph.tensors)
+
+
+def test_elements_wait_for_no_answers_where_all_is_resident() -> None:
+    (plain,), (resident,) = (sae(*names).estimate().regions for names in ((), sae().inputs()))
+    assert resident.bound.control < plain.bound.control and resident.bytes("read") == 0
 
 
 def test_more_than_fits_is_refused_with_both_numbers() -> None:
@@ -80,7 +89,7 @@ def test_more_than_fits_is_refused_with_both_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("body", "rows", "resident"),
-    [("A[i, k] * W[k, j]", 400, ["W"]), ("A[i, k] * W[k, j]", 400, ["A", "W"]), ("A[i, k] * A[j, k]", 300, ["A"])],
+    [("A[i, k] * W[k, j]", 400, ["A", "W"]), ("A[i, k] * A[j, k]", 300, ["A"])],
 )
 def test_a_sampled_run_reads_no_resident_byte(body: str, rows: int, resident: list[str]) -> None:
     """A part of a resident tensor is resident: rows of A are sampled, and in the last product all of it is read, too."""
@@ -109,7 +118,18 @@ def test_commands_print_and_write_what_is_loaded(tmp_path: Path) -> None:
         values = json.loads((tmp_path / f"{command}.json").read_text())
         assert values["config"] == values["regions"][0]["config"] == {"bytes": size, "cycles": cycles}
         assert not set(WEIGHTS) & set(values["bytes"]["by_tensor"])
+    against = fuseflow("estimate", *SMALL, *WORDS, "--against", tmp_path / "run.json")
+    assert [line.split()[-5:] for line in against.splitlines() if "config bytes" in line] == [
+        ["config", "bytes", f"{size:,}", f"{size:,}", "+0.00"]
+    ] * 2
     assert "resident: [decoder.weight, encoder.weight]" in fuseflow("run", *SMALL, *WORDS, "--print-schedule")
+
+
+def test_why_regions_are_apart_is_explained_without_residents() -> None:
+    plain, resident = (fuseflow("explain", "fusion", *SMALL[:5], "--fuse", "none", *words) for words in ([], WORDS))
+    assert "they can be fused" in resident and "resident" not in resident
+    assert resident.partition("stored")[0] == plain.partition("stored")[0]
+    assert fuseflow("explain", "cycles", *SMALL, *WORDS, "--top", "3")
 
 
 def test_what_was_saved_is_estimated_as_the_program(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ Y[i, l] = sum(j) relu(T[i, j]) * V[j, l]
 output Y
 """
 TWICE = """
-tensor X[5, 6]
-tensor W1[6, 6] csr
-tensor W2[6, 6] csr
+tensor X[6, 6]
+tensor W1[6, 6]
+tensor W2[6, 6]
 S[i, j] = sum(k) X[i, k] * W1[k, j]
 T[i, j] = sum(k) S[i, k] * W2[k, j]
 output T
@@ -90,6 +90,8 @@ def test_a_region_like_another_one_has_its_own_residents() -> None:
         compiled(TWICE, *names, schedule=ff.Schedule.fuse("none"), machine="rda") for names in ((), ("W2",), ("W1", "W2"))
     )
     assert residents(plain) == [set(), set()] and residents(one) == [set(), {"W2"}] and residents(both) == [{"W1"}, {"W2"}]
+    assert not plain.regions[1].made_table and not both.regions[1].made_table  # these are the first regions, renamed
+    assert [{t.name for t in region.table.tensors if t.resident} for region in both.regions] == residents(both)
     for program in (plain, one, both):
         result = program.run()
         assert result.check is not None and result.check.passed
