@@ -1,6 +1,6 @@
 """MobileNetV1: a convolution, thirteen pairs of a depthwise 3 x 3 and a pointwise 1 x 1 convolution, a mean over space, and a classifier.
 
-It has convolutions, which have no Einsum form. `fuseflow.frontend.lifting` says which of its weights a pruned one does not need.
+It has convolutions, which have no Einsum form. `fuseflow.attributes.analyse_module` says which of its weights a pruned one does not need.
 """
 
 import torch
@@ -45,14 +45,16 @@ class Pair(nn.Module):
 
 
 class MobileNet(nn.Module):
-    """`width` is a factor of all channels. With `shifted`, a batch norm stands behind each convolution."""
+    """`width` is a factor of all channels, and `pairs` says how many pairs there are. With `shifted`, a batch norm stands behind each
+    convolution."""
 
-    def __init__(self, classes: int = CLASSES, width: float = 1, shifted: bool = False) -> None:
+    def __init__(self, classes: int = CLASSES, width: float = 1, shifted: bool = False, pairs: int = len(BLOCKS)) -> None:
         super().__init__()
-        channels = [int(width * outputs) for outputs in (32, *(outputs for outputs, _ in BLOCKS))]
+        self.pairs = pairs
+        channels = [int(width * outputs) for outputs in (32, *(outputs for outputs, _ in BLOCKS[:pairs]))]
         self.conv1 = convolution(3, channels[0], 3, stride=2)
         self.norm1 = norm(channels[0], shifted)
-        for n, (_, stride) in enumerate(BLOCKS):
+        for n, (_, stride) in enumerate(BLOCKS[:pairs]):
             self.add_module(f"block{n}", Pair(channels[n], channels[n + 1], stride, shifted))
         self.fc = nn.utils.skip_init(nn.Linear, channels[-1], classes, bias=False)
 
@@ -68,13 +70,13 @@ class MobileNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         x = torch.relu(self.norm1(self.conv1(images)))
-        for n in range(len(BLOCKS)):
+        for n in range(self.pairs):
             x = self.get_submodule(f"block{n}")(x)
         return self.fc(x.mean((2, 3)))
 
 
-def build(*, small: bool = False, side: int = 0, classes: int = CLASSES, shifted: bool = False):
-    """The model and one random image. `shifted` adds batch norms, whose shifts are not 0."""
-    model = MobileNet(classes, 0.25 if small else 1, shifted)
+def build(*, small: bool = False, side: int = 0, classes: int = CLASSES, shifted: bool = False, pairs: int = len(BLOCKS)):
+    """The model and one random image. `shifted` adds batch norms, whose shifts are not 0, and `pairs` leaves out the last pairs."""
+    model = MobileNet(classes, 0.25 if small else 1, shifted, pairs)
     model.reset()
     return model.eval(), (torch.randn(1, 3, *[side or (32 if small else 224)] * 2),)

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 import torch
 import torch.nn.functional as F
+from lifted import exported
 from torch import Tensor, nn
+
+from fuseflow.frontend import load_model
+from fuseflow.frontend.lifting.exported import ExportedModule
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+@dataclass(frozen=True, eq=False)
+class MobileNet:
+    """A MobileNet with an image, and its graph, which is the same for all weights."""
+
+    model: nn.Module
+    inputs: tuple[Any, ...]
+    graph: ExportedModule
+
+
+def mobilenet(small: bool = True, side: int = 16, shifted: bool = False, pairs: int = 13) -> MobileNet:
+    return _mobilenet(small, side, shifted, pairs)
+
+
+@cache
+def _mobilenet(small: bool, side: int, shifted: bool, pairs: int) -> MobileNet:
+    options = {"small": small, "side": side, "shifted": shifted, "pairs": pairs}
+    loaded = load_model(MODELS / "mobilenet.py", options=options)
+    assert isinstance(loaded.module, nn.Module) and isinstance(loaded.inputs, tuple)
+    return MobileNet(loaded.module, loaded.inputs, exported(loaded.module, loaded.inputs))
 
 
 class Residual(nn.Module):

@@ -17,23 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseflow.frontend.lifting.analysis import analyse_module
+    from fuseflow.frontend.lifting.known import Known
     from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
     from fuseflow.frontend.lifting.rules import Rule, register_rule
     from fuseflow.frontend.lifting.scrambling import Guess
     from fuseflow.frontend.lifting.shrinking import shrink
 
-__all__ = ["Guess", "ModuleAttributes", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
+__all__ = ["Guess", "Known", "ModuleAttributes", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
 
 _MODULES = {
     "Guess": "scrambling",
+    "Known": "known",
     "ModuleAttributes": "result",
     "Rule": "rules",
     "TensorAttributes": "result",
     "analyse_module": "analysis",
-    "register_rule": "rules",
+    "register_rule": "operator_rules",
     "shrink": "shrinking",
 }
-"""The module of each name of the package. It is imported when the name is first used, because PyTorch takes seconds to load."""
+"""The module of each name of the package. It is imported when the name is first used, because PyTorch takes seconds to load. That of
+`register_rule` is the one which fills the table, so that the rules of a user come after those of PyTorch's own operators."""
 
 
 def __getattr__(name: str) -> Any:

@@ -68,8 +68,8 @@ def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -
     factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
     turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
     with torch.no_grad(), rule_errors(call):
-        turned = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
-    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*turned, strict=True)]
+        marks = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
+    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*marks, strict=True)]
 
 
 def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:

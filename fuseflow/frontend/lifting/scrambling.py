@@ -94,7 +94,7 @@ class Scrambler:
         return certain if shown is None or not self.trusted else shown
 
     def guesses(self) -> tuple[Guess, ...]:
-        """Return what was guessed of each call, in the order of the model."""
+        """Return what was seen of each call, in the order of the model."""
         return tuple(
             Guess(
                 str(node.target),

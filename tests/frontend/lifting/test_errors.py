@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import FrontendError, FuseFlowError, SparsityError, UsageError
-from fuseflow.frontend.lifting import analyse_module
+from fuseflow.frontend.lifting import ModuleAttributes, TensorAttributes, analyse_module
 
 X = torch.ones(2, 4)
 
@@ -96,11 +96,6 @@ def test_a_model_that_cannot_be_analysed(name: str):
         assert first < caught.value.span.line <= first + 3
 
 
-def test_a_write_to_a_value_between_is_none():
-    found = analyse_module(nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True)), (X,), {})
-    assert found.total().dead == 0
-
-
 def model() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
 
@@ -126,14 +121,6 @@ def test_a_mask_that_does_not_fit(name: str):
     with pytest.raises(SparsityError) as caught:
         analyse_module(model(), (X,), masks())
     assert message in caught.value.message and hint in caught.value.hint
-
-
-def test_two_masks_for_a_tied_weight():
-    tied = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
-    tied[1].weight = tied[0].weight
-    masks = {"0.weight": torch.eye(4), "1.weight": torch.ones(4, 4)}
-    with pytest.raises(SparsityError, match=r"`0.weight` and `1.weight`, which are one tensor"):
-        analyse_module(tied, (X,), masks)
 
 
 def test_a_weight_that_was_trained_without_its_mask():
@@ -163,6 +150,10 @@ def test_what_is_no_model():
 
 
 def test_a_name_that_is_no_tensor():
+    weight = torch.ones(3, 4)
+    analysis = ModuleAttributes(
+        {"0.weight": TensorAttributes("0.weight", "parameter", *[weight > 0] * 2, weight, weight > 0)}, {}, ()
+    )
     with pytest.raises(FuseFlowError) as caught:
-        analyse_module(model(), (X,))["0.wight"]
+        analysis["0.wight"]
     assert "did you mean `0.weight`?" in caught.value.hint

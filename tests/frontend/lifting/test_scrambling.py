@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 import torch
+from lifted import Example, Examples, analysed
 from torch import Tensor, nn
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.lifting import analyse_module, register_rule
+from fuseflow.frontend.lifting import ModuleAttributes, analyse_module, register_rule
 from fuseflow.frontend.lifting.rules import RULES
+from fuseflow.frontend.lifting.scrambling import Scrambler
 
 X = torch.ones(3, 4)
 
@@ -70,58 +73,75 @@ def rules() -> Iterator[None]:
     RULES.update(before)
 
 
-def dead(samples: int = 64, trust: bool = False, operator: object = first_half) -> dict[str, int]:
-    found = analyse_module(Model(operator), (X,), {}, samples=samples, trust_scrambling=trust)
-    return {row.name: row.dead for row in found.rows if row.kind == "constant"}
+class Sorted(nn.Module):
+    def forward(self, x: Tensor, places: Tensor) -> Tensor:
+        return torch.searchsorted(places, places) + x[:, 0]
+
+
+@cache
+def examples() -> Examples:
+    """Models with an operator that has no rule, of which guesses are trusted, and one with an operator that is decomposed."""
+    return Examples(
+        {
+            "halved": Example(Model(), (X,)),
+            "halved zeros": Example(Model(), (X,), {"before.weight": torch.zeros(4, 4, dtype=torch.bool)}),
+            "steps": Example(Model(steps), (X,)),
+            "sorted": Example(Sorted(), (X, torch.tensor([0, 1, 2]))),
+            "mish": Example(nn.Sequential(nn.Linear(4, 4), nn.Mish()), (X,)),
+        },
+        Scrambler(64, trusted=True),
+    )
+
+
+def again(samples: int, trusted: bool) -> ModuleAttributes:
+    """What another analysis says of the same graph."""
+    return analysed(examples().lifted.graph, {}, Scrambler(samples, trusted))
 
 
 def test_a_guess_is_told_and_not_trusted():
-    found = analyse_module(Model(), (X,), {}, samples=64)
-    assert found.total().dead == 0
-    (guess,) = found.guesses
+    analysis = again(samples=64, trusted=False)
+    guess = analysis.guesses[0]
+    assert analysis["models.0.before.weight"].row.dead == analysis["models.0.after.weight"].row.dead == 0
     assert (guess.zeros, guess.unused, guess.samples, guess.trusted) == (6, 6, 64, False)
     assert guess.bound(0.5) == pytest.approx(0.5**64) and guess.bound() == pytest.approx(0.99**64)
     assert guess.span is not None and guess.span.file.endswith("test_scrambling.py")
     assert guess.span.line == Model.forward.__code__.co_firstlineno + 1
-    assert "`lifting_tests.first_half.default` has no rule: in 64 random fillings, 6 entries of its result" in str(found)
+    text = "`lifting_tests.first_half.default` at module `models.0` has no rule: in 64 random fillings, 6 entries of its result"
+    assert text in str(guess) and text in str(analysis)
     assert "called alive all the same" in str(guess) and "probability 5.3e-01" in str(guess)
 
 
 def test_a_guess_is_trusted_if_the_user_says_so():
-    assert dead() == {"before.weight": 0, "after.weight": 0}
-    assert dead(trust=True) == {"before.weight": 8, "after.weight": 4}
+    analysis = analyse_module(Model(), (X,), {}, samples=32, trust_scrambling=True)
+    assert [tensor.row.dead for tensor in examples().attributes("halved").values() if tensor.kind == "parameter"] == [8, 4]
+    assert analysis.total().dead == 12 and [(guess.samples, guess.trusted) for guess in analysis.guesses] == [(32, True)]
 
 
 def test_without_samples_everything_is_alive():
-    found = analyse_module(Model(), (X,), {}, samples=0, trust_scrambling=True)
-    assert found.total().dead == 0 and "all that it reads and computes is called alive" in str(found.guesses[0])
+    analysis = again(samples=0, trusted=True)
+    assert analysis["models.0.before.weight"].row.dead == analysis["models.0.after.weight"].row.dead == 0
+    assert "all that it reads and computes is called alive" in str(analysis.guesses[0])
 
 
 def test_steps_are_not_called_superfluous():
-    found = analyse_module(Model(steps), (X,), {}, samples=16, trust_scrambling=True)
-    assert found.total().dead == 0 and found.guesses[0].zeros == 0
+    attributes = examples().attributes("steps")
+    assert attributes.total().dead == 0 and attributes.guesses[0].zeros == 0
 
 
 def test_what_an_operator_without_a_rule_computes_of_zeros_is_known():
-    keep = {"before.weight": torch.zeros(4, 4, dtype=torch.bool)}
-    found = analyse_module(Model(), (X,), keep)
-    assert found.total().dead == found.total().size and found.guesses == ()
+    attributes = examples().attributes("halved zeros")
+    assert attributes.total().dead == attributes.total().size and attributes.guesses == ()
 
 
 def test_integers_cannot_be_scrambled():
-    class Sorted(nn.Module):
-        def forward(self, x: Tensor, places: Tensor) -> Tensor:
-            return torch.searchsorted(places, places) + x[:, 0]
-
-    (guess,) = analyse_module(Sorted(), (X, torch.tensor([0, 1, 2])), {}).guesses
+    (guess,) = examples().attributes("sorted").guesses
     assert guess.zeros is None and guess.operator == "aten.searchsorted.Tensor"
 
 
 def test_the_same_guess_each_time():
-    model = Model()
-    first = analyse_module(model, (X,), {}, samples=2).guesses
+    first = again(samples=2, trusted=False).guesses
     state = torch.get_rng_state()
-    assert analyse_module(model, (X,), {}, samples=2).guesses == first
+    assert again(samples=2, trusted=False).guesses == first
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -131,24 +151,24 @@ def test_a_user_registers_a_rule():
     def halved(x: Tensor) -> Tensor:
         return torch.cat([x[:, :2], torch.zeros_like(x[:, 2:])], 1)
 
-    found = analyse_module(Model(), (X,), {})
-    assert found.guesses == () and found.total().dead == 12
+    analysis = again(samples=0, trusted=False)
+    assert "lifting_tests.first_half.default" not in [guess.operator for guess in analysis.guesses]
+    assert [analysis[f"models.0.{name}.weight"].row.dead for name in ("before", "after")] == [8, 4]
 
 
 @pytest.mark.usefixtures("rules")
 def test_an_operator_with_a_rule_stays_whole():
-    model = nn.Sequential(nn.Linear(4, 4), nn.Mish())
-    assert "1.mish" not in analyse_module(model, (X,), {})
+    assert "1.mish" not in examples().attributes("mish")
     register_rule("aten.mish")(lambda x: x * 0)
-    found = analyse_module(model, (X,), {})
-    assert "1.mish" in found and found["0.weight"].row.dead == 16
+    analysis = analyse_module(examples()["mish"].model, (X,), {})
+    assert "1.mish" in analysis and analysis["0.weight"].row.dead == 16
 
 
 @pytest.mark.usefixtures("rules")
 def test_a_rule_that_fails():
     register_rule("lifting_tests.first_half")(lambda x, y: x)
     with pytest.raises(FrontendError, match=r"the rule for `lifting_tests.first_half.default` fails: TypeError") as caught:
-        analyse_module(Model(), (X,), {})
+        again(samples=0, trusted=False)
     assert caught.value.span is not None
 
 
