@@ -1,4 +1,4 @@
-"""The choice of what a schedule leaves to `auto`: what is fused, and in which loop orders.
+"""The choice of what a schedule leaves to `auto`: what is fused, in which parts operands are stored, and in which loop orders.
 
 Candidates are chosen by estimate, and the best of them are compared in the simulator.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.autoscheduler.costs import PartCosts
 from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
 from fuseflow.autoscheduler.partitions import cheapest_partitions
+from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, product_units
 from fuseflow.compiler import compile_source
@@ -23,6 +24,7 @@ from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.public import lower_for
+from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
@@ -86,7 +88,9 @@ class PartitionTrial:
 class ScheduleChoice:
     """What `auto` chose: `compiled` is the program with a schedule that says so in full.
 
-    `partitions` and `orders` are what was considered. `cut` names the units between which the program may be cut: `operators`, `products`
+    `partitions`, `plans` and `orders` are what was considered.
+
+    `cut` names the units between which the program may be cut: `operators`, `products`
     or `layers`; it is empty if the schedule says what is fused. `units` is how many units there are, and `ranges` how many regions were
     estimated. `without_data` are inputs whose statistics were assumed. `cache` holds the simulations.
     """
@@ -94,6 +98,7 @@ class ScheduleChoice:
     compiled: Compiled
     top: int
     partitions: tuple[PartitionTrial, ...] = ()
+    plans: tuple[PlanTrial, ...] = ()
     orders: tuple[OrderTrial, ...] = ()
     cut: str = ""
     units: int = 0
@@ -127,6 +132,7 @@ class ScheduleChoice:
             "ranges": self.ranges,
             "simulations": self.cache.simulations,
             "partitions": [trial.to_json() for trial in self.partitions],
+            "plans": [trial.to_json() for trial in self.plans],
             "orders": [
                 {
                     "region": t.region,
@@ -165,7 +171,7 @@ def autoschedule(
     """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
 
     The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none. With
-    a `sample`, they are sampled; orders are chosen by their estimates then.
+    a `sample`, they are sampled; plans and orders are chosen by their estimates then.
 
     >>> import fuseflow as ff
     >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
@@ -212,7 +218,8 @@ def choose_schedule(
     Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
-    source, schedule = planned(source, schedule, machine)
+    if not schedule.plan.auto:
+        source, schedule = planned(source, schedule, machine)
     without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
@@ -220,13 +227,16 @@ def choose_schedule(
     search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress, sample)
     choice = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
+    choice = search.divided(choice) if schedule.plan.auto else choice
     return search.ordered(choice) if schedule.order_policy == "auto" else choice
 
 
 def check_open_schedule(schedule: Schedule, top: int) -> None:
     """Raise `ScheduleError` for a schedule that `auto` cannot complete, and `UsageError` for a negative `top`."""
     if not schedule.open:
-        raise ScheduleError("the schedule leaves nothing to choose", hint="say `fuse: auto`, `order_policy: auto` or both")
+        raise ScheduleError(
+            "the schedule leaves nothing to choose", hint="say `fuse: auto`, `order_policy: auto` or `plan: auto`"
+        )
     if top < 0:
         raise UsageError(f"{top} schedules to simulate", hint="1 or more, or 0 to choose by estimate only")
     if schedule.intermediates == "dense":
@@ -267,9 +277,9 @@ class _ScheduleSearch:
 
     @property
     def settled(self) -> Schedule:
-        """The schedule with the orders that the compiler ranks best, where it leaves orders open."""
+        """The schedule with the orders that the compiler ranks best, and without a plan, where it leaves these open."""
         policy = "best" if self.schedule.order_policy == "auto" else self.schedule.order_policy
-        return replace(self.schedule, order_policy=policy)
+        return replace(self.schedule, order_policy=policy, plan=Plan() if self.schedule.plan.auto else self.schedule.plan)
 
     def partition(self) -> ScheduleChoice:
         """Return the best of the partitions that are expected to be cheapest and of what `layerwise`, `full` and `none` do."""
@@ -304,6 +314,13 @@ class _ScheduleSearch:
             return replace(trial, cycles=result.cycles)
         sampled = program.run(self.progress, check=False, engine=self.engine, sample=self.sample)
         return replace(trial, sampled=sampled.cycles)
+
+    def divided(self, choice: ScheduleChoice) -> ScheduleChoice:
+        """Return the choice with its operands stored in the parts that take the fewest cycles."""
+        top = self.top if self.sample is None else 0
+        plans = PlanSearch(self.source, self.machine, top, self.engine, self.estimator, self.cache)
+        schedule, trials = plans.choose(choice.schedule)
+        return replace(choice, compiled=compile_source(self.source, schedule, self.machine), plans=trials, cache=self.cache)
 
     def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
         """Return the choice with the orders of its regions chosen, too, unless the best-ranked orders run faster as a whole."""

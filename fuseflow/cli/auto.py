@@ -1,4 +1,4 @@
-"""The options of `--fuse auto` and `--order auto`, and the report of what was tried."""
+"""The options of `--fuse auto`, `--plan auto` and `--order auto`, and the report of what was tried."""
 
 from __future__ import annotations
 

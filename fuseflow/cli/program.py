@@ -92,7 +92,8 @@ class ProgramRequest:
         error."""
         if not self.schedule.open and self.auto.flags:
             raise UsageError(
-                f"`{self.auto.flags[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
+                f"`{self.auto.flags[0]}` without `auto`",
+                hint="leave something to it: `--fuse auto`, `--plan auto` or `--order auto`",
             )
         target = target or Target(load_machine("rda"))
         with working("compiling", quiet):

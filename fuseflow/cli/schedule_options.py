@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, with_options
-from fuseflow.plan.plan import read_plan
+from fuseflow.plan.plan import AUTO, Plan, read_plan
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import SETTINGS
 
@@ -46,7 +46,7 @@ def schedule_options(command: Command) -> Command:
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
-        click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Operands that are divided into parts, and how."),
+        click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Operands that are divided into parts; or `auto`."),
         click.option("--resident", multiple=True, metavar="TENSOR", help="An input read from the configuration; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
@@ -79,7 +79,7 @@ def schedule_options(command: Command) -> Command:
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
-        plan = None if plan_file is None else read_plan(plan_file)
+        plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 

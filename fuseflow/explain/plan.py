@@ -47,6 +47,10 @@ class PlanReport:
     simulated: tuple[int, int] | None = None
 
 
+NO_PLAN = PlanReport((), (0.0, 0.0))
+"""The report of a program whose operands stay as they are."""
+
+
 def explain_plan(source: Source, schedule: Schedule, machine: Machine, simulate: bool = False) -> PlanReport:
     """Say what the parts of a plan hold and cost, and what the plan changes. Raise `UsageError` for a schedule without a plan."""
     if not schedule.plan:

@@ -111,7 +111,8 @@ def refuse_auto(schedule: Schedule) -> None:
     and runs.
     """
     if schedule.open:
-        section = "fuse" if schedule.fuse_regions == ("auto",) else "order_policy"
+        sections = {"fuse": schedule.fuse_regions == ("auto",), "plan": schedule.plan.auto, "order_policy": True}
+        section = next(name for name, left in sections.items() if left)
         raise ScheduleError(
             f"`{section}: auto` is still to be chosen",
             hint="`fuseflow.autoschedule` takes the same arguments, chooses, and compiles",

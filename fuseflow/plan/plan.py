@@ -8,6 +8,8 @@
       - {form: nm(2:4), dtype: i8}
       - {form: elements}
 
+Instead of the operands, `operands: auto` leaves the plan to a search, as `plan: auto` does in a schedule.
+
 A weight is what one block of a part costs. It is needed where an operand has several parts in blocks, of which single elements are the
 smallest: it decides which entry is in which part. So a plan with its weights gives the same parts each time.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.errors import PlanError
@@ -31,17 +33,23 @@ from fuseflow.plan.reader import SECTION, PlannedOperands, PlanReader, plan_rows
 from fuseflow.tensors import Format, Tensor
 from fuseflow.yaml_text import read_yaml, write_yaml
 
+AUTO = "auto"
+"""What stands for the operands of a plan that is still to be chosen."""
 Weigh: TypeAlias = Callable[[Form], float]
 """What a block of a form costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The operands that are decomposed, each with its parts. The plan without operands changes nothing."""
+    """The operands that are decomposed, each with its parts. The plan without operands changes nothing. With `auto`, the operands are
+    still to be chosen, so that there are none."""
 
     operands: PlannedOperands = ()
+    auto: bool = False
 
     def __post_init__(self) -> None:
+        if self.auto and self.operands:
+            raise PlanError(f"the plan divides `{self.operands[0][0]}`, and is left to `auto`", hint="leave one of them out")
         names = [name for name, _ in self.operands]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -50,27 +58,39 @@ class Plan:
             check_planned(name, parts)
 
     def __bool__(self) -> bool:
-        return bool(self.operands)
+        return self.auto or bool(self.operands)
 
     def __str__(self) -> str:
         return self.to_yaml()
 
     def to_yaml(self) -> str:
         """Return the plan as YAML, which `from_yaml` reads as the same plan."""
-        return write_yaml({SECTION: plan_rows(self.operands)}) if self else ""
+        return write_yaml({SECTION: self.to_rows()}) if self else ""
+
+    def to_rows(self) -> dict[str, Any] | str:
+        """Return the operands with their parts as plain values, which `from_rows` reads; `auto` for a plan that is to be chosen."""
+        return AUTO if self.auto else plan_rows(self.operands)
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<text>") -> Plan:
         """Read a plan. Raise `PlanError` with the line and the column of what is wrong in it."""
-        return cls(PlanReader(read_yaml(text, file, PlanError)).operands())
+        reader = PlanReader(read_yaml(text, file, PlanError))
+        return cls.from_rows(reader, reader.rows())
+
+    @classmethod
+    def from_rows(cls, reader: PlanReader, rows: Any) -> Plan:
+        """Return the plan in plain values, which are what the reader has at its path. Raise `PlanError` as `from_yaml` does."""
+        return cls(auto=True) if rows == AUTO else cls(reader.read(rows))
 
     def weighed(self, weigh: Weigh) -> Plan:
         """Return the plan with the weights that it needs and lacks."""
-        return Plan(tuple((name, _weighed(parts, weigh)) for name, parts in self.operands))
+        return replace(self, operands=tuple((name, _weighed(parts, weigh)) for name, parts in self.operands))
 
     def verify(self, program: Program, tensors: Mapping[str, Tensor]) -> None:
         """Raise `PlanError` unless the plan fits a program with its tensors: each operand is a constant matrix there and a factor of
-        products, and has the weights that it needs."""
+        products, and has the weights that it needs. A plan that is left to `auto` fits none."""
+        if self.auto:
+            raise PlanError("the plan is still to be chosen", hint="`fuseflow.autoschedule` chooses it")
         operands = dict[tuple[str, Reduce], str]()
         for name, parts in self.operands:
             require_constant(program, tensors, name)

@@ -36,16 +36,18 @@ class PlanReader:
     yaml: YamlText
     path: KeyPath = (SECTION,)
 
-    def operands(self) -> PlannedOperands:
-        """Return the operands of a file that has nothing but a plan."""
+    def rows(self) -> Any:
+        """Return the rows of a file that has nothing but a plan."""
         if self.yaml.content is None:
-            return ()
-        return self.read(self._mapping(self.yaml.content, (), "a plan", (SECTION,)).get(SECTION, {}))
+            return {}
+        return self._mapping(self.yaml.content, (), "a plan", (SECTION,)).get(SECTION, {})
 
     def read(self, rows: Any) -> PlannedOperands:
         """Return the operands in rows, which are the content of the text at the path."""
         if not isinstance(rows, dict) or not all(isinstance(name, str) for name in rows):
-            raise self._error(self.path, f"`{self.path[-1]}` is a mapping from names of tensors to parts", "`W: [{form: 4x4}]`")
+            raise self._error(
+                self.path, f"`{self.path[-1]}` is a mapping from names of tensors to parts", "`W: [{form: 4x4}]`, or `auto`"
+            )
         return tuple((name, self._parts(name, parts)) for name, parts in rows.items())
 
     def _parts(self, name: str, rows: Any) -> tuple[PlannedPart, ...]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
 from fuseflow.autoscheduler.orders import OrderTrial
+from fuseflow.autoscheduler.plans import PlanTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
+Trial: TypeAlias = PartitionTrial | PlanTrial | OrderTrial
+SHOWN_PLANS = 8
+"""How many of the best plans by estimate are shown, beside those that were simulated."""
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a partition's regions."""
+
+_SECOND_COLUMNS = {"partition": ("regions", 1), "operand": ("stored as", 2), "region": ("order", 2)}
+"""The name of the second column of a table by that of the first, and the first of its columns that has numbers."""
 
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
@@ -24,14 +32,25 @@ def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
     yield f"auto: {searched}on {escape(choice.compiled.machine.name)}"
     if choice.partitions:
         yield _table("partition", choice, [(_short(t), f"{t.regions}", t) for t in choice.partitions])
+    if choice.plans:
+        yield from _plan_lines(choice)
     if choice.orders:
         yield _table("region", choice, [(escape(t.region), ",".join(t.order), t) for t in choice.orders])
     if not choice.top:
         yield "chosen by estimate: nothing was simulated"
 
 
-def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, PartitionTrial | OrderTrial]]) -> Table:
-    second, numbers = ("regions", 1) if first == "partition" else ("order", 2)
+def _plan_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
+    """Yield a table of the plans that were simulated and of the best others, and how many more there are."""
+    ranked = sorted(choice.plans, key=lambda t: (bool(t.refused), t.estimate or 0.0))
+    shown = [t for n, t in enumerate(ranked) if n < SHOWN_PLANS or t.cycles is not None or t.chosen or not t.operand]
+    yield _table("operand", choice, [(escape(t.operand), escape(t.name), t) for t in shown])
+    if len(shown) < len(ranked):
+        yield f"{len(ranked) - len(shown):,} more plans were estimated; `--json FILE` has all"
+
+
+def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Trial]]) -> Table:
+    second, numbers = _SECOND_COLUMNS[first]
     columns = ("estimated\ncycles", *(["cycles"] if choice.top else []), "")
     table = plain_table(first, second, *columns, numbers_from=numbers)
     for name, number, trial in rows:
@@ -43,7 +62,7 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Partit
     return table
 
 
-def _confirmed(trial: PartitionTrial | OrderTrial) -> str:
+def _confirmed(trial: Trial) -> str:
     """Return the cycles of a trial: exact ones, or sampled ones with their interval; nothing if it was not run."""
     if isinstance(trial, PartitionTrial) and trial.sampled is not None:
         return str(trial.sampled)

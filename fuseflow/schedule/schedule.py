@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan
-from fuseflow.plan.reader import PlanReader, plan_rows
+from fuseflow.plan.reader import PlanReader
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
     KEYWORDS,
@@ -129,7 +129,7 @@ class Schedule:
     @property
     def open(self) -> bool:
         """Whether the schedule leaves something to `fuseflow.autoschedule`, so that it cannot be compiled."""
-        return self.fuse_regions == ("auto",) or self.order_policy == "auto"
+        return self.fuse_regions == ("auto",) or self.order_policy == "auto" or self.plan.auto
 
     @_fluent
     def fuse(self, *names: str) -> Schedule:
@@ -260,7 +260,7 @@ class Schedule:
         for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
-        schedule = replace(schedule, plan=Plan(PlanReader(document.text, (*document.base, "plan")).read(sections.plan)))
+        schedule = replace(schedule, plan=Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), sections.plan))
         for setting in SETTINGS:
             with document.blame(setting):
                 schedule = schedule.lower(**{setting: getattr(sections, setting)})
@@ -309,7 +309,7 @@ class Schedule:
             "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
-            "plan": plan_rows(self.plan.operands),
+            "plan": self.plan.to_rows(),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}
         sections |= {**settings, **({} if self.copies else {"copies": False})}

@@ -133,3 +133,46 @@ def test_errors_in_a_schedule_have_their_place(run: tuple[str, ...]) -> None:
 
 def test_a_schedule_without_a_plan_prints_none() -> None:
     assert ff.Schedule().plan == Plan() and "plan" not in ff.Schedule().to_yaml()
+
+
+def test_auto_chooses_a_plan_that_the_schedule_says_in_full(run: tuple[str, ...]) -> None:
+    chosen = document(*run, "--plan", "auto", "--machine", "ideal", "--auto-schedule", "s.yaml")
+    again = document(*run, "--schedule", "s.yaml", "--machine", "ideal")
+    whole = document(*run, "--machine", "ideal")
+    assert chosen["check"]["passed"] and chosen["cycles"] == again["cycles"] <= whole["cycles"]
+    assert {trial["operand"] for trial in chosen["auto"]["plans"]} == {"", "W", "V"}
+    Path("open.yaml").write_text("plan: auto\n")
+    assert document(*run, "--schedule", "open.yaml", "--machine", "ideal")["cycles"] == chosen["cycles"]
+
+
+def test_explain_plan_says_why_a_plan_was_chosen(run: tuple[str, ...]) -> None:
+    words = ("explain", "plan", *run[1:], "--plan", "auto", "--machine", "ideal", "--auto-top", "1")
+    result = fuseflow(*words)
+    assert result.exit_code == 0 and "no change" in result.stderr and "chosen" in result.stderr
+    assert "cycles" in result.stdout
+    values = json.loads(fuseflow(*words, "--json", "-").stdout)
+    assert sum(trial["chosen"] for trial in values["auto"]["plans"]) == 1
+
+
+def test_explain_plan_says_that_none_is_faster(run: tuple[str, ...]) -> None:
+    Path("small.ein").write_text("tensor A[4, 4] dense\ntensor B[4, 4] csr\nY[i, j] = A[i, j] + B[i, j]\noutput Y\n")
+    result = fuseflow("explain", "plan", "small.ein", "--plan", "auto", "--auto-top", "0")
+    assert result.exit_code == 0 and "no plan takes fewer cycles" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("operands: soon", "is a mapping from names of tensors to parts"),
+        ("operands: [auto]", "is a mapping from names of tensors to parts"),
+    ],
+)
+def test_what_else_stands_for_operands_is_refused(text: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Plan.from_yaml(text)
+
+
+def test_an_open_plan_is_read_again_and_has_no_operands() -> None:
+    assert Plan.from_yaml(Plan(auto=True).to_yaml()) == Plan(auto=True)
+    with pytest.raises(PlanError, match="left to `auto`"):
+        Plan(Plan.from_yaml("operands: {W: [{form: 4x4}]}").operands, auto=True)

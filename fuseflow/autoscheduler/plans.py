@@ -1,0 +1,193 @@
+"""The choice of a plan: in which parts each sparse operand of a product is stored, at equal numbers of product units.
+
+Candidates are estimated one operand after the other, and the best of them are simulated, "no change" always among them. Two parts run on
+two units at a time. So a single format is compared on two lanes: what more units would bring to anything is no gain of the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import FuseFlowError, PlanError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.source import Source
+from fuseflow.plan.form import Form
+from fuseflow.plan.partition import PlannedPart
+from fuseflow.plan.plan import Plan
+from fuseflow.plan.products import products_of
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine
+
+UNITS = 2
+"""The product units of each candidate."""
+SIDES = (1, 2, 4, 8, 16, 32)
+"""The sides of blocks."""
+ELEMENTS = "elements"
+NM = ("nm(2:4)", "nm(1:2)")
+"""The forms of at most n entries in m coordinates."""
+BESIDE_ELEMENTS = ("8x8", "16x16", "32x32", *NM)
+"""The formats that are always tried as one of two parts: they may hold most of an operand well that they hold badly as a whole."""
+CLOSE, CLOSE_RUNS = 1.05, 4
+"""Trials with an estimate of at most so many times the best are simulated, too: at most so many times as many as the caller asks for."""
+LIKELY = 5
+"""How many of the best formats for the whole operand are tried as a part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrial:
+    """A plan that was considered, as part of a schedule that may deal lanes beside it.
+
+    `forms` are those of the parts of an operand, which takes as many product units as it has parts, times the `lanes`. Without forms it
+    stays as it is. `cycles` is None if it was not simulated, and `refused` says why it cannot be compiled or run.
+    """
+
+    operand: str
+    forms: tuple[str, ...]
+    schedule: Schedule
+    lanes: int = 1
+    estimate: float | None = None
+    cycles: int | None = None
+    chosen: bool = False
+    refused: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the operand becomes: `32x32 and elements`, or `4x4, 2 lanes`."""
+        kept = "as it is" if self.operand else "no change"
+        return (" and ".join(self.forms) or kept) + (f", {self.lanes} lanes" if self.lanes > 1 else "")
+
+    @property
+    def units(self) -> int:
+        """How many product units the operand takes."""
+        return max(1, len(self.forms)) * self.lanes
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as plain values."""
+        return {
+            "operand": self.operand,
+            "name": self.name,
+            "units": self.units,
+            "estimate": None if self.estimate is None else round(self.estimate),
+            "cycles": self.cycles,
+            "chosen": self.chosen,
+            "refused": self.refused,
+            "plan": self.schedule.plan.to_yaml(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSearch:
+    """What is needed to compare plans of a program on a machine."""
+
+    source: Source
+    machine: Machine
+    top: int
+    engine: Engine
+    estimator: Estimator
+    cache: SimulationCache
+
+    def choose(self, schedule: Schedule) -> tuple[Schedule, tuple[PlanTrial, ...]]:
+        """Return the schedule with the best plan, and what was considered. It is never slower than the schedule without a plan."""
+        base = self._estimated(PlanTrial("", (), replace(schedule, plan=Plan())))
+        if base.refused:
+            return base.schedule, (replace(base, chosen=True),)
+        best, trials = base, [base]
+        for operand in _operands(self.source):
+            candidates = self._candidates(operand, best.schedule)
+            trials += candidates
+            best = min([best, *candidates], key=_expected)
+        return self._confirmed(base, trials)
+
+    def _candidates(self, operand: str, schedule: Schedule) -> list[PlanTrial]:
+        """Return the ways to store an operand, each with its estimate."""
+        dealt = self._dealt(operand, schedule)
+        lanes, count = (schedule, 1) if dealt is None else (dealt, UNITS)
+        whole = [] if dealt is None else [self._estimated(PlanTrial(operand, (), dealt, UNITS))]
+        forms = _forms(self.source.program.declared[operand].shape)
+        single = [self._estimated(_divided(operand, (form,), lanes, count)) for form in forms]
+        ranked = sorted((trial for trial in single if not trial.refused), key=_expected)
+        likely = [*(form for trial in ranked[:LIKELY] for form in trial.forms), ELEMENTS]
+        first = dict.fromkeys((*likely, *(form for form in BESIDE_ELEMENTS if form in forms)))
+        pairs = {frozenset((one, other)): (one, other) for one in first for other in likely if ELEMENTS != one != other}
+        return [*whole, *single, *(self._estimated(_divided(operand, forms, schedule, 1)) for forms in pairs.values())]
+
+    def _dealt(self, operand: str, schedule: Schedule) -> Schedule | None:
+        """Return a schedule whose product with an operand runs on several lanes; None if it deals lanes already, or has nothing to deal."""
+        product = products_of(self.source.program, operand)[0]
+        rows = [i for i in product.einsum.indices if isinstance(i, str) and i not in product.indices]
+        compiled = self._compiled(schedule)
+        region = next((r.name for r in compiled.regions if product.einsum.name in r.einsums), None)
+        if schedule.parallel or not rows or region is None:
+            return None
+        return schedule.par(**{f"{region}.{rows[0]}": UNITS})
+
+    def _estimated(self, trial: PlanTrial) -> PlanTrial:
+        """Return a trial with its estimate, or with why there is none. Its plan has the weights that it lacked."""
+        try:
+            compiled = self._compiled(trial.schedule)
+            return replace(trial, schedule=compiled.schedule, estimate=compiled.estimate(self.estimator).cycles)
+        except FuseFlowError as error:
+            return replace(trial, refused=error.message)
+
+    def _confirmed(self, base: PlanTrial, trials: list[PlanTrial]) -> tuple[Schedule, tuple[PlanTrial, ...]]:
+        """Simulate the best trials of each number of parts by estimate, because it errs differently for them, and choose among all."""
+        ranked = sorted((trial for trial in trials if not trial.refused), key=_expected)
+        if self.top:
+            likely = [t for parts in range(1 + UNITS) for t in self._likely([t for t in ranked if len(t.forms) == parts])]
+            runs = [base, *(trial for trial in likely if trial is not base)]
+            cycles = {id(trial): self._simulated(trial) for trial in runs}
+            trials = [cycles.get(id(trial), trial) for trial in trials]
+            chosen = min((t for t in trials if t.cycles is not None), key=lambda t: t.cycles or 0, default=trials[0])
+        else:
+            chosen = ranked[0]
+        return chosen.schedule, tuple(replace(t, chosen=t is chosen) for t in trials)
+
+    def _likely(self, ranked: list[PlanTrial]) -> list[PlanTrial]:
+        """Return the best of ranked trials, and a few more that the estimate cannot tell from the best."""
+        close = [trial for trial in ranked[: CLOSE_RUNS * self.top] if _expected(trial) <= CLOSE * _expected(ranked[0])]
+        return ranked[: max(self.top, len(close))]
+
+    def _simulated(self, trial: PlanTrial) -> PlanTrial:
+        try:
+            compiled = self._compiled(trial.schedule)
+            return replace(trial, cycles=compiled.run(check=False, engine=self.engine, execute=self.cache.exactly()).cycles)
+        except FuseFlowError as error:
+            return replace(trial, refused=error.message)
+
+    def _compiled(self, schedule: Schedule) -> Compiled:
+        return compile_source(self.source, schedule, self.machine)
+
+
+def _forms(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the forms that an operand can be stored in as a whole: no side of a block is twice the matrix or more."""
+    rows, columns = ([side for side in SIDES if side < 2 * size] for size in shape)
+    return (ELEMENTS, *(f"{r}x{c}" for r in rows for c in columns if r * c > 1), *NM)
+
+
+def _divided(operand: str, forms: tuple[str, ...], schedule: Schedule, lanes: int) -> PlanTrial:
+    parts = sorted((PlannedPart(Form.parse(form)) for form in forms), key=lambda part: part.form.nm is None)
+    return PlanTrial(operand, forms, replace(schedule, plan=Plan((*schedule.plan.operands, (operand, tuple(parts))))), lanes)
+
+
+def _operands(source: Source) -> list[str]:
+    """Return the inputs that a plan may divide: sparse matrices with numbers that are factors of products."""
+    return [name for name, tensor in source.tensors.items() if not tensor.format.all_dense and _divisible(source.program, name)]
+
+
+def _divisible(program: Program, name: str) -> bool:
+    declared = program.declared.get(name)
+    if declared is None or len(declared.shape) != 2 or declared.fill != 0 or declared.block:
+        return False
+    try:
+        return bool(products_of(program, name))
+    except PlanError:
+        return False
+
+
+def _expected(trial: PlanTrial) -> float:
+    return float("inf") if trial.estimate is None else trial.estimate
