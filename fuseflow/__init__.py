@@ -39,6 +39,7 @@ __all__ = [
     "backend",
     "compile",
     "load_machine",
+    "quantize",
     "region",
 ]
 
@@ -58,6 +59,7 @@ _MODULES = {
     "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",
+    "quantize": "planning",
     "region": "frontend.named_region",
 }
 """The module of each name of the package, and "" for one that is a module itself. It is imported when the name is first used, so that a

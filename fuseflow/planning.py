@@ -1,15 +1,17 @@
-"""Sources whose operands are divided into parts as a plan says, and what blocks cost on a machine."""
+"""Sources whose operands are divided into parts as a plan says, what blocks cost on a machine, and programs in narrower types."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, partial
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import PlanError
+from fuseflow.errors import PlanError, did_you_mean
 from fuseflow.frontend.source import Source
 from fuseflow.lower.public import lower_for
 from fuseflow.plan.form import Form
+from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
 from fuseflow.plan.weights import Arrays, BlockWeights
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
@@ -49,3 +51,34 @@ def _cycles(program: Program, arrays: Arrays, machine: Machine) -> int:
     partitioned, lowered = lower_for(program, Schedule(), machine, tensors)
     source = Source(program.name, program, tensors)
     return Compiled(source, partitioned.program, Schedule(), tuple(lowered), machine, 0.0).run(check=False).cycles
+
+
+def quantize(
+    compiled: Compiled, tolerance: float = 1e-3, metric: Metric | None = None, constants: Collection[str] = ()
+) -> Quantization:
+    """Choose narrower types for the factors of the products of a compiled program, calibrated on the tensors that it was compiled with.
+
+    In order of the program, the types i16, i8 and i4 are tried for each factor, and kept while the mean squared error of every output, in
+    parts of its mean square, and the loss of the `metric` are at most the `tolerance`. `constants` are inputs that are stored in the
+    narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read.
+
+    Raise `PlanError` for a tolerance that is no number of at least 0, for a constant that is no input, and for numbers or a metric that are
+    not finite.
+
+    >>> import fuseflow as ff
+    >>> narrow = ff.quantize(ff.compile(mlp, (x,)), tolerance=1e-3)         # doctest: +SKIP
+    >>> print(narrow)                                                        # doctest: +SKIP
+    >>> ff.compile(narrow.program, tensors=narrow.tensors).run().cycles      # doctest: +SKIP
+    """
+    if not tolerance >= 0:
+        raise PlanError(f"a tolerance of {tolerance}", hint="0 or more, such as 0.001")
+    source = compiled.source
+    names = [tensor.name for tensor in source.program.inputs]
+    for name in names:
+        if name not in source.tensors:
+            raise PlanError(f"the input `{name}` has no data", hint="types are calibrated on real numbers")
+    for name in constants:
+        if name not in names:
+            raise PlanError(f"the program has no input `{name}`", hint=did_you_mean(name, names))
+    every = frozenset((*source.constants, *constants))
+    return QuantizationSearch(source.program, source.tensors, every, tolerance, metric).choose()

@@ -24,7 +24,7 @@ from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sparsification import sparsified
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.array_files import pack_declared
+from fuseflow.tensors.array_files import check_declared, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
@@ -226,8 +226,11 @@ def input_tensors(
 
 
 def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
-    """Pack an array as declared. An error names the tensor."""
+    """Pack an array as declared, or take a tensor that is packed so. An error names the tensor."""
     try:
+        if isinstance(array, Tensor):
+            check_declared(array, declared)
+            return array
         return pack_declared(array, declared, copy=copy)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

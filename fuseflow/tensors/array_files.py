@@ -122,6 +122,16 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
     return pack(array.astype(type.holder, copy=False), format, declaration.fill, copy=copy)
 
 
+def check_declared(tensor: Tensor, declaration: Declaration) -> None:
+    """Raise `FileError` unless a tensor is packed as `pack_declared` packs it: in single elements, with this type and implicit value."""
+    check_shape(tensor.shape, declaration.shape)
+    format = declaration.format or Format.dense(len(declaration.shape))
+    packed = (tensor.element_type.name, str(tensor.format), f"implicit value {tensor.fill:g}", *map(str, tensor.tile))
+    declared = (parse_dtype(declaration.dtype).name, str(format), f"implicit value {declaration.fill:g}")
+    if packed != declared:
+        raise FileError(f"packed as {', '.join(packed)}, declared {', '.join(declared)}", hint="pass an array instead")
+
+
 def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
     """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
     from scipy import sparse  # see `scipy_arrays`
