@@ -21,7 +21,7 @@ from fuseflow.tensors.array_files import pack_declared
 
 def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
     """Return a source with its operands divided as the plan of a schedule says, and the schedule with the weights that the plan lacked,
-    measured on the machine. What was divided before stays as it is.
+    measured on the machine. What was divided before stays as it is. An operand that is resident is so in all its parts.
 
     Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it.
     """
@@ -33,9 +33,12 @@ def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sourc
     if schedule.intermediates == "dense":
         raise PlanError("a plan needs the real intermediates", hint="leave `--intermediates dense` or the plan out")
     weighed = plan.weighed(partial(block_weight, machine.model_dump_json()))
-    program, tensors = weighed.apply(source.program, source.tensors)
-    divided = replace(source, program=program, tensors=tensors, plan=weighed, original=source.original or source)
-    return divided, replace(schedule, plan=weighed)
+    decomposed = weighed.decomposed(source.program, source.tensors)
+    divided = replace(
+        source, program=decomposed.program, tensors=decomposed.tensors, plan=weighed, original=source.original or source
+    )
+    resident = dict.fromkeys(part for name in schedule.resident for part in decomposed.inputs_of(name) or (name,))
+    return divided, replace(schedule, plan=weighed, resident=tuple(resident))
 
 
 @cache

@@ -6,6 +6,7 @@ two units at a time. So a single format is compared on two lanes: what more unit
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +35,9 @@ BESIDE_ELEMENTS = ("8x8", "16x16", "32x32", *NM)
 """The formats that are always tried as one of two parts: they may hold most of an operand well that they hold badly as a whole."""
 CLOSE, CLOSE_RUNS = 1.05, 4
 """Trials with an estimate of at most so many times the best are simulated, too: at most so many times as many as the caller asks for."""
+FAR = 1.15
+"""Of each size of blocks, the best trial is simulated, too, if its estimate is at most so many times the best: estimates err alike for
+blocks of one size, and differently for others."""
 LIKELY = 5
 """How many of the best formats for the whole operand are tried as a part of it."""
 
@@ -65,6 +69,11 @@ class PlanTrial:
     def units(self) -> int:
         """How many product units the operand takes."""
         return max(1, len(self.forms)) * self.lanes
+
+    @property
+    def entries(self) -> int:
+        """How many entries the largest blocks have."""
+        return max((math.prod(Form.parse(form).block) for form in self.forms), default=1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
@@ -150,7 +159,12 @@ class PlanSearch:
     def _likely(self, ranked: list[PlanTrial]) -> list[PlanTrial]:
         """Return the best of ranked trials, and a few more that the estimate cannot tell from the best."""
         close = [trial for trial in ranked[: CLOSE_RUNS * self.top] if _expected(trial) <= CLOSE * _expected(ranked[0])]
-        return ranked[: max(self.top, len(close))]
+        likely = ranked[: max(self.top, len(close))]
+        best: dict[int, PlanTrial] = {}
+        for trial in ranked:
+            if _expected(trial) <= FAR * _expected(ranked[0]):
+                best.setdefault(trial.entries, trial)
+        return [*likely, *(trial for trial in best.values() if trial not in likely)]
 
     def _simulated(self, trial: PlanTrial) -> PlanTrial:
         try:

@@ -29,11 +29,18 @@ MOST_ENTRIES = 1 << 28
 @dataclass(frozen=True, slots=True)
 class Decomposed:
     """A program with its tensors, of which some may be decomposed. `stored` says, by name, of which input others have the numbers, and in
-    which blocks."""
+    which blocks. `parts` says of which operand others are parts."""
 
     program: Program
     tensors: Mapping[str, Tensor]
     stored: Mapping[str, Stored] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    def inputs_of(self, name: str) -> tuple[str, ...]:
+        """Return the inputs that hold what the input `name` held before: its parts, or itself in other blocks."""
+        return tuple(
+            tensor.name for tensor in self.program.inputs if self.parts.get(tensor.name, _source(self, tensor.name)) == name
+        )
 
 
 def decompose(given: Decomposed, operand: str, parts: Sequence[Part], needed: Mask | None = None) -> Decomposed:
@@ -49,7 +56,7 @@ def decompose(given: Decomposed, operand: str, parts: Sequence[Part], needed: Ma
     declared = divided.program.declared
     packed = {name: _packed(operand, part, values, declared[name]) for name, part in zip(divided.parts, filled, strict=True)}
     numbers = {_source(given, name): tensor for name, tensor in given.tensors.items()}
-    decomposed = Decomposed(divided.program, packed, divided.stored)
+    decomposed = Decomposed(divided.program, packed, divided.stored, {**given.parts, **dict.fromkeys(packed, operand)})
     others = {name: _source(decomposed, name) for name in declared if name not in packed}
     tensors = packed | {name: numbers[source] for name, source in others.items() if source in numbers}
     return replace(decomposed, tensors={name: tensors[name] for name in declared if name in tensors})

@@ -113,11 +113,16 @@ class Plan:
 
         Raise `PlanError` if the plan does not fit, and if an operand has an entry that none of its parts can hold.
         """
+        decomposed = self.decomposed(program, tensors, needed)
+        return decomposed.program, decomposed.tensors
+
+    def decomposed(self, program: Program, tensors: Mapping[str, Tensor], needed: Mapping[str, Mask] | None = None) -> Decomposed:
+        """Return the same as `apply`, with what became of each input."""
         self.verify(program, tensors)
         decomposed = Decomposed(program, tensors)
         for name, parts in self.operands:
             decomposed = _decomposed(decomposed, name, parts, (needed or {}).get(name))
-        return decomposed.program, decomposed.tensors
+        return decomposed
 
 
 def read_plan(path: Path) -> Plan:

@@ -52,6 +52,14 @@ def test_each_region_has_those_that_it_reads() -> None:
     assert residents(compiled(CHAIN, "weight", "V", schedule=ff.Schedule.fuse("none"))) == [{"weight"}, {"V"}]
 
 
+def test_an_operand_that_a_plan_divides_is_resident_in_all_its_parts() -> None:
+    schedule = ff.Schedule.from_yaml("plan: {weight: [{form: 2x2}, {form: elements}]}")
+    program = compiled(CHAIN, "weight", schedule=schedule)
+    assert residents(program) == [{"weight1", "weight2"}]
+    assert residents(compiled(CHAIN, schedule=program.schedule)) == [{"weight1", "weight2"}]
+    assert program.run().check.passed  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [

@@ -28,6 +28,7 @@ def test_rows_are_complete_and_all_holds():
             2,
             ["cycles within 5 % of the 12 recorded, 256 on `rda`", "two parts together take fewer cycles"],
         ),
+        ("256/ideal/0.3/together, bytes", 4, ["blocks of bytes take fewer cycles than blocks of floats, 256 on `ideal`"]),
     ],
 )
 def test_a_row_that_is_off_is_found(key: str, factor: float, failed: list[str]):
@@ -43,4 +44,4 @@ def test_what_is_missing_is_not_run():
 
 @pytest.mark.parametrize("way", figure.WAYS)
 def test_a_row_is_measured_again(way: str):
-    assert figure._measured(256, "ideal", 0.1, way) == figure.collect()[figure.key_of(256, "ideal", 0.1, way)]
+    assert figure.measured(256, "ideal", 0.1, way)["cycles"] == figure.collect()[figure.key_of(256, "ideal", 0.1, way)]

@@ -10,15 +10,21 @@ from __future__ import annotations
 import sys
 
 import click
+import sparta_figure11
 import sparta_figure14
+import sparta_figure15
 import sparta_figure16
+import sparta_figure17
+import sparta_figure18
 import sparta_table2
 from frame import PICTURES, ROOT, between_marks, drawn
 from sten import block
 
 PAGES = {
     ROOT / "docs" / "attributes.md": (sparta_table2.FIGURE, sparta_figure14.FIGURE),
-    ROOT / "docs" / "plans.md": (sparta_figure16.FIGURE,),
+    ROOT / "docs" / "plans.md": tuple(
+        figure.FIGURE for figure in (sparta_figure16, sparta_figure17, sparta_figure18, sparta_figure15, sparta_figure11)
+    ),
 }
 FIGURES = tuple(figure for figures in PAGES.values() for figure in figures)
 

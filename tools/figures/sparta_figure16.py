@@ -10,27 +10,23 @@ over 32x32 alone is what the paper printed, for kernels of a GPU. `together` run
 Together has two units for products, and each single format has one. With two lanes 4x4 has two as well, and takes fewer cycles than the two
 parts do at 30 and 20 %, and on `rda` with N = 256 at 10 %, too. A unit of 256 multiply-accumulates is as efficient on 4x4 as on 32x32,
 which no GPU is.
+
+In `together, bytes` the blocks are `i8` and multiplied by A in `i8`, with the scales of both as a factor. The elements stay `f32`.
+At 10 % they take as long as the blocks did, so that nothing is gained on `ideal` with N = 256.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import json
-from collections.abc import Mapping
-from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from frame import ROWS, Check, Data, Figure, Options, cell, command, markdown, ratio, rows, together, within
-
-if TYPE_CHECKING:
-    from fuseflow.einsum.nodes import Program
-    from fuseflow.plan.weights import BlockWeights
+from frame import Check, Data, Figure, Options, cell, command, markdown, ratio, rows, together, within
+from sparta_products import complete, cycles, key_of, operands, planned, product_text
 
 STORE = "sparta_figure16"
 SIZES, MACHINES, SHARES = (256, 1024), ("ideal", "rda"), (0.3, 0.2, 0.1)
 SINGLE = ("32x32", "elements", "4x4")
-WAYS = (*SINGLE, "4x4, two lanes", "in sequence", "together")
+WAYS = (*SINGLE, "4x4, two lanes", "in sequence", "together", "together, bytes")
 PUBLISHED = {0.3: 2.5, 0.2: 3.3, 0.1: 5.4}
 """The speedup over 32x32 alone that the paper prints, by the share of blocks."""
 RECORDED = {
@@ -65,75 +61,59 @@ RECORDED = {
 """Cycles by the shares of blocks, as other code than that of the package recorded them when plans were designed."""
 
 
-def key_of(size: int, machine: str, share: float, way: str) -> str:
-    return f"{size}/{machine}/{share}/{way}"
-
-
 def run(options: Options) -> None:
     """Complete the rows, one line when each point is done."""
-    done = rows(STORE)
-    for point in product(SIZES, MACHINES, SHARES, WAYS):
-        key = key_of(*point)
-        if key not in done and (not options.only or any(fnmatch.fnmatch(key, pattern) for pattern in options.only)):
-            with (ROWS / f"{STORE}.jsonl").open("a", encoding="utf-8") as store:
-                store.write(json.dumps({"key": key, "cycles": _measured(*point)}) + "\n")
+    complete(STORE, product(SIZES, MACHINES, SHARES, WAYS), measured, options)
 
 
-def _measured(size: int, machine: str, share: float, way: str) -> int:
-    from fuseflow.einsum.parse import parse
-    from fuseflow.plan.form import Form
-    from fuseflow.plan.partition import PlannedPart
-    from fuseflow.plan.plan import Plan
-    from fuseflow.tensors.array_files import pack_declared
-
-    program = parse(_product("A", "dense block 32x1", "B", "csr", size))
-    given = {
-        tensor.name: pack_declared(array, tensor) for tensor, array in zip(program.inputs, _operands(size, share), strict=True)
-    }
-    forms = [Form.parse(text) for text in (way.split(",")[:1] if way.startswith(SINGLE) else ("32x32", "elements"))]
-    plan = Plan((("B", tuple(map(PlannedPart, forms))),)).weighed(_weights().on(machine))
-    planned, tensors = plan.apply(program, given)
-    arrays = {name: tensor.to_dense() for name, tensor in tensors.items()}
-    if way != "in sequence":
-        return _cycles(machine, planned, arrays, lanes=2 if way.endswith("two lanes") else 1)
-    blocks = _product("A", "dense block 32x32", "B1", "csr block 32x1", size)
-    elements = _product("A1", "dense block 32x1", "B2", "csr", size)
-    parts = [parse(text) for text in (blocks, elements)]
-    left = dict.fromkeys(("A", "A1"), given["A"].to_dense())
-    return sum(_cycles(machine, part, {t.name: (left | arrays)[t.name] for t in part.inputs}) for part in parts)
+def measured(size: int, machine: str, share: float, way: str) -> dict[str, int]:
+    a, b = operands(_mask(size, share))
+    forms = way.split(",")[:1] if way.startswith(SINGLE) else ("32x32", "elements")
+    program, arrays = planned(machine, size, (a, b), forms)
+    if way == "in sequence":
+        return {"cycles": _in_sequence(machine, size, {**arrays, "A": a, "A1": a})}
+    if way == "together, bytes":
+        return {"cycles": _in_bytes(machine, size, a, arrays["B1"], arrays["B2"])}
+    return {"cycles": cycles(machine, program, arrays, lanes=2 if way.endswith("two lanes") else 1)}
 
 
-def _product(left: str, left_format: str, right: str, right_format: str, size: int) -> str:
-    inputs = f"tensor {left}[{size}, {size}] {left_format}\ntensor {right}[{size}, {size}] {right_format}"
-    return f"{inputs}\nY[i, j] = sum(k) {left}[i, k] * {right}[k, j]\noutput Y"
-
-
-def _operands(size: int, share: float) -> tuple[Any, Any]:
-    """A, which is full, and B."""
+def _mask(size: int, share: float) -> Any:
+    """Where B has entries: in this share of the blocks, and in 1 % of all places."""
     import numpy as np
 
     rng, blocks = np.random.default_rng(0), (size // 32) ** 2
     kept = np.zeros(blocks, dtype=bool)
     kept[rng.permutation(blocks)[: round(share * blocks)]] = True
-    mask = np.kron(kept.reshape(size // 32, -1), np.ones((32, 32), dtype=bool)) | (rng.random((size, size)) < 0.01)
-    values = rng.standard_normal((size, size)).astype(np.float32)
-    return np.random.default_rng(1).standard_normal((size, size)).astype(np.float32), np.where(mask, values, 0)
+    return np.kron(kept.reshape(size // 32, -1), np.ones((32, 32), dtype=bool)) | (rng.random((size, size)) < 0.01)
 
 
-def _cycles(machine: str, program: Program, arrays: Mapping[str, Any], lanes: int = 1) -> int:
-    import fuseflow as ff
+def _in_sequence(machine: str, size: int, arrays: dict[str, Any]) -> int:
+    from fuseflow.einsum.parse import parse
 
-    schedule = ff.Schedule.fuse("full").par(i=lanes) if lanes > 1 else None
-    result = ff.compile(program, tensors=arrays, schedule=schedule, machine=machine).run()
-    assert result.check is not None and result.check.passed, program
-    return result.cycles
+    blocks = parse(product_text("A", "dense block 32x32", "B1", "csr block 32x1", size))
+    elements = parse(product_text("A1", "dense block 32x1", "B2", "csr", size))
+    return sum(cycles(machine, part, {t.name: arrays[t.name] for t in part.inputs}) for part in (blocks, elements))
 
 
-@cache
-def _weights() -> BlockWeights[str]:
-    from fuseflow.plan.weights import BlockWeights
+def _in_bytes(machine: str, size: int, a: Any, blocks: Any, elements: Any) -> int:
+    """The cycles of both parts, with the blocks and what they are multiplied by in integers."""
+    import numpy as np
 
-    return BlockWeights(_cycles)
+    from fuseflow.einsum.parse import parse
+    from fuseflow.plan.scales import Scale
+    from fuseflow.tensors import Format, pack
+
+    scales = [Scale.of(float(np.abs(array).max()), "i8") for array in (a, blocks)]
+    narrow = [scale.integers(pack(x, Format.dense(2))).to_dense() for scale, x in zip(scales, (a, blocks), strict=True)]
+    program = parse(f"""
+    tensor A[{size}, {size}] dense block 32x32 i8
+    tensor B1[{size}, {size}] csr block 32x1 i8
+    tensor A1[{size}, {size}] dense block 32x1
+    tensor B2[{size}, {size}] csr
+    Y[i, j] = (sum(k) A[i, k] * B1[k, j]) * {scales[0].step * scales[1].step} + (sum(l) A1[i, l] * B2[l, j])
+    output Y
+    """)
+    return cycles(machine, program, {"A": narrow[0], "B1": narrow[1], "A1": a, "B2": elements})
 
 
 def collect() -> Data:
@@ -164,6 +144,11 @@ def checks(data: Data) -> list[Check]:
             for size, machine in RECORDED
             for best in [[_best(data, size, machine, share) for share in SHARES]]
         ),
+        *(
+            together(f"blocks of bytes take fewer cycles than blocks of floats, {size} on `{machine}`", narrow)
+            for size, machine in RECORDED
+            for narrow in [[_bytes(data, size, machine, share) for share in SHARES[:2]]]
+        ),
     ]
 
 
@@ -190,6 +175,13 @@ def _best(data: Data, size: int, machine: str, share: float) -> Check:
         return Check(f"{share:.0%}", "not run", None)
     *single, both = cast("list[int]", numbers)
     return Check(f"{share:.0%}", f"{both:,} < {min(single):,}", both < min(single))
+
+
+def _bytes(data: Data, size: int, machine: str, share: float) -> Check:
+    narrow, whole = (data.get(key_of(size, machine, share, way)) for way in ("together, bytes", "together"))
+    if narrow is None or whole is None:
+        return Check(f"{share:.0%}", "not run", None)
+    return Check(f"{share:.0%}", f"{narrow:,} < {whole:,}", narrow < whole)
 
 
 def draw(data: Data, figure: Any) -> None:

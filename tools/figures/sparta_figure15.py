@@ -1,0 +1,136 @@
+"""After Figure 15 of SparTA: how many bits each layer needs, when types become narrower along a network.
+
+    python tools/figures/sparta_figure15.py [--plot FILE] [--check]
+    python tools/figures/sparta_figure15.py --run    # train, and compute the rows again, half a minute
+
+The paper narrows MobileNetV1, whose trained weights and pictures cannot be had here. So this shows the mechanism: a network of six layers
+is trained to tell ten classes of random points apart, as a random teacher does, and `ff.quantize` narrows its factors within a tolerance,
+with the accuracy as the metric. The paper starts from types that training chose, and has 3 to 8 bits in between; here all begin with
+32 bits, and types have 16, 8 and 4. Early factors use up the tolerance, so that a later one
+may need more bits where it is greater. The bits of the paper's 28 layers are those that its artifact stores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from statistics import mean
+from typing import Any
+
+from frame import ROWS, Check, Data, Figure, Options, command, markdown, published, rising, rows, together, within
+
+STORE = "sparta_figure15"
+LAYERS, WIDTH, CLASSES, POINTS = 6, 32, 10, 2048
+CALIBRATION = 256
+"""How many points the types are chosen with."""
+TOLERANCES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+def run(options: Options) -> None:
+    """Compute every row."""
+    lines = [json.dumps({"key": str(tolerance), **row}) for tolerance, row in measured(TOLERANCES).items()]
+    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def measured(tolerances: tuple[float, ...]) -> dict[float, dict[str, Any]]:
+    """The bits of each factor, the accuracy and the error at each tolerance. The outputs are those of the simulator."""
+    import fuseflow as ff
+    from fuseflow.tensors.dtypes import DTYPES
+
+    model, points, classes = _trained()
+    compiled = ff.compile(model, (points,), machine="ideal")
+
+    def accuracy(outputs: Mapping[str, Any]) -> float:
+        (logits,) = outputs.values()
+        return float((logits.argmax(1) == classes).mean())
+
+    found = {}
+    for tolerance in tolerances:
+        narrow = ff.quantize(compiled, tolerance, accuracy)
+        result = ff.compile(narrow.program, tensors=narrow.tensors, machine="ideal").run()
+        assert result.check is not None and result.check.passed
+        factors = dict.fromkeys(trial.tensor for trial in narrow.trials)
+        bits = {name: DTYPES[narrow.scales[name].dtype].bits if name in narrow.scales else 32 for name in factors}
+        found[tolerance] = {"bits": bits, "accuracy": accuracy(result.outputs), "before": accuracy(compiled.run().outputs)}
+    return found
+
+
+def _trained() -> tuple[Any, Any, Any]:
+    """The network, points that it was not trained on, and their classes."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    points = torch.randn(POINTS + CALIBRATION, WIDTH)
+    classes = (points @ torch.randn(WIDTH, CLASSES)).argmax(1)
+    sizes = [WIDTH] * LAYERS + [CLASSES]
+    layers = [layer for one, other in pairwise(sizes) for layer in (nn.Linear(one, other), nn.ReLU())]
+    model = nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for _ in range(400):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(points[:POINTS]), classes[:POINTS]).backward()
+        optimizer.step()
+    return model.eval(), points[POINTS:], classes[POINTS:].numpy()
+
+
+def collect() -> Data:
+    ours = {key: {k: row[k] for k in ("bits", "accuracy", "before")} for key, row in rows(STORE).items()}
+    return {"ours": ours, "published": published(STORE)}
+
+
+def table(data: Data) -> str:
+    lines = [
+        [key, *(str(bits) for bits in row["bits"].values()), f"{mean(row['bits'].values()):.1f}", f"{row['accuracy']:.3f}"]
+        for key, row in data["ours"].items()
+    ]
+    factors = next(iter(data["ours"].values()), {"bits": {}})["bits"]
+    ours = markdown(["tolerance", *(f"`{name}`" for name in factors), "mean", "accuracy"], lines)
+    theirs = [[when, *map(str, bits), f"{mean(bits):.1f}"] for when, bits in data["published"].items()]
+    return f"{ours}\nThe published bits of the weights of MobileNetV1, layer by layer:\n\n" + markdown(
+        ["propagation", *map(str, range(1, 1 + len(theirs[0]) - 2)), "mean"], theirs
+    )
+
+
+def checks(data: Data) -> list[Check]:
+    theirs = data["published"]
+    return [
+        rising(
+            "bits on average fall, at tolerances 0.1, 0.0001 and 0", [_mean(data, key) for key in ("0.1", "0.0001", "0.0")], 1
+        ),
+        together(
+            "accuracy lost, at most the tolerance",
+            [within(key, row["before"] - row["accuracy"], -1, float(key) + 1e-9, 4) for key, row in data["ours"].items()],
+        ),
+        within("bits on average at the greatest tolerance", _mean(data, "0.1"), 4, 8),
+        Check(
+            "published bits do not rise, either",
+            f"{mean(theirs['before']):.2f} to {mean(theirs['after']):.2f}",
+            all(after <= before for before, after in zip(theirs["before"], theirs["after"], strict=True)),
+        ),
+    ]
+
+
+def _mean(data: Data, tolerance: str) -> float | None:
+    row = data["ours"].get(tolerance)
+    return mean(row["bits"].values()) if row else None
+
+
+def draw(data: Data, figure: Any) -> None:
+    ours, theirs = figure.subplots(1, 2)
+    for key, row in data["ours"].items():
+        ours.plot(list(row["bits"]), list(row["bits"].values()), marker="o", label=f"tolerance {key}")
+    ours.set(ylabel="bits", title="six layers, ours", yticks=(4, 8, 16, 32))
+    ours.tick_params(axis="x", rotation=60)
+    for when, bits in data["published"].items():
+        theirs.plot(range(1, 1 + len(bits)), bits, marker="o", label=f"{when} propagation")
+    theirs.set(xlabel="layer", title="MobileNetV1, published")
+    for plot in (ours, theirs):
+        plot.legend(fontsize="small")
+
+
+FIGURE = Figure(STORE, "After Figure 15 of SparTA: narrower types", (STORE,), collect, table, checks, draw, run, size=(13, 4.5))
+
+if __name__ == "__main__":
+    command(FIGURE)()
