@@ -69,3 +69,13 @@ def test_what_does_not_compile_is_an_error(program: Path, tmp_path: Path):
     result = explain(program, "--fuse", "w")
     assert result.exit_code == 2 and "no module, Einsum or region `w`" in result.stderr
     assert explain(tmp_path / "nothing.ein").exit_code == 2
+
+
+def test_what_propagation_left_out_is_a_table(tmp_path: Path):
+    arguments = (GCN, "--sparsify", "*.weight=magnitude:0.9")
+    result = explain(*arguments, "--propagate", "--json", tmp_path / "fusion.json")
+    assert result.exit_code == 0 and "shape\n" in result.stdout
+    rows = json.loads((tmp_path / "fusion.json").read_text())["left_out"]
+    weight = next(row for row in rows if row["name"] == "layer1.weight")
+    assert (weight["stored"], weight["now"], weight["shape_now"]) == (55, 18, [15, 6])
+    assert "stored\n" not in explain(*arguments).stdout
