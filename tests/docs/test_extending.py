@@ -54,6 +54,16 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
             Addition("fuseflow/sparsity/layouts/listing.py", "row.py", instead_of="LAYOUTS: dict"),
         ),
     ),
+    "rule": (
+        "A rule of propagation",
+        (
+            Addition(
+                "fuseflow/frontend/lifting/operator_rules.py",
+                "rule.py",
+                after="# Padding, gathering, pooling",
+            ),
+        ),
+    ),
     "machine": (
         "A machine key",
         (
