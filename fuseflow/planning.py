@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, partial
+from numbers import Real
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import PlanError, did_you_mean
@@ -73,8 +74,10 @@ def quantize(
     >>> print(narrow)                                                        # doctest: +SKIP
     >>> ff.compile(narrow.program, tensors=narrow.tensors).run().cycles      # doctest: +SKIP
     """
-    if not tolerance >= 0:
-        raise PlanError(f"a tolerance of {tolerance}", hint="0 or more, such as 0.001")
+    if not isinstance(tolerance, Real) or not tolerance >= 0:
+        raise PlanError(f"a tolerance of {tolerance!r}", hint="0 or more, such as 0.001")
+    if isinstance(constants, str):
+        raise PlanError(f"`constants` is the text `{constants}`", hint=f'a list of names: `constants=["{constants}"]`')
     source = compiled.source
     names = [tensor.name for tensor in source.program.inputs]
     for name in names:

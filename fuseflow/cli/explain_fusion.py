@@ -27,9 +27,9 @@ def fusion(
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
 
     The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
-    means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another one says where each is kept, why, and what that costs. With public primitives, the
-    last one says what these are expected to cost in each region. Nothing is executed: numbers are expected from the statistics of the
-    tensors, which are assumed for those without data.
+    means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another
+    one says where each is kept, why, and what that costs. With public primitives, the last one says what these are expected to cost in each
+    region. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without data.
     """
     json_file.require_writable()
     scheduled = program.compile()

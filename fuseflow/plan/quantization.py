@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -104,10 +105,10 @@ class QuantizationSearch:
     def _measured(self, outputs: Mapping[str, Array]) -> float:
         if self.metric is None:
             return 0.0
-        value = float(self.metric(outputs))
-        if not np.isfinite(value):
-            raise PlanError(f"the metric is {value}", hint="it is a number for all outputs, which grows with their quality")
-        return value
+        value = self.metric(outputs)
+        if not isinstance(value, Real) or not np.isfinite(value):
+            raise PlanError(f"the metric is {value!r}", hint="it is a number for all outputs, which grows with their quality")
+        return float(value)
 
 
 def _greatest(name: str, values: npt.NDArray[Any]) -> float:

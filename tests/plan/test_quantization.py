@@ -1,6 +1,7 @@
 """Programs in narrower types are compared with PyTorch's fake quantization, which shares no code with them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,14 +168,14 @@ def test_the_names_of_integers_are_new() -> None:
     assert set(narrow.tensors) == {"X", "W2"}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_metric_that_is_not_finite_is_refused(compiled: Compiled, value: float) -> None:
-    with pytest.raises(PlanError, match=f"the metric is {value}"):
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "good", None])
+def test_a_metric_that_is_no_finite_number_is_refused(compiled: Compiled, value: Any) -> None:
+    with pytest.raises(PlanError, match=f"the metric is {value!r}"):
         ff.quantize(compiled, 1e-3, lambda _: value)
 
 
-@pytest.mark.parametrize("tolerance", [-1.0, float("nan")])
-def test_a_tolerance_is_a_number_of_at_least_0(compiled: Compiled, tolerance: float) -> None:
+@pytest.mark.parametrize("tolerance", [-1.0, float("nan"), "0.1", None])
+def test_a_tolerance_is_a_number_of_at_least_0(compiled: Compiled, tolerance: Any) -> None:
     with pytest.raises(PlanError, match="a tolerance of"):
         ff.quantize(compiled, tolerance)
 
@@ -195,6 +196,8 @@ def test_a_constant_is_an_input() -> None:
     with pytest.raises(PlanError, match="no input `w`") as error:
         ff.quantize(_spmm(), constants=("w",))
     assert "`W`" in str(error.value.hint)
+    with pytest.raises(PlanError, match="`constants` is the text `W`"):
+        ff.quantize(_spmm(), constants="W")
 
 
 def test_packed_tensors_are_taken_as_they_are_and_refused_if_the_program_declares_others() -> None:
