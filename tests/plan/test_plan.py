@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,21 @@ def test_plans_of_two_operands_mean_the_same():
 def test_a_plan_that_does_not_fit_is_refused(entry: str, message: str):
     with pytest.raises(PlanError, match=message):
         Plan.from_yaml(f"operands: {{{entry}}}").apply(*example())
+
+
+def test_analyses_plans_and_narrower_types_load_no_pytorch():
+    script = r"""
+import sys
+import numpy as np
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+
+program = parse("tensor X[4, 4]\ntensor W[4, 4] csr\nY[i, j] = sum(k) X[i, k] * W[k, j]\noutput Y")
+ff.attributes.analyse(program, {"W": ff.attributes.pruned(np.eye(4, dtype=bool))})
+tensors = {"X": np.ones((4, 4)), "W": np.eye(4)}
+schedule = ff.Schedule.from_yaml("plan: {W: [{form: 2x2}, {form: elements}]}")
+compiled = ff.compile(program, tensors=tensors, schedule=schedule, propagate=True, machine="ideal")
+assert ff.quantize(compiled, 1e-2).scales
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
