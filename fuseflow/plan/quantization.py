@@ -120,9 +120,13 @@ def _greatest(name: str, values: npt.NDArray[Any]) -> float:
 
 
 def _error(values: Array, exact: Array) -> float:
-    """Return the mean squared error in parts of the mean square of what is exact; as it is, if that is 0."""
-    square = float(np.square(exact).mean()) if exact.size else 0.0
-    error = float(np.square(values - exact).mean()) if exact.size else 0.0
+    """Return the mean squared error in parts of the mean square of what is exact; as it is, if that is 0. It is that of finite numbers, and
+    infinite if another one changes."""
+    finite = np.isfinite(exact)
+    if not np.array_equal(values[~finite], exact[~finite], equal_nan=True):
+        return float("inf")
+    square = float(np.square(exact[finite]).mean()) if finite.any() else 0.0
+    error = float(np.square(values[finite] - exact[finite]).mean()) if finite.any() else 0.0
     return error / square if square else error
 
 

@@ -149,10 +149,12 @@ def _factors(node: Expr) -> Iterator[Expr]:
 
 
 def _narrow(program: Program, tensor: TensorType, name: str, scale: Scale, constant: bool) -> TensorType:
-    """Return the declaration of the integers of a tensor. What the program says of the storage of an input holds for them, too."""
-    if constant or tensor.name in program.declared:
-        return replace(program.declared[tensor.name], name=name, dtype=scale.dtype)
-    return TensorType(name, tensor.shape, dtype=scale.dtype)
+    """Return the declaration of the integers of a tensor: in the blocks of the tensor, and stored as it is if it is a constant. How others
+    are stored follows from their statement, for an input may be stored as no result can be."""
+    if tensor.name not in program.declared:
+        return TensorType(name, tensor.shape, dtype=scale.dtype)
+    declared = replace(program.declared[tensor.name], name=name, dtype=scale.dtype)
+    return declared if constant else replace(declared, format=None)
 
 
 def _fresh_names(program: Program, names: Mapping[str, Scale]) -> Iterator[str]:

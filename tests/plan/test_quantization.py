@@ -7,6 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quantization_fuzz import check_case
+from random_programs import Case, cases, wide_programs
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -157,6 +161,40 @@ def test_a_tensor_of_zeros_and_one_of_integers_stay_as_they_are() -> None:
     assert list(integers.scales) == ["W"]
 
 
+@pytest.mark.parametrize("stored", ["coo", "nm(2:4)", "csr", "dense"])
+def test_an_input_that_is_rounded_may_be_stored_as_no_result_can_be(stored: str) -> None:
+    mask = np.tile([1.0, 0, 1, 0], (64, 16))
+    compiled = _spmm(
+        f"""
+    tensor X[64, 64] dense
+    tensor W[64, 64] {stored}
+    Y[i, j] = sum(k) X[i, k] * W[k, j]
+    output Y
+    """,
+        weight=mask,
+    )
+    narrow = ff.quantize(compiled, 1e-3)
+    assert list(narrow.scales) == ["X", "W"]
+    assert ff.compile(narrow.program, tensors=narrow.tensors).run().check.passed  # type: ignore[union-attr]
+
+
+def test_outputs_that_are_infinite_stay_so() -> None:
+    compiled = _spmm("""
+    tensor X[64, 64] dense
+    tensor W[64, 64] csr
+    Y[i, j] = log(relu(sum(k) X[i, k] * W[k, j]))
+    output Y
+    """)
+    narrow = ff.quantize(compiled, 1e-2)
+    assert narrow.scales and all(trial.error < 1e-2 for trial in narrow.trials if trial.kept)
+    (before,), (after,) = (program.run().outputs.values() for program in (compiled, _again(narrow)))
+    np.testing.assert_array_equal(np.isinf(before), np.isinf(after))
+
+
+def _again(narrow: Quantization) -> Compiled:
+    return ff.compile(narrow.program, tensors=narrow.tensors, machine="ideal")
+
+
 def test_the_names_of_integers_are_new() -> None:
     compiled = _spmm("""
     tensor X[64, 64] dense
@@ -208,3 +246,9 @@ def test_packed_tensors_are_taken_as_they_are_and_refused_if_the_program_declare
         ff.compile(parse(SPMM.replace("csr block 32x32", "csc")), tensors=compiled.source.tensors)
     with pytest.raises(FileError, match=r"tensor `W`: shape \[64, 64\], declared \[64, 32\]"):
         ff.compile(parse(SPMM.replace("W[64, 64]", "W[64, 32]")), tensors=compiled.source.tensors)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.one_of(cases(), cases(max_einsums=6), wide_programs()), st.integers(0, 5))
+def test_random_programs_compute_what_pytorch_s_fake_quantization_says(case: Case, number: int) -> None:
+    check_case(case, number)
