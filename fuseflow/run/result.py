@@ -205,7 +205,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
 
 
 def _node_values(node: NodeStatistics) -> dict[str, Any]:
-    """Return the statistics of a node. Only a node that selects among its entries has a `workspace`."""
+    """Return the statistics of a node. Only a node that holds fibers back in workspaces has a `workspace`."""
     return {name: value for name, value in asdict(node).items() if name != "workspace" or value is not None}
 
 

@@ -74,7 +74,9 @@ def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
     first = [-1 if cycle == MANY else cycle for cycle in combine(np.minimum, np.where(fired, records["first"], MANY))]
     last = combine(np.maximum, np.where(counted, records["last"], -1))
     busy = combine(np.maximum, np.where(counted, occupied, 0))
-    held = [int(layout.parts[start].state[0]["most"]) if isinstance(layout.owners[start], n.Select) else None for start in starts]
+    held = [
+        int(layout.parts[start].state[0]["most"]) if isinstance(layout.owners[start], n.Workspace) else None for start in starts
+    ]
     return tuple(
         node_statistics(node, *figures)
         for node, *figures in zip(layout.graph.nodes, waited, firings, starved, blocked, first, last, busy, held, strict=True)

@@ -27,7 +27,8 @@ class NodeStatistics:
     an answer of the memory was missing. (A scan that waits for positions and for coordinates at once counts both, up to all cycles
     without a token.) It is blocked in cycles in which it waits for anything else: room for a token, a workspace, or its own initiation
     interval. The numbers of the two processes of an accumulator are added up. `occupied` is the number of cycles that the firings of its
-    busier process take at least. `workspace` is the most entries that a workspace of a `select` held; other nodes have none.
+    busier process take at least. `workspace` is the most entries that one workspace held; a
+    node without workspaces has none.
     """
 
     name: str

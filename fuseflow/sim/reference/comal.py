@@ -39,7 +39,7 @@ from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
 from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
-from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
+from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
 from fuseflow.tile_ops import constant_tile
 
 
@@ -232,6 +232,7 @@ class _Accumulation:
         *self.outer, self.crd, self.val = process.inputs
         self.depth = len(self.outer)
         self.work: Workspace = {}
+        process.most_held = 0
 
     def steps(self) -> Steps:
         p, val = self.process, self.val
@@ -290,6 +291,7 @@ class _Accumulation:
         yield from emit_entries(self.burst, work, t)
         end = seen_above(token, 1)
         yield from emit_stop(self.burst, end if token.low > self.depth else stop(0 if work else self.depth - 1, end.high), t)
+        count_entries(p, work)
         self.work = {}
         if following.__class__ is not Stop or following.low < self.depth:
             return None

@@ -74,7 +74,7 @@ def _statistics(processes: Sequence[Process]) -> NodeStatistics:
         first=min((p.first for p in processes if p.firings), default=-1),
         last=max(p.last for p in processes),
         occupied=max(p.occupied for p in processes),
-        workspace=processes[0].most_held,
+        workspace=max((p.most_held for p in processes if p.most_held is not None), default=None),
     )
 
 

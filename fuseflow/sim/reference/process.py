@@ -188,7 +188,7 @@ class Process:
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.helper = False  # asks the memory for another process: its firings are not the node's
-        self.most_held: int | None = None  # the most entries in a workspace whose size values decide
+        self.most_held: int | None = None  # the most entries in a workspace, if it has any
         self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, visible: int, free: int = 0) -> int:

@@ -141,6 +141,7 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
     stop is the one that ended the fiber, lowered by `lowered` levels."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
+    p.most_held = 0
     while True:
         while not link:
             yield link
@@ -158,7 +159,13 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
             end = stop(0 if work else outermost, end.high)
         t = yield from emit_stop(p, end, visible)
         if work is not None:
+            count_entries(p, work)
             buffers.append(t + 1)
+
+
+def count_entries(p: Process, work: Workspace) -> None:
+    """Count the entries of a workspace of which all were given."""
+    p.most_held = max(p.most_held or 0, sum(map(len, work.values())))
 
 
 def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:

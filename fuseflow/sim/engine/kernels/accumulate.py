@@ -76,6 +76,7 @@ ACCUMULATE = Record(
     "fold_into weights column "  # of an accumulate; of a permute
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
+    "held most "  # the entries that were given of this workspace, and the most that one had
     "due level empty at"  # comal: the stop that is worked off, plus 1; how far; the cycle in which its workspace is given
 )
 state_at = ACCUMULATE.at
@@ -293,6 +294,7 @@ def run_emit(address: int) -> int:
         take(link, 1, t)
         if word & 1 != 0:
             clear(w)
+            end_workspace(s)
             if s.finished & 1 == 0:
                 s.freed0 = t + 1
             else:
@@ -341,9 +343,16 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
             push(crd, AFFINE, (key - prefix * s.row) * BLOCK + s.bit, count, t)
             push(val, SCRATCH, into, count, t)
             s.bit += count
+            s.held += count
         s.bit = 0
         s.next += 1
     return True
+
+
+@inline
+def end_workspace(s: Any) -> None:
+    """Count the entries of a workspace of which all were given."""
+    s.most, s.held = max(s.most, s.held), 0
 
 
 @inline

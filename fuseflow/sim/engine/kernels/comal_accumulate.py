@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.accumulate import ACCUMULATE, accumulate_state, put_run, row_coordinate, shared_levels
+from fuseflow.sim.engine.kernels.accumulate import (
+    ACCUMULATE,
+    accumulate_state,
+    end_workspace,
+    put_run,
+    row_coordinate,
+    shared_levels,
+)
 from fuseflow.sim.engine.kernels.comal_time import look_only
 from fuseflow.sim.engine.nested_streams import nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
@@ -183,6 +190,7 @@ def _give_workspace(node: Any, s: Any, w: Any, word: int) -> bool:
         end = stop_word(0 if w.used > 0 else s.order - 1, high_of(end))
     if not _give_stop(node, s, end):
         return False
+    end_workspace(s)
     s.bit = -1
     return True
 
@@ -262,6 +270,7 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
                     push(val, SCRATCH, into, 1, s.at)
                 else:
                     push(val, REPEATED, get_int(w.values, BLOCK * place + s.bit), 1, s.at)
+                s.held += 1
             s.bit += 1
         s.bit = 0
         s.next += 1

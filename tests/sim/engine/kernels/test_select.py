@@ -163,7 +163,7 @@ def test_the_coordinates_are_those_of_topk() -> None:
     assert decode(list(result.streams[n.Port("best", 0)].tokens), 2) == expected.tolist()
 
 
-def test_only_a_select_has_a_workspace() -> None:
+def test_nodes_without_workspaces_say_so() -> None:
     result = run(matrix(np.ones((2, 8)), 2, 4, 1))
     assert {node.op: node.workspace for node in result.nodes if node.workspace is not None} == {"select": 4}
 
