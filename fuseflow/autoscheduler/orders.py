@@ -66,7 +66,7 @@ class OrderSearch:
         partitioned, _ = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
         state = initial_state(partitioned, compiled.source.tensors)
         knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
-        memory, history = compiled.memory() if self.top else {}, RunHistory(dedup=True)
+        memory, history = compiled.memory() if self.top else {}, RunHistory(compiled.machine, dedup=True)
         trials: list[OrderTrial] = []
         for request in region_requests(partitioned):
             if not request.order:
@@ -127,7 +127,10 @@ class OrderSearch:
             if sum(t.cycles is not None for t in trials) < self.top:
                 try:
                     trials[at] = replace(
-                        trial, cycles=self._run(regions_by_order[trial.order], dict(memory), RunHistory(dedup=False))
+                        trial,
+                        cycles=self._run(
+                            regions_by_order[trial.order], dict(memory), RunHistory(self.compiled.machine, dedup=False)
+                        ),
                     )
                 except FuseFlowError as error:
                     trials[at] = replace(trial, refused=error.message)

@@ -14,6 +14,7 @@ from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
+from fuseflow.resources import simulated_resources
 from fuseflow.run.manifest import save_run
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
@@ -57,7 +58,9 @@ def simulate(
             trace_note = trace.write(tracer, loaded.name)
     simulation = replace(simulation, outputs={name: merge_tiles(tensor) for name, tensor in simulation.outputs.items()})
     settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0)
-    result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
+    resources = simulated_resources(loaded, target.machine, simulation)
+    region = RegionResult(loaded.name, (), simulation, resources)
+    result = Result(settings, simulation.outputs, (region,), None, seconds)
     if output.directory is not None:
         save_run(output.directory, result)
     output.json.write(result.to_json)

@@ -14,11 +14,13 @@ from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOv
 from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_bounds import GraphBounds
-from fuseflow.estimate.graph_counts import count_graph
+from fuseflow.estimate.graph_counts import GraphCounts, count_graph
 from fuseflow.estimate.graph_work import Work
+from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
+from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
@@ -60,7 +62,14 @@ class RegionEstimate:
     work: Work
     bound: Bound
     config: ConfigurationLoad
+    counts: GraphCounts
+    machine: Machine
     repeats: tuple[RegionRepeat, ...] = ()
+
+    @property
+    def resources(self) -> Resources:
+        """What the graph of the region occupies on the machine."""
+        return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
 
     @property
     def times(self) -> int:
@@ -166,6 +175,7 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "flops": {name: _plain(number) for name, number in region.work.operators.items()},
         "firings": _plain(region.firings),
         "config": asdict(region.config),
+        "resources": region.resources.to_json(),
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
@@ -326,10 +336,11 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        bounds = self._bounds(region.graph, knowledge).on(machine)
+        graph_bounds = self._bounds(region.graph, knowledge)
+        bounds = graph_bounds.on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)
         config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
-        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config)
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, graph_bounds.counts, machine)
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""

@@ -225,7 +225,7 @@ class Compiled:
             dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
         start = time.perf_counter()
         memory = self.memory()
-        history, checks = RunHistory(dedup), list[Check]()
+        history, checks = RunHistory(self.machine, dedup), list[Check]()
         for region in self.regions:
             report = None if progress is None else _region_progress(progress, region.name)
             for step in region.views_before:

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.resources import simulated_resources
 from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
-from fuseflow.sim import Simulation
+from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
@@ -18,6 +19,7 @@ from fuseflow.tensors import Tensor
 class RunHistory:
     """The simulations of a run so far, region by region. With `dedup`, a region that runs like one before it counts like that one."""
 
+    machine: Machine
     dedup: bool
     _results: list[RegionResult] = field(default_factory=list)
     _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
@@ -32,7 +34,8 @@ class RunHistory:
         key = signature(region.graph, read) if self.dedup else None
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
-        self._results.append(RegionResult(region.name, region.einsums, simulation, places=region.places))
+        resources = simulated_resources(region.graph, self.machine, simulation)
+        self._results.append(RegionResult(region.name, region.einsums, simulation, resources, places=region.places))
         return simulation.outputs
 
     def replay(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:

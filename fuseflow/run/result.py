@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.resources import Resources
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
@@ -33,11 +34,13 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True)
 class RegionResult:
-    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them."""
+    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them, and `resources` what its graph
+    occupied."""
 
     name: str
     einsums: tuple[str, ...]
     simulation: Simulation
+    resources: Resources
     repeats: tuple[RegionRepeat, ...] = ()
     places: LaneAssignment = field(default_factory=dict)
 
@@ -188,6 +191,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "engine": run.engine,
         "cycles": run.cycles,
         "config": asdict(region.config),
+        "resources": region.resources.to_json(),
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,

@@ -9,7 +9,7 @@ from math import inf
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, WriteLevel
+from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl, WriteLevel
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
@@ -39,7 +39,8 @@ class Simulation:
     and one for each value that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to
     deepen; a graph that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine
     whose memory answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are those of the resident
-    tensors, which are in the configuration before the run begins.
+    tensors, which are in the configuration before the run begins. `kept` is the number of coordinates that each node keeps that looks
+    coordinates up in a level which it has read before.
     """
 
     outputs: Mapping[str, Tensor]
@@ -54,6 +55,7 @@ class Simulation:
     memory: MemoryStatistics | None = None
     streams: Mapping[Port, Recording] = field(default_factory=dict)
     config_bytes: int = 0
+    kept: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def config(self) -> ConfigurationLoad:
@@ -148,7 +150,17 @@ def _result(
         memory=outcome.memory,
         streams=outcome.streams if record else {},
         config_bytes=config_bytes,
+        kept=_kept_coordinates(graph, outcome),
     )
+
+
+def _kept_coordinates(graph: Graph, outcome: Outcome) -> dict[str, int]:
+    """Return the number of coordinates that each node keeps."""
+    return {
+        node.name: outcome.elements[node.name, "crd"]
+        for node in graph.nodes
+        if isinstance(node, Locate) and node.keeps(graph.declared)
+    }
 
 
 def _refuse_depths(graph: Graph, machine: Machine) -> None:

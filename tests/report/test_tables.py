@@ -23,6 +23,7 @@ from fuseflow.report.tables import (
     result_table,
     top_tables,
 )
+from fuseflow.resources import Resources
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, Seconds, region_json
 from fuseflow.run.settings import Settings
@@ -95,7 +96,7 @@ def region(name: str, *nodes: tuple[Any, ...]) -> RegionResult:
     )
     edges = (EdgeStatistics("a", 0, 5, 2),)
     traffic = (Traffic("A", "crd", "read", 3, 12),)
-    return RegionResult(name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges))
+    return RegionResult(name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges), Resources())
 
 
 def test_the_busiest_and_the_most_blocked_nodes() -> None:

@@ -86,6 +86,7 @@ def _region(graph: Graph, expected: OneRegion, measured: OneRegion) -> Iterator[
                 yield f"{what}: {counted}, not {number}"
     if expected.content.config != measured.content.config:  # the statistics of what is read are measured
         yield f"the configuration: {expected.content.config}, not {measured.content.config}"
+    yield from _resources(expected.content, measured.content)
     yield from _nodes(graph, work, run)
     yield from _traffic(graph, expected, measured)
     for name in graph.outputs:
@@ -94,6 +95,28 @@ def _region(graph: Graph, expected: OneRegion, measured: OneRegion) -> Iterator[
             tensor = run.outputs[measured.name_there.get(name, name)]
             if not np.array_equal(stored_coordinates(pattern, tensor.format.order), tensor.coordinates()):
                 yield f"the pattern of `{name}` is not that of what was written"
+
+
+def _resources(expected: RegionEstimate, measured: RegionResult) -> Iterator[str]:
+    """What is occupied follows from the graph, but for what is held back and FIFOs that a run deepened. The ports are those of a memory
+    that has some."""
+    estimated, occupied = expected.resources, measured.resources
+    for component in ("mul", "add", "special", "port", "stream", "buffer"):
+        if getattr(estimated, component) != getattr(occupied, component):
+            yield f"{component}: {getattr(estimated, component)}, not {getattr(occupied, component)}"
+    if occupied.workspace_bound or occupied.fifo is None:
+        yield f"the run does not know what it occupied: {occupied}"
+    elif estimated.workspace_bound and estimated.workspace < occupied.workspace:
+        yield f"at most {estimated.workspace} bytes of workspaces, and {occupied.workspace} were used"
+    elif not estimated.workspace_bound and estimated.workspace != occupied.workspace:
+        yield f"{estimated.workspace} bytes of workspaces, not {occupied.workspace}"
+    elif estimated.fifo_grows and (estimated.fifo is None or estimated.fifo > occupied.fifo):
+        yield f"at least {estimated.fifo} bytes of FIFOs, and {occupied.fifo} were used"
+    elif not estimated.fifo_grows and estimated.fifo not in (None, occupied.fifo):
+        yield f"{estimated.fifo} bytes of FIFOs, not {occupied.fifo}"
+    memory = measured.simulation.memory
+    if memory is not None and len(memory.ports) != occupied.port:
+        yield f"{occupied.port} ports, and the memory has {len(memory.ports)}"
 
 
 def _nodes(graph: Graph, work: Any, run: Any) -> Iterator[str]:

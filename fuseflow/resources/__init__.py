@@ -1,0 +1,10 @@
+"""What a graph occupies on an accelerator: arithmetic lanes, ports of the memory, stream units, and bytes on the chip.
+
+`units` has a row for each primitive, `amounts` the vector, `graph_resources` counts a graph, and `simulated` one that was run.
+"""
+
+from fuseflow.resources.amounts import COMPONENTS, Resources
+from fuseflow.resources.graph_resources import HeldEntries, graph_resources
+from fuseflow.resources.simulated import simulated_resources
+
+__all__ = ["COMPONENTS", "HeldEntries", "Resources", "graph_resources", "simulated_resources"]

@@ -1,0 +1,39 @@
+"""The resources of a graph: one number for each component of the hardware."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a graph occupies. A region has the whole accelerator while it runs, so the resources of regions do not add up.
+
+    `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and units for
+    division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a node reads or
+    writes. `stream` is the number of units that compute nothing. `fifo` is the bytes of all FIFOs, or None if a FIFO is unbounded.
+    `workspace` is the bytes that nodes hold back, and `buffer` those of reuse buffers.
+
+    `fifo_grows` says that a run may deepen FIFOs: `fifo` is then the least. `workspace_bound` says that nobody counted what is held
+    back: `workspace` is then the most that it can be.
+    """
+
+    mul: int = 0
+    add: int = 0
+    special: int = 0
+    port: int = 0
+    stream: int = 0
+    fifo: int | None = 0
+    workspace: int = 0
+    buffer: int = 0
+    fifo_grows: bool = False
+    workspace_bound: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the components as plain values, and the two marks where they are set."""
+        return {name: value for name, value in asdict(self).items() if name in COMPONENTS or value}
+
+
+COMPONENTS: tuple[str, ...] = tuple(field.name for field in fields(Resources) if field.type != "bool")
+"""The names of the components, as budgets and tables have them."""
