@@ -48,8 +48,9 @@ def _largest(nest: FiberNest | None, depth: int, every: int) -> int:
 
 
 def _largest_group(nest: FiberNest, every: int) -> int:
-    """Return the most elements of a fiber in a group of so many coordinates."""
+    """Return the most elements of a fiber in a group of so many coordinates. A fiber that never occurs does not count."""
     level = nest.level
     groups = -(-level.size // every)
-    sizes = np.bincount(level.owner * groups + level.crd // every, minlength=1)
+    occurs = nest.times[level.owner] > 0
+    sizes = np.bincount((level.owner * groups + level.crd // every)[occurs], minlength=1)
     return int(sizes.max(initial=0))
