@@ -21,6 +21,7 @@ from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
+from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.tables import print_table
 from fuseflow.run.saved import load_saved, load_schedule
 from fuseflow.schedule import Schedule
@@ -35,6 +36,7 @@ DIRECTORY_OPTIONS = frozenset(
         "stats",
         "statistics_only",
         "by",
+        "resources",
         "against",
         "json_file",
         "print_schedule",
@@ -64,6 +66,7 @@ def _saved_schedule(directory: Path) -> Schedule:
 @click.option(
     "--by", multiple=True, type=click.Choice(tuple(TABLES)), help="Print FLOPs by operator, or bytes by tensor; repeatable."
 )
+@click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip.")
 @click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
 @json_option("the estimate")
 @quiet_option
@@ -74,6 +77,7 @@ def estimate(
     stats: tuple[str, ...],
     statistics_only: bool,
     by: tuple[str, ...],
+    resources: bool,
     against: Path | None,
     json_file: JsonFile,
     quiet: bool,
@@ -101,7 +105,9 @@ def estimate(
         print_table(out, estimate_table(estimated))
         out.print(exact_line(estimated), soft_wrap=True)
         print_notices(out, estimated.notices)
-    for table in (*(TABLES[kind](estimated) for kind in by), *([compared] if compared is not None else [])):
+    tables = [TABLES[kind](estimated) for kind in by]
+    tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []
+    for table in (*tables, *([compared] if compared is not None else [])):
         out.print()
         print_table(out, table)
 

@@ -1,4 +1,4 @@
-"""The options `--json`, `-o`, `--top` and `--memory`, which say what is written and printed of the result of a run."""
+"""The options `--json`, `-o`, `--top`, `--memory` and `--resources`, which say what is written and printed of the result of a run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 @dataclass(frozen=True, slots=True)
 class ResultOutput:
     """Where a result is written, as JSON and as a `directory` of artifacts, and which tables are printed of it: the `top` nodes of each
-    region, and what memory did."""
+    region, what memory did, and what the regions occupy."""
 
     json: JsonFile
     directory: Path | None
     top: int | None
     memory: bool
+    resources: bool
 
     def require_writable(self, **others: Path | None) -> None:
         """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options, by name,
@@ -40,16 +41,19 @@ class ResultOutput:
 
     @property
     def has_tables(self) -> bool:
-        """Return whether `--top` or `--memory` asks for tables."""
-        return self.top is not None or self.memory
+        """Return whether `--top`, `--memory` or `--resources` asks for tables."""
+        return self.top is not None or self.memory or self.resources
 
     def print_tables(self, out: Console, result: Result) -> None:
-        """Print the tables that `--top` and `--memory` ask for."""
+        """Print the tables that `--top`, `--memory` and `--resources` ask for."""
         from fuseflow.report.memory_tables import memory_tables
+        from fuseflow.report.resource_tables import resource_table
         from fuseflow.report.tables import print_table, top_tables
 
         tables = [] if self.top is None else [*top_tables(result, self.top)]
-        for table in (*tables, *(memory_tables(result) if self.memory else ())):
+        tables += memory_tables(result) if self.memory else ()
+        tables += [resource_table((r.name, r.resources) for r in result.regions)] if self.resources else ()
+        for table in tables:
             out.print()
             print_table(out, table)
 
@@ -61,14 +65,17 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
-        def build(*args: Any, json_file: JsonFile, output: Path | None, top: int | None, memory: bool, **kwargs: Any) -> Any:
-            return command(*args, output=ResultOutput(json_file, output, top, memory), **kwargs)
+        def build(
+            *args: Any, json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool, **kwargs: Any
+        ) -> Any:
+            return command(*args, output=ResultOutput(json_file, output, top, memory, resources), **kwargs)
 
         options = [
             json_option("the result"),
             click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
             click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
             click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
+            click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
         ]
         optioned: Any = build
         for option in reversed(options):

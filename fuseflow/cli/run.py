@@ -15,6 +15,7 @@ from fuseflow.cli.result_output import ResultOutput, print_result, result_option
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
 from fuseflow.errors import CheckError, UsageError
+from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
 from fuseflow.run.check import Check
@@ -120,6 +121,9 @@ def _run_sampled(
         for line in sampled_lines(result):
             out.print(line, soft_wrap=True)
         print_notices(out, result.settings.notices)
+    if output.resources:
+        out.print()
+        print_table(out, resource_table((region.name, region.counts.resources) for region in result.regions))
     for outcome in (result.check, result.rows_check):
         if outcome is not None:
             _require_passed(outcome, scheduled.compiled.selection_notices)

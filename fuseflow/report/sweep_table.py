@@ -15,6 +15,7 @@ from rich.table import Table
 
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
+from fuseflow.resources import COMPONENTS
 from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
@@ -22,9 +23,9 @@ from fuseflow.sweep.sweep import Sweep
 Cell = str | int | float | None
 Record = dict[str, Cell]
 
-ESTIMATED = ("cycles", "bytes", "flops")
-SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline")
-SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings")
+ESTIMATED = ("cycles", "bytes", "flops", *COMPONENTS)
+SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline", *COMPONENTS)
+SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings", *COMPONENTS)
 CLOCKED = ("seconds", "peak_mb")
 """The columns that differ from run to run. A table has them only if it is asked for them."""
 
@@ -185,7 +186,8 @@ def take_lines(rows: SweepRows, number: int | None) -> SweepRows:
 def sweep_table(rows: SweepRows) -> Table:
     """Return a table for a terminal with the axes on which points differ, the numbers that exist, and the first line of each error."""
     shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
-    hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
+    occupied = (*COMPONENTS, *(f"estimated_{name}" for name in COMPONENTS))
+    hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error", *occupied}
     numbers = [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
     failed = any(line["error"] for line in rows.lines)
     heads = [name.replace("_", "\n") if name not in shown else name for name in (*shown, *numbers)]

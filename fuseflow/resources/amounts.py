@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -29,6 +30,19 @@ class Resources:
     buffer: int = 0
     fifo_grows: bool = False
     workspace_bound: bool = False
+
+    @classmethod
+    def most_of(cls, regions: Iterable[Resources]) -> Resources:
+        """Return the most of each component over regions that run one after the other."""
+        regions = tuple(regions)
+        fifos = [region.fifo for region in regions]
+        most = {name: max((getattr(region, name) for region in regions), default=0) for name in COMPONENTS if name != "fifo"}
+        return cls(
+            **most,
+            fifo=None if None in fifos else max((fifo for fifo in fifos if fifo is not None), default=0),
+            fifo_grows=any(region.fifo_grows for region in regions),
+            workspace_bound=any(region.workspace_bound for region in regions),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the components as plain values, and the two marks where they are set."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
+from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.run.compiled import Compiled, GraphExecutor
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
@@ -119,6 +120,7 @@ def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
         "flops": round(estimate.flops),
         "firings": round(estimate.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
+        **_occupied(r.resources for r in estimate.regions),
         **_chosen_schedule(point, program),
         "regions": [
             {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in estimate.regions
@@ -143,6 +145,7 @@ def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
         "firings": sum(r.times * r.simulation.firings for r in result.regions),
         "tokens": sum(r.times * r.simulation.tokens for r in result.regions),
         "nodes": sum(r.times * len(r.simulation.nodes) for r in result.regions),
+        **_occupied(r.resources for r in result.regions),
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
         "notices": list(loaded.source.notices),
@@ -168,12 +171,19 @@ def sample_point(loaded: SourceEstimator, point: Point) -> RowValues:
         "bytes": result.bytes("read") + result.bytes("write"),
         "flops": result.flops,
         "firings": result.firings,
+        **_occupied(r.counts.resources for r in result.regions),
         "counted": result.counted,
         "checked": result.check is not None,
         "notices": list(loaded.source.notices),
         **_chosen_schedule(point, program),
         "regions": [{key: r[key] for key in ("name", "times", "exact_cycles", "sampled_cycles") if key in r} for r in regions],
     }
+
+
+def _occupied(regions: Iterable[Resources]) -> RowValues:
+    """Return the most of each component that a region occupies, as values of the row. An unbounded FIFO has no bytes."""
+    most = Resources.most_of(regions)
+    return {name: value for name in COMPONENTS if (value := getattr(most, name)) is not None}
 
 
 def _chosen_schedule(point: Point, program: Compiled) -> RowValues:

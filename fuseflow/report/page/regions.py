@@ -116,6 +116,8 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         over = f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
         yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
         yield from _waits(nodes, cycles)
+    if "resources" in values:  # results of before they were counted have none
+        yield _occupied(values["resources"])
     config = values.get("config", {"bytes": 0})  # results of before there were configurations have none
     if config["bytes"]:
         yield f"Before it runs, memory loads {config['bytes']:,} resident bytes into its configuration, in {config['cycles']:,} cycles."
@@ -123,6 +125,15 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         rate, peak = memory["bytes_per_cycle"], memory["peak_bytes_per_cycle"]
         latency = f"a read takes {memory['read_latency']:.0f} cycles"
         yield f"Memory moves {rate:.1f} bytes a cycle, {100 * rate / peak:.0f} % of its peak; {latency}."
+
+
+def _occupied(resources: Values) -> str:
+    """Return the sentence about what a region occupies."""
+    counts = (f"{resources[name]:,}" for name in ("mul", "add", "special"))
+    lanes = "{} lanes of multiplication, {} of addition and {} of other arithmetic".format(*counts)
+    others = f"{resources['port']:,} ports of the memory and {resources['stream']:,} stream units"
+    on_chip = f"{resources['fifo']:,} bytes of FIFOs and {resources['workspace']:,} of workspaces"
+    return f"It occupies {lanes}, {others}, {on_chip}."
 
 
 def _waits(nodes: Sequence[Values], cycles: int) -> Iterator[str]:
