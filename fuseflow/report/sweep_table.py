@@ -85,7 +85,7 @@ def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes
 def _values(mode: str, outcome: TaskOutcome) -> Record:
     if not outcome.ok:
         return {}
-    return {column: outcome.values[name] for column, name in _COLUMNS[mode].items()}
+    return {column: outcome.values.get(name) for column, name in _COLUMNS[mode].items()}
 
 
 def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
