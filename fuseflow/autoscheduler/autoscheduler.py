@@ -246,7 +246,12 @@ def check_open_schedule(schedule: Schedule, top: int) -> None:
     if schedule.fuse_regions != ("auto",):
         return
     lanes = [index for index, _ in schedule.parallel if "." in index]
-    names_by_section = {"regions": [n for n, _ in schedule.regions], "order": [n for n, _ in schedule.orders], "par": lanes}
+    names_by_section = {
+        "regions": [n for n, _ in schedule.regions],
+        "order": [n for n, _ in schedule.orders],
+        "par": lanes,
+        "depth": [n for n, _ in schedule.depths],
+    }
     for section, names in names_by_section.items():
         if names:
             raise ScheduleError(

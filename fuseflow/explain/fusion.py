@@ -161,7 +161,9 @@ def _refusal(
     declared = (t for t in partitioned.source.tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
-        plain = replace(partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=(), resident=())
+        plain = replace(
+            partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), depths=(), drop_zeros=(), resident=()
+        )
         lower(part, plain, {}, regions=(whole,))
     except FuseFlowError as error:
         return error.message

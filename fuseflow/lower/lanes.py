@@ -37,6 +37,13 @@ def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
     return lanes
 
 
+def without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
+    """Return the name that a node in these lanes has in the graph without lanes."""
+    for index, lane in place:
+        node = node.replace(f"/{index}{lane}", "", 1)
+    return node
+
+
 def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[FusedRegion]) -> None:
     """Raise `ScheduleError` for lanes of an index that no region has."""
     names = {key: None for region in regions for keys in _keys(region).values() for key in keys}

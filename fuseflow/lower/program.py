@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -46,6 +47,7 @@ def lower_regions(
             lowered.append(region)
             yield region
     refuse_unknown_lanes(partitioned.schedule, [region.fused for region in lowered if region.einsums])
+    refuse_unknown_depths(partitioned.schedule, [region for region in lowered if region.einsums])
     refuse_unread_residents(partitioned, [region.graph for region in lowered])
 
 

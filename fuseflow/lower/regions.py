@@ -12,6 +12,7 @@ from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
+from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
@@ -127,6 +128,8 @@ def _compiled(
         cost, _ = estimated(state, form.graph, fused)
     verify_region(fused)
     graph = verified(state, form.graph)
+    if request.einsums:
+        graph = with_depths(graph, request.name, places, schedule)
     region = CompiledRegion(
         request.name,
         request.einsums,

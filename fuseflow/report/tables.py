@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fuseflow.lower.lanes import without_lanes
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
 from fuseflow.run.lane_loads import imbalance
 
@@ -162,17 +163,11 @@ def fifo_depth_lines(result: Result) -> Iterator[str]:
         merges = {node.name for node in region.simulation.nodes if node.op == "merge"}
         groups: dict[tuple[str, int | None, int], list[Edge]] = {}
         for edge, depth in region.simulation.depths.items():
-            name = _without_lanes(edge.node, region.places.get(edge.node, ()))
+            name = without_lanes(edge.node, region.places.get(edge.node, ()))
             groups.setdefault((name, None if edge.node in merges else edge.input, depth), []).append(edge)
         depths = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
         if depths:
             yield escape(f"{region.name}: FIFOs deepened: {depths}")
-
-
-def _without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
-    for index, lane in place:
-        node = node.replace(f"/{index}{lane}", "", 1)
-    return node
 
 
 def _deepened(name: str, depth: int, edges: Sequence[Edge]) -> str:

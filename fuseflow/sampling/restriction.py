@@ -17,7 +17,7 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes, reductions, selections
 from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.sampling.sampled_index import index_coordinates, sampled_index
 from fuseflow.schedule import Schedule
@@ -181,11 +181,20 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
         graph = public_form(graph).graph
     graph = mark_fiber_fifos(graph)
     verify_graph(graph)
+    graph = _with_depths_of(graph, region.graph)
     if _structure(graph) != _structure(region.graph):
         raise SamplingError(
             f"region `{region.name}` has another graph for some of the coordinates of `{sampled_index(region.fused)}`"
         )
     return graph
+
+
+def _with_depths_of(graph: Graph, other: Graph) -> Graph:
+    """Return a graph with the depths that the FIFOs in the same places of another one have. That both have the same places is verified
+    later."""
+    place = {node.name: n for n, node in enumerate(other.nodes)}
+    depths = {(place[edge.node], edge.input): depth for edge, depth in other.depths}
+    return graph.with_depths({Edge(graph.nodes[at].name, k): depth for (at, k), depth in depths.items() if at < len(graph.nodes)})
 
 
 def _structure(graph: Graph) -> object:

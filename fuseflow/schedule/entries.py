@@ -134,6 +134,29 @@ def lane_count(index: str, lanes: int) -> int:
     return lanes
 
 
+def fifo_depth(name: str, depth: int) -> int:
+    """Return the depth of a FIFO, or of all FIFOs of a region. Raises `ScheduleError` for a name that is neither, and for a depth below
+    1.
+    """
+    region, fifo = split_fifo(name)
+    if not re.fullmatch(r"\w[\w.-]*", region) or ("/" in name and not re.fullmatch(r".+\.[0-9]+", fifo)):
+        hint = "write `layer1` for all FIFOs of a region, or `layer1/mul.1` for that of input 1 of the node `mul`"
+        raise ScheduleError(f"depth of `{name}`: not a region or a FIFO", hint=hint)
+    if isinstance(depth, bool) or depth < 1:
+        raise ScheduleError(f"depth of `{name}`: {depth} is not a number of slots", hint="1 or more")
+    return depth
+
+
+def split_fifo(name: str) -> tuple[str, str]:
+    """Return the region and the FIFO that a name in the section `depth` means. For a whole region the second is empty.
+
+    >>> split_fifo("layer1/sub/k0.1"), split_fifo("layer1")
+    (('layer1', 'sub/k0.1'), ('layer1', ''))
+    """
+    region, _, fifo = name.partition("/")
+    return region, fifo
+
+
 def setting_value(setting: str, value: str) -> str:
     """Return the value of a setting. Raises `ScheduleError` if it is none of the possible ones."""
     if value not in SETTINGS[setting]:
@@ -181,6 +204,13 @@ def lanes_text(index: str, text: str) -> int:
     """Return the number of lanes of `--par INDEX=TEXT`. Raises `UsageError` if the text is none."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
         raise UsageError(f"`--par {index}={text}`: `{text}` is not a number of lanes", hint="1 or more")
+    return int(text)
+
+
+def depth_text(name: str, text: str) -> int:
+    """Return the depth of `--depth NAME=TEXT`. Raises `UsageError` if the text is none."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise UsageError(f"`--depth {name}={text}`: `{text}` is not a number of slots", hint="1 or more")
     return int(text)
 
 

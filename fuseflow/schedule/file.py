@@ -37,6 +37,7 @@ class Sections(BaseModel):
     block: dict[str, list[int]] = {}
     vector: int | None = None
     par: dict[str, int] = {}
+    depth: dict[str, int] = {}
     plan: Any = {}
     iteration: str | None = None
     copies: bool | None = None

@@ -18,6 +18,8 @@ from fuseflow.schedule.entries import (
     Entries,
     block_sizes,
     block_text,
+    depth_text,
+    fifo_depth,
     format_text,
     fuse_names,
     lane_count,
@@ -78,6 +80,8 @@ class Schedule:
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
     """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins."""
+    depths: Entries[int] = ()
+    """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of that of one input of a node, which wins."""
     iteration: str = "factored"
     """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
     baseline.
@@ -120,6 +124,7 @@ class Schedule:
             "blocks": sorted_entries("block of", self.blocks, block_sizes),
             "vector": vector_width(self.vector),
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
+            "depths": sorted_entries("depth of", self.depths, fifo_depth),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
             "resident": tensor_names("resident", self.resident),
         } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
@@ -167,6 +172,11 @@ class Schedule:
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
 
     @_fluent
+    def depth(self, name: str, slots: int) -> Schedule:
+        """Give all FIFOs of a region so many slots: `depth("layer1", 128)`; or one of them: `depth("layer1/mul.1", 4096)`."""
+        return replace(self, depths=_with(self.depths, name, slots))
+
+    @_fluent
     def lower(
         self,
         *,
@@ -204,11 +214,12 @@ class Schedule:
         blocks: Sequence[str] = (),
         base: Schedule | None = None,
         plan: Plan | None = None,
+        depths: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
-        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16` and `--par i=4`, each
-        repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it. `--order first` and
-        `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4` and
+        `--depth R=128`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
+        `--order first` and `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
@@ -216,6 +227,7 @@ class Schedule:
             lowering["order_policy"] = policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
+        slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
         return replace(
             start,
             fuse_regions=tuple(fuse) or start.fuse_regions,
@@ -225,6 +237,7 @@ class Schedule:
             formats=_merged(start.formats, parse_assignments("--format", formats, "adj=csr")),
             blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
+            depths=_merged(start.depths, slots),
             plan=start.plan if plan is None else plan,
         ).lower(**lowering)
 
@@ -260,6 +273,9 @@ class Schedule:
         for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
+        for name, slots in sections.depth.items():
+            with document.blame("depth", name):
+                schedule = schedule.depth(name, slots)
         schedule = replace(schedule, plan=Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), sections.plan))
         for setting in SETTINGS:
             with document.blame(setting):
@@ -295,6 +311,7 @@ class Schedule:
             "format": self.formats,
             "block": self.blocks,
             "par": self.parallel,
+            "depth": self.depths,
         }
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
@@ -309,6 +326,7 @@ class Schedule:
             "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
+            "depth": dict(self.depths),
             "plan": self.plan.to_rows(),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}

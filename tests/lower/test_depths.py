@@ -1,0 +1,133 @@
+"""Depths of FIFOs that a schedule states: what they mean, which names they have, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import MachineError, ScheduleError, UsageError
+from fuseflow.samml.nodes import Edge
+
+SOFTMAX = """
+tensor A[4, 40] csr
+tensor X[40, 6]
+M[i] = max(k) A[i, k]
+S[i, k] = exp(A[i, k] - M[i])
+Y[i, j] = sum(k) S[i, k] * X[k, j]
+output Y
+"""
+
+
+def compiled(schedule: ff.Schedule, machine: str = "rda") -> ff.Compiled:
+    rng = np.random.default_rng(0)
+    arrays = {"A": rng.random((4, 40)), "X": rng.random((40, 6))}
+    return ff.compile(parse(SOFTMAX), tensors=arrays, schedule=schedule, machine=machine)
+
+
+def test_all_fifos_of_a_region() -> None:
+    (region,) = compiled(ff.Schedule.fuse("full").depth("full", 7)).regions
+    inputs = {Edge(node.name, k) for node in region.graph.nodes for k in range(len(node.inputs))}
+    assert dict(region.graph.depths) == dict.fromkeys(inputs, 7)
+
+
+def test_one_fifo_goes_before_its_region() -> None:
+    (plain,) = compiled(ff.Schedule.fuse("full")).regions
+    node = next(node.name for node in plain.graph.nodes if node.op == "alu")
+    (region,) = compiled(ff.Schedule.fuse("full").depth("full", 7).depth(f"full/{node}.0", 99)).regions
+    depths = dict(region.graph.depths)
+    assert depths.pop(Edge(node, 0)) == 99
+    assert set(depths.values()) == {7}
+
+
+def test_one_region_of_several() -> None:
+    first, *others = compiled(ff.Schedule.fuse("none").depth("Y", 9)).regions
+    assert (first.graph.depths, {depth for _, depth in others[-1].graph.depths}) == ((), {9})
+
+
+def test_the_copies_of_a_fifo_in_lanes_have_its_name() -> None:
+    schedule = ff.Schedule.fuse("full").par(j=2)
+    (plain,) = compiled(schedule).regions
+    node = next(name for name in plain.graph.by_name if name.endswith("/j0") and plain.graph.by_name[name].inputs)
+    name = node.removesuffix("/j0")
+    (both,) = compiled(schedule.depth(f"full/{name}.0", 33)).regions
+    assert both.graph.depths == ((Edge(f"{name}/j0", 0), 33), (Edge(f"{name}/j1", 0), 33))
+    (one,) = compiled(schedule.depth(f"full/{name}/j1.0", 33)).regions
+    assert one.graph.depths == ((Edge(f"{name}/j1", 0), 33),)
+
+
+def test_results_are_the_same_and_cycles_are_not() -> None:
+    shallow, deep = (compiled(ff.Schedule.fuse("full").depth("full", slots)).run() for slots in (2, 64))
+    assert shallow.check is not None
+    assert shallow.check.passed
+    np.testing.assert_array_equal(shallow.outputs["Y"], deep.outputs["Y"])
+    assert shallow.cycles > deep.cycles
+
+
+def test_a_depth_at_which_the_graph_would_deadlock_is_where_auto_begins() -> None:
+    """The values of a row wait until their maximum is known."""
+    compiled_region = compiled(ff.Schedule.fuse("full").depth("full", 2))
+    region = compiled_region.run(check=False).regions[0]
+    assert region.simulation.depths
+    assert min(region.simulation.depths.values()) > 2
+    inputs = len(compiled_region.regions[0].graph.depths)
+    assert region.resources.fifo == 4 * (2 * inputs + sum(depth - 2 for depth in region.simulation.depths.values()))
+
+
+def test_machines_without_bounds_get_those_of_the_schedule() -> None:
+    region = compiled(ff.Schedule.fuse("full").depth("full", 64), machine="ideal").run(check=False).regions[0]
+    assert max(edge.peak for edge in region.simulation.edges) <= 64
+
+
+def test_the_public_simulator_has_no_depths() -> None:
+    with pytest.raises(MachineError, match="FIFOs of machine `comal` are unbounded"):
+        compiled(ff.Schedule.fuse("full").depth("full", 64), machine="comal").run(check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("ful", "depth 3 of `ful`: no region `ful`", "did you mean `full`?"),
+        ("full/mull.0", "depth 3 of `full/mull.0`: region `full` has no FIFO `mull.0`", "did you mean `mul.0`?"),
+        ("full/mul.7", "depth 3 of `full/mul.7`: region `full` has no FIFO `mul.7`", "did you mean `mul.1`?"),
+    ],
+)
+def test_what_is_not_there_is_refused(name: str, message: str, hint: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(message)) as error:
+        compiled(ff.Schedule.fuse("full").depth(name, 3))
+    assert error.value.hint == hint
+
+
+def test_a_file_says_where() -> None:
+    with pytest.raises(ScheduleError) as error:
+        compiled(ff.Schedule.from_yaml("fuse: [full]\ndepth:\n  other: 3\n", "s.yaml"))
+    assert str(error.value.span) == "s.yaml:3:3"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a/.1", "a/b.x", "-a"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(ScheduleError):
+        ff.Schedule().depth(name, 3)
+
+
+@pytest.mark.parametrize("slots", [0, -1, True])
+def test_what_is_no_depth_is_refused(slots: int) -> None:
+    with pytest.raises(ScheduleError, match="is not a number of slots"):
+        ff.Schedule().depth("full", slots)
+
+
+def test_flags_and_files_are_lossless() -> None:
+    schedule = ff.Schedule.from_flags(["full"], depths=["full=128", "full/rep_k'2/k0.1=4096"])
+    assert schedule.depths == (("full", 128), ("full/rep_k'2/k0.1", 4096))
+    assert ff.Schedule.from_yaml(str(schedule)) == schedule
+    assert ff.Schedule.from_flags(depths=["full=64"], base=schedule).depths[0] == ("full", 64)
+    with pytest.raises(UsageError, match="`many` is not a number of slots"):
+        ff.Schedule.from_flags(depths=["full=many"])
+
+
+def test_auto_cannot_name_regions() -> None:
+    with pytest.raises(ScheduleError, match="`depth` names `full`, but which regions there are is left to `fuse: auto`"):
+        ff.autoschedule(parse(SOFTMAX), schedule=ff.Schedule.fuse("auto").depth("full", 3), top=0)
