@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.lower.lanes import LaneAssignment, without_lanes
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import split_fifo
-
-if TYPE_CHECKING:
-    from fuseflow.lower.regions import CompiledRegion
 
 
 def with_depths(graph: Graph, region: str, places: LaneAssignment, schedule: Schedule) -> Graph:
@@ -41,14 +37,15 @@ def fifo_names(graph: Graph, places: LaneAssignment) -> Mapping[str, tuple[Edge,
     return {name: tuple(edges) for name, edges in names.items()}
 
 
-def refuse_unknown_depths(schedule: Schedule, regions: Iterable[CompiledRegion]) -> None:
-    """Raise `ScheduleError` for the depth of a FIFO or of a region that is not there, which would be silently ignored."""
-    by_name = {region.name: region for region in regions}
+def refuse_unknown_depths(schedule: Schedule, regions: Mapping[str, tuple[Graph, LaneAssignment]]) -> None:
+    """Raise `ScheduleError` for the depth of a FIFO or of a region that is not there, which would be silently ignored. `regions` are the
+    graphs of all regions by name, each with the lanes that its nodes are in.
+    """
     for name, depth in schedule.depths:
         region, fifo = split_fifo(name)
-        if region not in by_name:
-            message, hint = f"no region `{region}`", did_you_mean(region, by_name)
-        elif fifo and fifo not in (names := fifo_names(by_name[region].graph, by_name[region].places)):
+        if region not in regions:
+            message, hint = f"no region `{region}`", did_you_mean(region, regions)
+        elif fifo and fifo not in (names := fifo_names(*regions[region])):
             message, hint = f"region `{region}` has no FIFO `{fifo}`", did_you_mean(fifo, names)
         else:
             continue

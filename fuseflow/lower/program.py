@@ -47,7 +47,8 @@ def lower_regions(
             lowered.append(region)
             yield region
     refuse_unknown_lanes(partitioned.schedule, [region.fused for region in lowered if region.einsums])
-    refuse_unknown_depths(partitioned.schedule, [region for region in lowered if region.einsums])
+    graphs = {region.name: (region.graph, region.places) for region in lowered if region.einsums}
+    refuse_unknown_depths(partitioned.schedule, graphs)
     refuse_unread_residents(partitioned, [region.graph for region in lowered])
 
 
