@@ -67,7 +67,7 @@ class Part:
     """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
     `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
     first input is. A `helper` works on behalf of another part, and its firings are not the node's. `asks` says whether its firings may
-    request something of the memory."""
+    request something of the memory. A part that `emits` gives what another part of the node folded."""
 
     kernel: Function
     state: Array
@@ -77,6 +77,7 @@ class Part:
     first: int = 0
     helper: bool = False
     asks: bool = False
+    emits: bool = False
 
 
 @dataclass(slots=True)
@@ -97,6 +98,8 @@ class NodeLayout:
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
+    handover_depth: int | None = None
+    """The slots between the two parts of a node with workspaces."""
 
     @property
     def outputs(self) -> tuple[Port, ...]:
