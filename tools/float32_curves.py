@@ -64,7 +64,12 @@ CURVES = (
     Curve("TANH", 1, 4, 31, lambda i, t: _tanh_ratio(mp.sqrt(t / 16)), "tanh(x) / x, x**2 from 0 to 1/16"),
     Curve("ERF", 16, 7, 31, lambda i, t: _erf_ratio((i + t) / 4), "erf(x) / x, x from 0 to 4"),
     Curve(
-        "RSQRT", 16, 6, 31, lambda i, t: 1 / mp.sqrt((1 + (i % 8 + t) / 8) * (1 + i // 8)), "1 / sqrt(x), x from 1 to 2 and from 2 to 4"
+        "RSQRT",
+        16,
+        6,
+        31,
+        lambda i, t: 1 / mp.sqrt((1 + (i % 8 + t) / 8) * (1 + i // 8)),
+        "1 / sqrt(x), x from 1 to 2 and from 2 to 4",
     ),
     Curve("SINE", 1, 5, 31, lambda i, t: _sine_ratio(mp.sqrt(t / 4)), "sin(pi/2 a) / a, a**2 from 0 to 1/4"),
     Curve("COSINE", 1, 5, 31, lambda i, t: mp.cos(mp.pi / 2 * mp.sqrt(t / 4)), "cos(pi/2 a), a**2 from 0 to 1/4"),
@@ -133,7 +138,9 @@ def verilog_text(curve: Curve) -> str:
     // Copyright and licence: Apache-2.0, as the package. Written by tools/float32_curves.py.
     {head}
     """
-    return f"{dedent(text)}module ff_f32_curve_{curve.name.lower()} {ports};\n{table}\n{body}\n  assign y = h0;\nendmodule\n{tail}"
+    return (
+        f"{dedent(text)}module ff_f32_curve_{curve.name.lower()} {ports};\n{table}\n{body}\n  assign y = h0;\nendmodule\n{tail}"
+    )
 
 
 def files() -> dict[Path, str]:

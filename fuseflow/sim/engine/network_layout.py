@@ -126,8 +126,8 @@ def _make_parts(
     coordinate_bounds, widened = stream_bounds(graph), dict[int, tuple[Array, Array]]()
     for node in graph.nodes:
         node_layout = NodeLayout(
-            node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
-            layout.arrays, widened, layout.tables, node.name in summed, machine.handover_depth,
+            node, machine, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
+            layout.arrays, widened, layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts

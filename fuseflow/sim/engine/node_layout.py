@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.held_entries import HELD, EntryList
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.sim.native.signatures import Function
@@ -82,10 +83,11 @@ class Part:
 
 @dataclass(slots=True)
 class NodeLayout:
-    """The layout of one node of the graph. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
+    """The layout of one node of the graph on a machine. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
     address, `tables` the workspaces of each node."""
 
     node: Node
+    machine: Machine
     types: tuple[StreamType, ...]
     bounds: Mapping[Port, int]
     declared: Mapping[str, TensorDecl]
@@ -98,8 +100,6 @@ class NodeLayout:
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
-    handover_depth: int | None = None
-    """The slots between the two parts of a node with workspaces."""
 
     @property
     def outputs(self) -> tuple[Port, ...]:

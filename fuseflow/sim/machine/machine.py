@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.settings import (
     Clock,
@@ -156,7 +157,7 @@ class Machine(_Strict):
     name: str
     rules: Literal["dataflow", "comal"] = "dataflow"
     clock_ghz: Clock = 1.0
-    arithmetic: Literal["f64", "f32"] = "f64"
+    arithmetic: Arithmetic = "f64"
     latency: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
     interval: Annotated[UnitIntervals, BeforeValidator(_units)] = UnitIntervals()
     fifo_depth: Depth = None

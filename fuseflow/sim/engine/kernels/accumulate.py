@@ -93,13 +93,13 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
     """Return the record of an accumulate with so many empty workspaces."""
     state = workspace_state(layout, node.inputs[1:-1], buffers)
-    state["fold_into"] = layout.library.address(fold_into(node.function), FOLD_INTO)
+    state["fold_into"] = layout.library.address(fold_into(node.function, layout.machine.arithmetic), FOLD_INTO)
     return state
 
 
 def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Function | None = None) -> list[Part]:
     """Return the two parts of a node that holds fibers back."""
-    link = Link(depth=layout.handover_depth)
+    link = Link(depth=layout.machine.handover_depth)
     return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs, emits=True)]
 
 
