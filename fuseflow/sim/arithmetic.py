@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.errors import MachineError
+from fuseflow.errors import MachineError, Span
 from fuseflow.float32.words import rounded
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -33,11 +33,12 @@ def refuse_wide_types(graph: n.Graph, machine: Machine) -> None:
             raise wide_type_error(f"graph `{graph.name}`: tensor `{tensor.name}`", tensor.dtype, machine)
 
 
-def wide_type_error(subject: str, dtype: str, machine: Machine) -> MachineError:
+def wide_type_error(subject: str, dtype: str, machine: Machine, span: Span | None = None) -> MachineError:
     """Return the error of a tensor, called `subject`, whose elements 32-bit floats do not hold."""
     return MachineError(
         f"{subject} has elements of {dtype}; machine `{machine.name}` computes in 32-bit floats, which do not hold them all",
         hint="declare it `f32`, or take a machine with `arithmetic: f64`",
+        span=span,
     )
 
 
