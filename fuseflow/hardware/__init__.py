@@ -1,1 +1,4 @@
-"""Circuits: a SAMML graph as guarded firing rules, as CIRCT MLIR and SystemVerilog, equal to the simulator in every cycle."""
+"""Circuits: every graph as hardware that takes the cycles of the simulator.
+
+`circuit` builds the circuit of a graph from the firing rules in `primitives`, and `evaluate` runs it in Python.
+"""
