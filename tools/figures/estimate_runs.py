@@ -11,7 +11,6 @@ is ended goes on behind its last row.
 from __future__ import annotations
 
 import fnmatch
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
