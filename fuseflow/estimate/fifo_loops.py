@@ -21,11 +21,10 @@ import numpy.typing as npt
 from fuseflow.estimate.flows import Number
 
 Matrix = npt.NDArray[np.float64]
-NOWHERE = -1
 
 
 class Fifo(NamedTuple):
-    """A FIFO between two nodes, which are numbers, and the tokens that go through it in the whole run."""
+    """A FIFO from one node to an input of another. Nodes are numbers. `tokens` go through it in the whole run."""
 
     source: int
     target: int
@@ -34,102 +33,103 @@ class Fifo(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ways:
-    """The ways between nodes, by the node where they end and that where they begin.
+class LongestWays:
+    """The longest ways between nodes, by the node where they end and that where they begin.
 
-    `share` is the part of all work that the way with the fewest slots holds, infinite where there is no way. `latency` are the cycles from
-    a token at the beginning of the longest way to the first that follows from it at the end. `batches` is how many batches the nodes on
-    that way hold back, the fewest of them, and infinite if they hold nothing back. `last` is the FIFO at the end of the way with the fewest
-    slots.
+    `latency` are the cycles from a token at the beginning to the first that follows from it at the end, minus infinity where there is no
+    way. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if they hold nothing back.
     """
 
-    share: Matrix
     latency: Matrix
     batches: Matrix
-    last: npt.NDArray[np.int64]
-
-
-class Loop(NamedTuple):
-    """The loop that takes most cycles: where its two ways begin and end, how many batches it may hold, and the cycles of all batches."""
-
-    begin: int
-    end: int
-    held: float
-    cycles: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FifoLoops:
-    """A graph as its ways compare. Nodes are numbered in order.
+    """A graph as its ways compare. Nodes are numbered in order, and `fifos` are in the order of their targets.
 
-    `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `buffers` how many batches it
-    holds; all are 0 for a node that emits as it goes. `inside` are the tokens that a node holds while it waits for the memory.
+    `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `held` the part of all work
+    that it holds itself: batches, or elements for which it waits for the memory. `batches` is 0 for a node that emits as it goes.
     """
 
     fifos: tuple[Fifo, ...]
     batches: tuple[Number, ...]
     emitted: tuple[Number, ...]
-    buffers: tuple[int, ...]
-    inside: tuple[Number, ...]
+    held: tuple[float, ...]
 
-    def ways(self, latency: Sequence[float], occupied: Sequence[Number], slots: Sequence[Number]) -> Ways:
-        """Return the ways, given the latency of each node, the cycles of its firings, and the slots of each FIFO."""
+    def shares(self, slots: Sequence[Number]) -> Matrix:
+        """Return the part of all work that the way with the fewest slots holds, by its end and its beginning, given the slots of each
+        FIFO. It is infinite where there is no way.
+        """
         count = len(self.batches)
-        inputs: list[list[int]] = [[] for _ in range(count)]
-        for at, fifo in enumerate(self.fifos):
-            inputs[fifo.target].append(at)
-        share, longest = np.full((count, count), np.inf), np.full((count, count), -np.inf)
-        fewest, upstream = np.full((count, count), np.inf), np.zeros((count, count))
-        last = np.full((count, count), NOWHERE)
-        for node in range(count):
-            for at in inputs[node]:
-                source, _, _, tokens = self.fifos[at]
-                own = slots[at] / max(1, tokens)
-                held = share[source] + self._held(source)
-                held[source] = 0.0
-                shorter = held + own < share[node]
-                share[node][shorter], last[node][shorter] = (held + own)[shorter], at
-                batches = self.batches[source]
-                arrival = longest[source] + latency[source] + (upstream[source] / batches if batches else 0.0)
-                arrival[source] = 0.0
-                whole = np.minimum(fewest[source], batches) if batches else fewest[source].copy()
-                whole[source] = np.inf
-                later = arrival > longest[node]
-                longest[node][later], fewest[node][later] = arrival[later], whole[later]
-                work = np.full(count, float(self.emitted[source])) if batches else upstream[source].copy()
-                work[source] = 0.0
-                upstream[node] = np.maximum(upstream[node], np.where(np.isfinite(arrival), work, 0.0))
-            upstream[node] = np.where(np.isfinite(longest[node]), np.maximum(upstream[node], occupied[node]), 0.0)
-        return Ways(share, longest, fewest, last)
+        fewest = np.full((count, count), np.inf)
+        behind = np.empty((count, count))  # what a way holds up to the FIFO behind its last node
+        node = 0
+        for fifo, room in zip(self.fifos, slots, strict=True):
+            while node < fifo.target:
+                self._finish_share(behind, fewest, node)
+                node += 1
+            np.minimum(fewest[node], behind[fifo.source] + room / max(1, fifo.tokens), out=fewest[node])
+        return fewest
 
-    def _held(self, node: int) -> float:
-        """Return the part of all work that a node holds itself."""
-        if self.batches[node]:
-            return self.buffers[node] / self.batches[node]
-        return self.inside[node]
+    def _finish_share(self, behind: Matrix, fewest: Matrix, node: int) -> None:
+        behind[node] = fewest[node] + self.held[node]
+        behind[node, node] = 0.0
+
+    def work(self, occupied: Sequence[Number]) -> Matrix:
+        """Return the cycles for which the busiest node works on the way behind the last workspace, up to the end of the way, and at the
+        end as well, given the cycles of the firings of each node.
+        """
+        count = len(self.batches)
+        most = np.full((count, count), -np.inf)
+        behind = np.empty((count, count))
+        node = 0
+        for fifo in (*self.fifos, None):
+            end = count if fifo is None else fifo.target
+            while node < end:
+                reached = most[node] >= 0
+                most[node][reached] = np.maximum(most[node][reached], occupied[node])
+                behind[node] = np.where(reached, self.emitted[node], -np.inf) if self.batches[node] else most[node]
+                behind[node, node] = 0.0
+                node += 1
+            if fifo is not None:
+                np.maximum(most[node], behind[fifo.source], out=most[node])
+        return most
+
+    def longest(self, latency: Sequence[float], work: Matrix) -> LongestWays:
+        """Return the longest ways, given the latency of each node, and the work on the ways."""
+        count = len(self.batches)
+        arrival, fewest = np.full((count, count), -np.inf), np.full((count, count), np.inf)
+        behind, whole = np.empty((count, count)), np.empty((count, count))
+        node = 0
+        for fifo in self.fifos:
+            while node < fifo.target:
+                batches = self.batches[node]
+                np.add(arrival[node], latency[node], out=behind[node])
+                whole[node] = fewest[node]
+                if batches:
+                    behind[node] += np.maximum(work[node], 0.0) / batches
+                    np.minimum(whole[node], batches, out=whole[node])
+                behind[node, node], whole[node, node] = 0.0, np.inf
+                node += 1
+            later = behind[fifo.source] > arrival[node]
+            np.copyto(arrival[node], behind[fifo.source], where=later)
+            np.copyto(fewest[node], whole[fifo.source], where=later)
+        return LongestWays(arrival, fewest)
 
 
-def loop_cycles(ways: Ways) -> Matrix:
+def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
     """Return the cycles of all batches for every loop, by its end and its beginning; 0 where there is none.
 
     A loop of which a node holds batches back takes whole batches, and one at least: where no batch fits, a machine deepens the FIFO.
     """
     with np.errstate(all="ignore"):
-        whole = np.isfinite(ways.batches)
-        batches = np.where(whole, ways.batches, 1.0)
-        held = np.maximum(1.0, np.floor(ways.share * batches + 1e-9))
-        cycles = np.where(whole, batches * ways.latency / held, ways.latency / ways.share)
-        return np.where(np.isfinite(ways.share) & np.isfinite(ways.latency), cycles, 0.0)
+        whole = np.isfinite(longest.batches)
+        batches = np.where(whole, longest.batches, 1.0)
+        held = np.where(whole, np.maximum(1.0, np.floor(shares * batches + 1e-9)), shares)
+        cycles = batches * longest.latency / held
+    cycles[~(np.isfinite(shares) & np.isfinite(longest.latency))] = 0.0
+    return cycles
 
 
-def largest_loop(ways: Ways) -> Loop | None:
-    """Return the loop that takes most cycles, None if there is none."""
-    cycles = loop_cycles(ways)
-    if not cycles.size or not cycles.any():
-        return None
-    end, begin = divmod(int(cycles.argmax()), len(cycles))
-    held = ways.share[end, begin] * (ways.batches[end, begin] if np.isfinite(ways.batches[end, begin]) else 1.0)
-    return Loop(begin, end, float(held), float(cycles[end, begin]))
-
-
-__all__ = ["Fifo", "FifoLoops", "Loop", "Ways", "largest_loop", "loop_cycles"]
+__all__ = ["Fifo", "FifoLoops", "LongestWays", "loop_cycles"]
