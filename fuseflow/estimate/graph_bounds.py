@@ -7,12 +7,13 @@ and the speed of the memory only enter the sums that `bound` takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
+from fuseflow.estimate.fifo_depths import DepthChoice, edge_depths, fifo_bytes
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
@@ -22,6 +23,7 @@ from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
+from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
 
@@ -52,7 +54,26 @@ class GraphBounds:
             self._latest = self._on(machine)
         return self._latest
 
+    def depths(self, machine: Machine) -> Mapping[Edge, int]:
+        """Return the depths of the FIFOs that need more slots than the graph and the machine give them, so that none holds it up."""
+        graph, _, key = self._cycles(machine)
+        around = self._loops(machine, graph.occupied, key)
+        if around is None:
+            return {}
+        pipeline = graph.pipeline
+        base = float(max(graph.bound(machine, lambda: None, "").stages, 1))
+        bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, around.loops)
+        choice = DepthChoice(graph, around.loops, around.work, bytes_, base, machine)
+        return edge_depths(self.counts.graph, pipeline.of_node, choice, pipeline.slots(self.counts.graph, machine))
+
     def _on(self, machine: Machine) -> MachineBounds:
+        graph, work, key = self._cycles(machine)
+        busiest = max(work.nodes, key=lambda node: node.occupied).name
+        bound = graph.bound(machine, lambda: self._loops(machine, graph.occupied, key), busiest)
+        return MachineBounds(machine, work, bound)
+
+    def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
+        """Return the graph with the cycles of its stages, the work of its nodes, and the key of what these depend on."""
         timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         key = _firing_key(machine, timings.intervals)
@@ -69,9 +90,7 @@ class GraphBounds:
             self._memory_load(request_bytes(machine.memory), machine),
             max(0, self._largest_stages(key, work, timings.intervals, machine) - compute),
         )
-        names = self.counts.graph.nodes
-        bound = graph.bound(machine, lambda: self._loops(machine, busy, key), names[occupied.index(compute)].name)
-        return MachineBounds(machine, work, bound)
+        return graph, work, key
 
     def _loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> BusyLoops | None:
         """Return the loops of FIFOs as far as latencies do not matter, None if no FIFO is ever full."""
