@@ -22,8 +22,9 @@ class Bound:
     """The bounds of a graph, in cycles.
 
     `node` is the busiest node. `fifo` says between which nodes the ways lie that the FIFOs hold up most, and `lanes` are the cycles of the
-    busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory. `behind` is the work
-    that is left behind the lanes when these are done. `refresh` is the share of the time for which the graph stands still because the
+    busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and `crowded` how
+    long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is the work that is left
+    behind the lanes when these are done. `refresh` is the share of the time for which the graph stands still because the
     memory refreshes itself.
     """
 
@@ -37,18 +38,24 @@ class Bound:
     fifo: tuple[str, str] | None = None
     lanes: Number = 0
     answers: Number = 0
+    crowded: Number = 0
     behind: Number = 0
 
     @property
     def cycles(self) -> Number:
         """The cycles that the graph is expected to take."""
         work = max(self.stages, self.fifos, self.answers) / (1 - self.refresh)
-        return max(work, self.memory) + max(self.control, self.behind)
+        return max(work, self.memory, self.crowded) + max(self.control, self.behind)
 
     @property
     def stages(self) -> Number:
         """The cycles of the largest stages, but for those behind the lanes."""
         return self.compute + self.imbalance if self.imbalance or not self.lanes else self.lanes
+
+    @property
+    def waits(self) -> Number:
+        """The cycles that moving all lines takes, or waiting for those of one port or one array if that is longer."""
+        return max(self.memory, self.answers, self.crowded)
 
     @property
     def limit(self) -> Limit:
@@ -57,7 +64,7 @@ class Bound:
             "compute": self.compute,
             "imbalance": self.imbalance,
             "FIFOs": self.fifos,
-            "memory": max(self.memory, self.answers),
+            "memory": self.waits,
             "control": self.control,
         }
         return max(bounds, key=lambda name: bounds[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,8 +99,8 @@ class GraphCycles:
         base = max(bound.stages, bound.fifos, bound.answers)
         refresh = self._refresh(base, machine, around)
         moved = load.lines_read if pipeline.behind else load.lines_read + load.written
-        memory_cycles = max(transfer_cycles(load, moved, machine, peak), shared_line_cycles(load, machine))
-        reading = max(base / (1 - refresh), memory_cycles)
+        transfer, crowded = transfer_cycles(load, moved, machine, peak), shared_line_cycles(load, machine)
+        reading = max(base / (1 - refresh), transfer, crowded)
         behind: Number = 0
         if pipeline.behind:
             left = max(self.occupied[at] for at in pipeline.behind)
@@ -108,20 +108,8 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            memory_cycles = max(memory_cycles, self._writing(reading, machine))
-        return Bound(
-            bound.compute,
-            bound.control,
-            memory_cycles,
-            bound.node,
-            refresh,
-            bound.imbalance,
-            bound.fifos,
-            bound.fifo,
-            bound.lanes,
-            bound.answers,
-            behind,
-        )
+            crowded = max(crowded, self._writing(reading, machine))
+        return replace(bound, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float, machine: Machine) -> float:
         """Return the cycles for which the writer of most lines waits for their answers, 0 if it is not held up. A writer waits longer the
