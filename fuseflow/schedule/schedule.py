@@ -30,6 +30,7 @@ from fuseflow.schedule.entries import (
     parse_assignments,
     setting_value,
     sorted_entries,
+    split_depth_policy,
     split_order_policy,
     tensor_names,
     vector_width,
@@ -109,6 +110,8 @@ class Schedule:
     """
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
+    depth_policy: str = "machine"
+    """The depth that a FIFO gets without one of its own: that of the `machine`; or `auto`, as many slots as the estimate finds it to need."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
@@ -200,6 +203,7 @@ class Schedule:
         repeat: str | None = None,
         primitives: str | None = None,
         order_policy: str | None = None,
+        depth_policy: str | None = None,
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
         resident: Sequence[str] = (),
@@ -211,6 +215,7 @@ class Schedule:
             "copies": copies,
             "vector": vector,
             "order_policy": order_policy,
+            "depth_policy": depth_policy,
             "intermediates": intermediates,
         }
         changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
@@ -230,14 +235,18 @@ class Schedule:
         associations: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
-        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`,
-        `--depth R=128` and `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
-        `--order first` and `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128` and
+        `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
+        `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other FIFOs. Raises
+        `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
+        depth_policy, depths = split_depth_policy(depths)
+        if depth_policy is not None:
+            lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
