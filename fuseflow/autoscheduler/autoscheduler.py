@@ -357,7 +357,7 @@ class _ScheduleSearch:
             lambda: layer_units(partitioned, finest),
         )
         for level in levels:
-            costs.units = level()
+            costs.ranges.units = level()
             if costs.fits(MAX_EINSUMS):
                 return costs
         return None

@@ -153,3 +153,10 @@ class _Count:
                     return None
                 total += depth * bytes_of(1, self.token_bits(port))
         return total
+
+
+def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[str, int]]:
+    """Return the lanes of arithmetic of each node, by component, for the nodes that have any."""
+    count = _Count(graph, machine)
+    lanes = {node.name: count.lanes(node) for node in graph.nodes}
+    return {name: of_node for name, of_node in lanes.items() if of_node}
