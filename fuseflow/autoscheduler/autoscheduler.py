@@ -5,17 +5,16 @@ Candidates are chosen by estimate, and the best of them are compared in the simu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.autoscheduler.costs import PartCosts
+from fuseflow.autoscheduler.costs import PartCosts, prepare_costs
 from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
 from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
@@ -23,7 +22,6 @@ from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
-from fuseflow.lower.public import lower_for
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
@@ -344,23 +342,8 @@ class _ScheduleSearch:
 
     def _costs(self) -> PartCosts | None:
         """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
-        alone = replace(self.settled, fuse_regions=("none",), regions=())
-        try:
-            partitioned, _ = lower_for(self.source.program, alone, self.machine, self.source.tensors)
-            finest = operator_units(partitioned, alone)
-            costs = PartCosts.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
-        except (FusionError, ScheduleError):
-            return None
-        levels: tuple[Callable[[], UnitSequence], ...] = (
-            lambda: finest,
-            lambda: product_units(partitioned, finest),
-            lambda: layer_units(partitioned, finest),
-        )
-        for level in levels:
-            costs.ranges.units = level()
-            if costs.fits(MAX_EINSUMS):
-                return costs
-        return None
+        costs = prepare_costs(self.source, self.settled, self.machine, self.estimator)
+        return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
 
     def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
         for keyword in GRANULARITIES:

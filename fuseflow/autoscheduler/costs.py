@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.ranges import ProgramRanges
-from fuseflow.autoscheduler.units import UnitRange, UnitSequence
+from fuseflow.autoscheduler.units import UnitRange, UnitSequence, layer_units, operator_units, product_units
+from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.frontend.source import Source
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.program import region_requests
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
@@ -93,6 +96,21 @@ class PartCosts:
                 return False
         return True
 
+    def refine(self, limit: int) -> bool:
+        """Cut between the finest units of which all regions are few enough to estimate: operators, products or layers. Return whether there
+        are any."""
+        finest = self.units
+        levels: tuple[Callable[[], UnitSequence], ...] = (
+            lambda: finest,
+            lambda: product_units(self.partitioned, finest),
+            lambda: layer_units(self.partitioned, finest),
+        )
+        for level in levels:
+            self.ranges.units = level()
+            if self.fits(limit):
+                return True
+        return False
+
     def is_estimated(self, part: UnitRange) -> bool:
         """Return whether a range is estimated as one region: whether it may be one and is small enough."""
         return self.ranges.is_region(part)
@@ -128,6 +146,16 @@ class PartCosts:
         if isinstance(lowered, Refusal):
             return math.inf
         return estimate_regions(lowered[0], self.estimator, self.machine, self.knowledge.copy())
+
+
+def prepare_costs(source: Source, schedule: Schedule, machine: Machine, estimator: Estimator) -> PartCosts | None:
+    """Return the costs of the ranges of a program that is cut between all operators. None if one of them cannot run alone."""
+    alone = replace(schedule, fuse_regions=("none",), regions=())
+    try:
+        partitioned, _ = lower_for(source.program, alone, machine, source.tensors)
+        return PartCosts.of(partitioned, operator_units(partitioned, alone), alone, source.tensors, machine, estimator)
+    except (FusionError, ScheduleError):
+        return None
 
 
 def estimate_regions(

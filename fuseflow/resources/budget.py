@@ -76,7 +76,7 @@ class Budget:
         return Budget._ordered({**self.limits, component: limit})
 
     def exceeded(self, resources: Resources) -> dict[str, int | None]:
-        """Return the components of which some resources have more than the budget; None is a FIFO without bound. It is empty if they fit."""
+        """Return the components of which some resources have more than the budget: none if they fit. None is a FIFO without bound."""
         used = {name: getattr(resources, name) for name in self.limits}
         return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
 

@@ -1,7 +1,7 @@
 """The lanes that a region may have, and what they give, without building them.
 
-Graphs with two and with three lanes, built once, say which nodes are copied for an index, and what a lane more adds. From two lanes on, what
-a graph occupies is linear in the lanes of each index; the first fork and merge come with the second lane.
+Graphs with two and with three lanes, built once, say which nodes are copied for an index, and what one more lane adds. From two lanes on,
+what a graph occupies is linear in the lanes of each index; the first fork and merge come with the second lane.
 
     amounts(i=8)      = amounts(i=2) + 6 (amounts(i=3) - amounts(i=2))
     amounts(i=8, k=4) = the same in i, of amounts(i=2, k=4) and amounts(i=3, k=4), and each of these in k

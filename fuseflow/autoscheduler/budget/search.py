@@ -134,11 +134,15 @@ class BudgetSearch:
                 if edge in pending and not self.deadline.passed:
                     self.progress(f"{edge.name}: {', '.join(edge.order)}")
                     self.costs.best(edge, budget, levers.lanes)
-        relaxed = self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget))
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)
         programs = tuple(self._dealt(variant, path, budget, levers) for variant, path in complete)
-        return SearchOutcome(programs, _first(bounds), _first(relaxed), not pending)
+        return SearchOutcome(programs, _first(bounds), self.relaxed(budget, levers), not pending)
+
+    def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
+        """Return what no program takes less than, because its lanes of arithmetic or its memory are always busy then."""
+        variants = [v for v in self.variants if levers.formats or v.is_published]
+        return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
 
     def _cheapest(
         self, variants: list[Variant], budget: Budget, keep: int, levers: Levers, cost: LeverCost
