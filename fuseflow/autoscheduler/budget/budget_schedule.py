@@ -16,7 +16,6 @@ from fuseflow.autoscheduler.budget.search import (
     BudgetSearch,
     Deadline,
     DealtPath,
-    Levers,
     SearchOutcome,
     SearchProgress,
     Variant,

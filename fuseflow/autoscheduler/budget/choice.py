@@ -45,9 +45,9 @@ class BudgetChoice:
     """The schedule with the fewest cycles within a budget.
 
     `trials` are the schedules that were considered as a whole, the best first. No schedule of those that were searched is expected to take
-    fewer cycles than `bound`. It is `relaxed` if all lanes of arithmetic that the budget has, or the memory, were always busy. `busy` are the
-    shares of the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time ended
-    the search. `searched` is how many regions in an order there are, and `lowered` how many of them were lowered with some lanes.
+    fewer cycles than `bound`; it is `relaxed` if all lanes of arithmetic that the budget has, or the memory, were always busy. `busy` are
+    the shares of the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time
+    ended the search. `searched` is how many regions in an order there are, and `lowered` how many lanes of them were estimated.
     """
 
     compiled: Compiled
