@@ -21,7 +21,7 @@ def check_curve_file(path: Path) -> None:
     if path.suffix not in (".csv", *IMAGES):
         raise UsageError(f"`{path}` says no form of a curve", hint=f"end it in .csv, {', '.join(IMAGES)}")
     if path.suffix in IMAGES:
-        _matplotlib()
+        _require_matplotlib()
 
 
 def write_curve(path: Path, component: str, points: Sequence[ParetoPoint]) -> list[Path]:
@@ -58,7 +58,7 @@ def csv_text(component: str, points: Sequence[ParetoPoint], files: Sequence[str]
 
 
 def _plot(path: Path, component: str, points: Sequence[ParetoPoint]) -> None:
-    matplotlib = _matplotlib()
+    import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.hashsalt": "fuseflow", "font.size": 9}):
@@ -72,9 +72,8 @@ def _plot(path: Path, component: str, points: Sequence[ParetoPoint]) -> None:
             figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=undated)
 
 
-def _matplotlib():  # type: ignore[no-untyped-def]
+def _require_matplotlib() -> None:
     try:
-        import matplotlib
+        import matplotlib  # noqa: F401
     except ImportError:
         raise UsageError("a plot needs matplotlib", hint="pip install 'fuseflow[report]', or write a .csv") from None
-    return matplotlib

@@ -9,12 +9,13 @@ from math import inf
 
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts, total_lane_cycles
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
+    NO_LEVERS,
     UNFUSED,
     BudgetSearch,
-    Deadline,
     DealtPath,
     SearchOutcome,
     SearchProgress,
@@ -94,13 +95,14 @@ def budget_schedule(
     run = run or SimulateHere(source, machine, "auto", cache)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
     estimator = Estimator(assume_unknown=True)
-    published = variant_of(source, base, machine, estimator, is_published=True)
+    deadline = Deadline.after(request.limit)
+    published = variant_of(source, base, machine, estimator, is_published=True, deadline=deadline)
     if published is None:
         compile_source(source, base, machine)  # which says what cannot run alone
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    chooser = _Chooser(source, machine, request, run, progress, estimator, published, Deadline.after(request.limit), cache)
+    chooser = _Chooser(source, machine, request, run, progress, estimator, published, deadline, cache)
     return chooser.choose()
 
 
@@ -148,7 +150,7 @@ class _Chooser:
 
     def choose(self) -> BudgetChoice:
         """Search, simulate the best, and say what each lever gave."""
-        unfused = self.search.cheapest(self.budget, 1, UNFUSED)
+        unfused = self._unfused()
         if "formats" in self.request.allow:
             self.search.variants = self._variants()
         best = self.search.cheapest(self.budget, 2 * max(1, self.request.top))
@@ -175,13 +177,20 @@ class _Chooser:
             len(self.published.graph.ranges.units),
             self.published.graph.ranges.units.granularity,
             sum(len(graph.edges(state)) for graph in graphs for state in graph.states() if state.cut < graph.last),
-            self.search.costs.costs.evaluated,
+            self.search.costs.evaluated,
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
             self.cache,
         )
 
+    def _unfused(self) -> SearchOutcome:
+        """Return the unfused program in the formats of the user. If there is no time for that, it has one lane."""
+        unfused = self.search.cheapest(self.budget, 1, UNFUSED)
+        if unfused.programs or unfused.is_complete:
+            return unfused
+        return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
+
     def _variants(self) -> tuple[Variant, ...]:
-        build = partial(variant_of, self.source, machine=self.machine, estimator=self.estimator)
+        build = partial(variant_of, self.source, machine=self.machine, estimator=self.estimator, deadline=self.deadline)
         return format_variants(self.source, self.published, self._bound, build, self.deadline, self.progress)
 
     def _bound(self, variant: Variant) -> float:
@@ -214,7 +223,7 @@ class _Chooser:
             return list(trials)
         done: list[Trial] = []
         waiting = [trial for trial in trials if not trial.refused]
-        while waiting and not any(trial.cycles is not None and not trial.refused for trial in done):
+        while waiting and not self.deadline.passed and not any(t.cycles is not None and not t.refused for t in done):
             first = waiting[: self.request.top]
             first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
             done += self._simulated(first)
@@ -223,6 +232,8 @@ class _Chooser:
         return [*done, *self._simulated(deeper), *waiting, *(trial for trial in trials if trial.refused)]
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
+        if self.deadline.passed:
+            return list(trials)
         for trial in trials:
             self.progress(f"simulating {trial.name}")
         runs = self.run([trial.schedule for trial in trials])
@@ -254,10 +265,8 @@ class _Chooser:
         """Return the curve of cycles over a component: half of what the last point takes is the limit of the next."""
         limit = self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
         points: list[ParetoPoint] = []
-        whole, self_budget = self.budget, self.budget
         while limit >= 1 and not self.deadline.passed:
-            self_budget = whole.with_limit(component, limit)
-            outcome = self.search.cheapest(self_budget, 1)
+            outcome = self.search.cheapest(self.budget.with_limit(component, limit), 1)
             if not outcome.programs:
                 break
             trial = self._trial(outcome.programs[0], False)
@@ -273,7 +282,9 @@ class _Chooser:
         """Return the share of some cycles in which the arithmetic of the budget, and the memory, are at work."""
         work = total_lane_cycles(estimate.regions, self.machine)
         shares = {
-            name: work[name] / limit / cycles for name, limit in self.budget.limits.items() if name in ("mul", "add", "special")
+            name: work.get(name, 0.0) / limit / cycles
+            for name, limit in self.budget.limits.items()
+            if name in ("mul", "add", "special")
         }
         memory = sum(r.times * r.bound.memory / (1 - r.bound.refresh) for r in estimate.regions)
         return {**shares, "memory": memory / cycles}

@@ -39,7 +39,6 @@ class LoweredCosts:
 
     machine: Machine
     estimator: Estimator
-    evaluated: int = 0
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         *copies, region = ordered.pieces
@@ -49,7 +48,6 @@ class LoweredCosts:
                 region = dealt_region(ordered.before.lowering, region, schedule)
             except ScheduleError:
                 return None
-        self.evaluated += 1
         knowledge, cycles, used = ordered.before.knowledge.copy(), 0.0, list[Resources]()
         for piece in estimator_regions((*copies, region)):
             estimate = self.estimator.region(piece, self.machine, knowledge)

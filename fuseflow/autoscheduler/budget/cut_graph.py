@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import LoopOrder
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
@@ -71,6 +72,8 @@ class CutGraph:
     knowledge: TensorKnowledge
     """What the estimate knows before the first region."""
     orders: int = MAX_ORDERS
+    deadline: Deadline = field(default_factory=Deadline)
+    """When it has passed, states have single units in one order behind them, and nothing else."""
     _edges: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _states: dict[tuple[int, Hashable], CutState] = field(default_factory=dict)
 
@@ -82,11 +85,12 @@ class CutGraph:
         machine: Machine,
         estimator: Estimator,
         orders: int = MAX_ORDERS,
+        deadline: Deadline | None = None,
     ) -> CutGraph:
         """Prepare the graph of a program that is partitioned into single operators."""
         lowering = initial_state(ranges.partitioned, tensors)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
-        return cls(ranges, machine, estimator, lowering, knowledge, orders)
+        return cls(ranges, machine, estimator, lowering, knowledge, orders, deadline or Deadline())
 
     @property
     def last(self) -> int:
@@ -101,11 +105,15 @@ class CutGraph:
     def edges(self, state: CutState) -> tuple[OrderedRange, ...]:
         """Return the ranges that begin at a state, in every order, short ones first."""
         if id(state) not in self._edges:
-            ranges = ((state.cut, end) for end in range(state.cut + 1, self.last + 1))
-            self._edges[id(state)] = tuple(
-                edge for part in ranges if self.ranges.is_region(part) for edge in self._ordered(state, part)
-            )
+            self._edges[id(state)] = tuple(self._from(state))
         return self._edges[id(state)]
+
+    def _from(self, state: CutState) -> Iterator[OrderedRange]:
+        for end in range(state.cut + 1, self.last + 1):
+            if self.deadline.passed and end > state.cut + 1:
+                return
+            if self.ranges.is_region((state.cut, end)):
+                yield from self._ordered(state, (state.cut, end))
 
     def states(self) -> Iterator[CutState]:
         """Yield every state that can be reached, cut by cut. The edges of a state are those of the states yielded so far."""
@@ -136,7 +144,7 @@ class CutGraph:
         )
         limit = WORST_ORDER * min((c.rank for c in ranked), default=0.0)
         likely = (c.order for c in ranked if c.rank <= limit)
-        return tuple(dict.fromkeys((plain.fused.order, *likely)))[: self.orders]
+        return tuple(dict.fromkeys((plain.fused.order, *likely)))[: 1 if self.deadline.passed else self.orders]
 
     def _edge(self, state: CutState, part: UnitRange, request: RegionRequest, order: LoopOrder, rank: int) -> OrderedRange | None:
         """Return a range in an order, or None where the names of its loops are those of another way to fuse it."""

@@ -5,7 +5,7 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
@@ -47,8 +47,10 @@ class RangeCosts:
     machine: Machine
     costs: CandidateCosts
     tried: int | None = MAX_TRIED
+    evaluated: int = 0
+    """How many costs of lanes were asked for."""
     _models: dict[int, LaneModel] = field(default_factory=dict)
-    _works: dict[int, tuple[Counter[str], float, float]] = field(default_factory=dict)
+    _works: dict[int, tuple[dict[str, float], float, float]] = field(default_factory=dict)
     _exact: dict[tuple[int, RegionDecision], RegionCost | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, bool], DealtRange | None] = field(default_factory=dict)
 
@@ -114,6 +116,7 @@ class RangeCosts:
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         key = id(edge), decision
         if key not in self._exact:
+            self.evaluated += 1
             self._exact[key] = self.costs(edge, decision)
         return self._exact[key]
 
@@ -123,24 +126,24 @@ class RangeCosts:
         assert cost is not None  # it was lowered so
         return cost.resources
 
-    def _work(self, edge: OrderedRange) -> tuple[Counter[str], float, float]:
+    def _work(self, edge: OrderedRange) -> tuple[dict[str, float], float, float]:
         *copies, estimate = edge.estimates
         return lane_cycles(estimate, self.machine), float(estimate.bound.memory), sum(float(e.bound.cycles) for e in copies)
 
 
-def lane_cycles(estimate: RegionEstimate, machine: Machine) -> Counter[str]:
+def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
     """Return the cycles that all lanes of arithmetic of a region are busy together, by component."""
-    lanes, work = arithmetic_lanes(estimate.counts.graph, machine), Counter[str]()
+    lanes, work = arithmetic_lanes(estimate.counts.graph, machine), defaultdict[str, float](float)
     for node in estimate.work.nodes:
         for component, count in lanes.get(node.name, {}).items():
-            work[component] += count * float(node.occupied)  # type: ignore[assignment]
+            work[component] += count * float(node.occupied)
     return work
 
 
-def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> Counter[str]:
+def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> dict[str, float]:
     """Return the busy cycles of all regions of a program."""
-    total = Counter[str]()
+    total = defaultdict[str, float](float)
     for estimate in estimates:
         for component, cycles in lane_cycles(estimate, machine).items():
-            total[component] += estimate.times * cycles  # type: ignore[assignment]
+            total[component] += estimate.times * cycles
     return total

@@ -6,7 +6,6 @@ lanes of those that are get chosen, and the cheapest path is looked for again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -14,6 +13,7 @@ from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
+from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.resources.budget import Budget
@@ -45,6 +45,8 @@ class Levers:
 ALL_LEVERS = Levers()
 UNFUSED = Levers(fusion=False, formats=False)
 """What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
+NO_LEVERS = Levers(fusion=False, orders=False, lanes=False, formats=False)
+"""Unfused programs in one lane: what is there at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,22 +82,6 @@ class DealtPath:
     def schedule(self) -> Schedule:
         """The schedule of the program, in full."""
         return self.variant.scheduled(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A moment at which a search stops with what it has; None is never."""
-
-    at: float | None = None
-
-    @classmethod
-    def after(cls, seconds: float | None) -> Deadline:
-        """Return the moment in so many seconds."""
-        return cls(None if seconds is None else time.monotonic() + seconds)
-
-    @property
-    def passed(self) -> bool:
-        return self.at is not None and time.monotonic() >= self.at
 
 
 @dataclass(frozen=True, slots=True, eq=False)

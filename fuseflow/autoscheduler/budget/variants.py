@@ -10,7 +10,8 @@ from itertools import product
 from math import prod
 
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
-from fuseflow.autoscheduler.budget.search import Deadline, SearchProgress, Variant
+from fuseflow.autoscheduler.budget.deadline import Deadline
+from fuseflow.autoscheduler.budget.search import SearchProgress, Variant
 from fuseflow.autoscheduler.costs import prepare_costs
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
@@ -37,12 +38,13 @@ def variant_of(
     estimator: Estimator,
     is_published: bool = False,
     orders: int = MAX_ORDERS,
+    deadline: Deadline | None = None,
 ) -> Variant | None:
     """Return a program in the formats of a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
     costs = prepare_costs(source, schedule, machine, estimator)
     if costs is None or not costs.refine(MAX_EINSUMS):
         return None
-    return Variant(schedule, CutGraph.of(costs.ranges, source.tensors, machine, estimator, orders), is_published)
+    return Variant(schedule, CutGraph.of(costs.ranges, source.tensors, machine, estimator, orders, deadline), is_published)
 
 
 def format_variants(
