@@ -17,6 +17,9 @@ from fuseflow.resources.budget import amount_text
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a schedule's regions."""
 
+BUSY = 0.5
+"""Where nothing is busy for so much of the time, what stops a schedule are waits."""
+
 
 def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
     """Yield the lines, which are rich markup, and the tables of the report."""
@@ -75,9 +78,12 @@ def _resource_table(choice: BudgetChoice) -> Table:
 
 def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
     name = max(choice.busy, key=lambda name: choice.busy[name])
-    yield (
-        f"stopped by: {name} {choice.busy[name]:.0%} busy; {choice.to_roofline:.2f} times the cycles of this graph if it were always busy"
+    stop = (
+        f"{name} {choice.busy[name]:.0%} busy"
+        if choice.busy[name] >= BUSY
+        else f"waits; {name} is busy most, {choice.busy[name]:.0%}"
     )
+    yield f"stopped by: {stop}; the run takes {choice.to_roofline:.2f} times the cycles of the same graph if that were always busy"
     estimated = "" if choice.chosen.cycles is None else "the estimate is "
     yield (
         f"{estimated}{choice.gap:.2f} times the least that any lanes of the regions searched let expect, "
