@@ -10,7 +10,8 @@ from math import inf
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts, total_lane_cycles
+from fuseflow.autoscheduler.budget.figures import total_lane_cycles
+from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -295,7 +296,7 @@ class _Chooser:
         for state in self.published.graph.states():
             for edge in self.published.graph.edges(state) if state.cut < self.published.graph.last else ():
                 if edge.part[1] - edge.part[0] == 1 and edge.pieces:
-                    used = Resources.most_of(estimate.resources for estimate in edge.estimates)
+                    used = Resources.most_of(figures.resources for figures in edge.figures)
                     for name in self.budget.exceeded(used):
                         value = getattr(used, name)
                         least[f"{edge.name} {name}"] = 0 if value is None else value

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import KEPT_COUNTS, OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.program import Estimator
@@ -53,6 +53,7 @@ class LoweredCosts:
             estimate = self.estimator.region(piece, self.machine, knowledge)
             cycles += estimate.bound.cycles
             used.append(estimate.resources)
+        self.estimator.memo.forget(KEPT_COUNTS)
         return RegionCost(float(cycles), most(used))
 
 

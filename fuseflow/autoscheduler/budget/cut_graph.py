@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import LoopOrder
+from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
+from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
@@ -29,6 +30,9 @@ WORST_ORDER = 4
 """An order of which the compiler expects more than so many times the cycles of the best one is not considered: to estimate it may take
 longer than all others.
 """
+
+KEPT_COUNTS = 1_000
+"""How many results of counting are kept for the next range, so that those of many ranges do not pile up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +49,7 @@ class CutState:
 class OrderedRange:
     """A range of units as one region in one order and one lane, which leads from a state to another.
 
-    `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `estimates` are those of
+    `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` are those of
     the pieces. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are the sizes of its indices.
     """
 
@@ -54,7 +58,7 @@ class OrderedRange:
     before: CutState
     after: CutState
     pieces: tuple[CompiledRegion, ...]
-    estimates: tuple[RegionEstimate, ...]
+    figures: tuple[RegionFigures, ...]
     order: LoopOrder
     rank: int
     loops: Mapping[str, int]
@@ -153,11 +157,13 @@ class CutGraph:
         except FuseFlowError:
             return None
         knowledge = state.knowledge.copy()
-        estimates = tuple(self.estimator.region(r, self.machine, knowledge) for r in estimator_regions(pieces))
+        estimates = (self.estimator.region(piece, self.machine, knowledge) for piece in estimator_regions(pieces))
+        figures = tuple(RegionFigures.of(estimate, self.machine) for estimate in estimates)
+        self.estimator.memo.forget(KEPT_COUNTS)
         after = self._state(part[1], lowering, knowledge)
         region = pieces[-1]
         sizes = {index: region.fused.sizes[index] for index in region.fused.order}
-        return OrderedRange(part, request.name, state, after, pieces, estimates, region.fused.order, rank, sizes)
+        return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes)
 
     def _state(self, cut: int, lowering: LoweringState, knowledge: TensorKnowledge) -> CutState:
         """Return the state at a cut in which only what is read behind it is kept."""

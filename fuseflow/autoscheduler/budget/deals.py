@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.errors import ScheduleError
-from fuseflow.estimate.held_entries import held_entries
-from fuseflow.estimate.program import RegionEstimate
 from fuseflow.lower.graphs import scheduled_form
 from fuseflow.lower.lanes import with_lanes, without_lanes
 from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
@@ -76,17 +75,16 @@ class LaneModel:
     @classmethod
     def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
         """Build two and three lanes of each index and of each pair, and measure what they occupy."""
-        region, estimate = ordered.pieces[-1], ordered.estimates[-1]
-        measure = _Measure(ordered, machine, held_entries(estimate.counts))
+        region, (*copies, figures) = ordered.pieces[-1], ordered.figures
+        measure = _Measure(ordered, machine, figures.held)
         corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
         enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
         for indices in _index_sets(ordered.loops):
             if all(_twos(part) in corners for part in combinations(indices, len(indices) - 1)):
                 corners |= measure.corners(indices, enclosing)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
-        bound = estimate.bound
-        copies = sum(float(e.bound.cycles) for e in ordered.estimates[:-1])
-        return cls(sizes, corners, _busiest(estimate, enclosing), copies, float(bound.memory), 1 / (1 - bound.refresh))
+        waits = sum(copy.cycles for copy in copies)
+        return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
 
     def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
         """Return the lanes that fit into a budget with FIFOs of so many slots, the fastest first. Without a depth, FIFOs are unbounded."""
@@ -183,10 +181,10 @@ class _Measure:
         return np.array([float(getattr(resources, name) or 0) for name in COMPONENTS])
 
 
-def _busiest(estimate: RegionEstimate, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:
+def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:
     """Return the cycles of the busiest node by the indices for which a node is copied."""
     busiest: dict[frozenset[str], float] = {frozenset(): 0.0}
-    for node in estimate.work.nodes:
-        indices = frozenset(enclosing.get(node.name, ()))
-        busiest[indices] = max(busiest.get(indices, 0.0), float(node.occupied))
+    for node, occupied in figures.occupied.items():
+        indices = frozenset(enclosing.get(node, ()))
+        busiest[indices] = max(busiest.get(indices, 0.0), occupied)
     return busiest

@@ -5,8 +5,6 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
@@ -14,8 +12,7 @@ from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.estimate.program import RegionEstimate
-from fuseflow.resources import Resources, arithmetic_lanes
+from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
 
@@ -50,7 +47,6 @@ class RangeCosts:
     evaluated: int = 0
     """How many costs of lanes were asked for."""
     _models: dict[int, LaneModel] = field(default_factory=dict)
-    _works: dict[int, tuple[dict[str, float], float, float]] = field(default_factory=dict)
     _exact: dict[tuple[int, RegionDecision], RegionCost | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, bool], DealtRange | None] = field(default_factory=dict)
 
@@ -61,12 +57,9 @@ class RangeCosts:
             return 0.0
         if budget.exceeded(self._single(edge, budget)):
             return inf
-        if id(edge) not in self._works:
-            self._works[id(edge)] = self._work(edge)
-        work, memory, copies = self._works[id(edge)]
-        stretch = 1 / (1 - edge.estimates[-1].bound.refresh)
-        compute = max((work[name] / limit for name, limit in budget.limits.items() if name in work), default=0.0)
-        return copies + max(compute, memory) * stretch
+        *copies, region = edge.figures
+        compute = max((region.work[name] / limit for name, limit in budget.limits.items() if name in region.work), default=0.0)
+        return sum(copy.cycles for copy in copies) + max(compute, region.memory) * region.stretch
 
     def known(self, edge: OrderedRange, budget: Budget, dealt: bool = True) -> bool:
         """Return whether the lanes of a range were chosen for a budget."""
@@ -125,25 +118,3 @@ class RangeCosts:
         cost = self._cost(edge, RegionDecision(edge.order, (), self.depth(budget)))
         assert cost is not None  # it was lowered so
         return cost.resources
-
-    def _work(self, edge: OrderedRange) -> tuple[dict[str, float], float, float]:
-        *copies, estimate = edge.estimates
-        return lane_cycles(estimate, self.machine), float(estimate.bound.memory), sum(float(e.bound.cycles) for e in copies)
-
-
-def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
-    """Return the cycles that all lanes of arithmetic of a region are busy together, by component."""
-    lanes, work = arithmetic_lanes(estimate.counts.graph, machine), defaultdict[str, float](float)
-    for node in estimate.work.nodes:
-        for component, count in lanes.get(node.name, {}).items():
-            work[component] += count * float(node.occupied)
-    return work
-
-
-def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> dict[str, float]:
-    """Return the busy cycles of all regions of a program."""
-    total = defaultdict[str, float](float)
-    for estimate in estimates:
-        for component, cycles in lane_cycles(estimate, machine).items():
-            total[component] += estimate.times * cycles
-    return total

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TypeAlias
 
 Amounts: TypeAlias = tuple[int, ...]
 """What is taken of each component of the budget."""
 Selection: TypeAlias = tuple[int, ...]
 """The place of the option that is taken of each group."""
-
-LARGE = 400
-"""A problem of more options is given to CP-SAT, if it is installed. The answers are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +34,6 @@ class SelectionProblem:
     def levels(self) -> list[float]:
         """Return the cycles of all options, in order and each once."""
         return sorted({option.cycles for group in self.groups for option in group})
-
-
-def select(problem: SelectionProblem) -> Selection | None:
-    """Return the best selection, or None if none is within the limits."""
-    if sum(map(len, problem.groups)) > LARGE and find_spec("ortools") is not None:
-        from fuseflow.autoscheduler.budget.cp_sat import select_by_cp_sat  # an extra, which takes a second to import
-
-        return select_by_cp_sat(problem)
-    return select_by_branches(problem)
 
 
 def select_by_branches(problem: SelectionProblem) -> Selection | None:

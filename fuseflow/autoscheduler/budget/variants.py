@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from math import prod
 
+import numpy as np
+
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.search import SearchProgress, Variant
@@ -22,6 +24,8 @@ from fuseflow.sim import Machine
 
 MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
 """The formats that an input of two dimensions may have."""
+SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
+"""An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
 MAX_COMBINED = 64
 """Up to so many combinations of formats, all are tried; beyond that, one input after the other."""
 MAX_EINSUMS = 1_200
@@ -101,4 +105,7 @@ def _formats(source: Source, name: str, base: Schedule) -> tuple[str, ...]:
     """Return the formats of an input, first "" for that which it has."""
     if name in dict(base.formats) or name in dict(base.blocks):
         return ("",)
-    return ("", *MATRIX_FORMATS)
+    tensor = source.tensors[name]
+    share = np.count_nonzero(tensor.values) / max(1, prod(source.program.declared[name].shape))
+    dense, compressed = MATRIX_FORMATS[:1], MATRIX_FORMATS[1:]
+    return ("", *(dense if share >= DENSE_SHARE else ()), *(compressed if share <= SPARSE_SHARE else ()))

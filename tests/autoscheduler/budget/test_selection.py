@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.selection import Option, Selection, SelectionProblem, select, select_by_branches
+from fuseflow.autoscheduler.budget.selection import Option, Selection, SelectionProblem, select_by_branches
+from fuseflow.autoscheduler.budget.solver import select
 
 
 def random_problem(seed: int) -> SelectionProblem:
