@@ -84,7 +84,7 @@ def exhaustive(programs: int, first: int) -> None:
         tally["lowered by the search"] += costs.evaluated
         if not same:
             click.echo(f"program {number}, {budget}: {chosen} for {best}")
-        if (number + 1) % 20 == 0:
+        if (number + 1) % 5 == 0:
             click.echo(f"{number + 1}: {dict(tally)}")
     click.echo(dict(tally))
     sys.exit(tally["different"] > 0)
@@ -113,6 +113,8 @@ def within(programs: int, draw: int) -> None:
             tally[f"refused: {error.code}"] += 1
             return
         tally["chosen"] += 1
+        if tally["chosen"] % 25 == 0:
+            click.echo(dict(tally))
         tally["simulated"] += top
         estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
         over = [(r.name, budget.exceeded(r.resources)) for r in estimate.regions if budget.exceeded(r.resources)]
