@@ -12,17 +12,14 @@ from fuseflow.sim.memory.column_commands import column_slot, flips
 from fuseflow.sim.memory.ports import (
     LATE,
     arrival,
-    head_of,
-    mark_sent,
     memory_at,
-    next_port,
     port_at,
     request_at,
     settle,
-    start_sending,
 )
 from fuseflow.sim.memory.queues import accept, enqueue
 from fuseflow.sim.memory.row_commands import refresh_slot, row_slot
+from fuseflow.sim.memory.sending import head_of, mark_sent, next_port, start_sending
 from fuseflow.sim.memory.waiting_requests import queue_length
 from fuseflow.sim.native.records import Record, get_int, inline
 
