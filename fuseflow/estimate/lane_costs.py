@@ -1,7 +1,7 @@
 """What a region costs in lanes, from one count of its graph on one lane.
 
-    costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
-    costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
+costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
+costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
 """
 
 from __future__ import annotations

@@ -110,9 +110,7 @@ def _alike(group: list[PortLines], line: int) -> float:
     return same * (min(first.dealt, line // 4) if first.dealt > 1 else 1)
 
 
-def _other_row(
-    ports: Iterable[PortLines], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int
-) -> float:
+def _other_row(ports: Iterable[PortLines], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
     """Return how likely a bank has another row open than that of the next request. What lies together in as many bytes as all open rows
     have does not close each other's rows, so it is how likely two requests are of different ones of these pieces of the memory."""
     lines: dict[tuple[str, int, str], Number] = {}
