@@ -180,7 +180,8 @@ def test_random_programs(case: Case, draw: st.DataObject) -> None:
     lanes = {index: draw.draw(counts) if draw.draw(st.booleans()) else 1 for index in table.order}
     try:
         made = parallelize(serial, table.loops, lanes, table.stages, own)
-    except ScheduleError as error:
-        assert any(reason in error.message for reason in REFUSED)
+    except ScheduleError as refusal:
+        if not any(reason in refusal.message for reason in REFUSED):
+            raise
         return
     agree(serial, made, case.tensors)
