@@ -154,6 +154,12 @@ class MachineError(FuseFlowError):
     code = "machine"
 
 
+class HardwareError(FuseFlowError):
+    """A graph has no circuit, or the tools that a circuit needs are missing."""
+
+    code = "hardware"
+
+
 class SimulationError(FuseFlowError):
     """A simulation cannot finish."""
 
