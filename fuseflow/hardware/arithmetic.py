@@ -1,7 +1,8 @@
 """Arithmetic of circuits: how a number is a word of bits, and which combinational unit computes an operator.
 
-A unit is a module of SystemVerilog, and a Python function on the same words. The name of a unit says the format of its numbers: `ff_f64_add`
-adds words that hold floats of 64 bits. These are for simulation only, since they are written with the real numbers of SystemVerilog.
+A unit is a module of SystemVerilog, and a Python function on the same words. The name of a unit says the format of its numbers:
+`ff_f64_add` adds words that hold floats of 64 bits. These are for simulation only, since they are written with the real numbers of
+SystemVerilog.
 """
 
 from __future__ import annotations

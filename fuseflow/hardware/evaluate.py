@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
+from fuseflow.hardware.primitives.workspace import LINK_OUT
 from fuseflow.hardware.python_code import Firing, Step, step_code, step_function
 from fuseflow.hardware.rules import DONE, Module, Rule
 from fuseflow.tensors import Tensor
@@ -61,7 +62,8 @@ class _Moves:
 
     @classmethod
     def of(cls, module: Module, rule: Rule) -> _Moves:
-        inputs, outputs, registers, memories = map(list, (module.inputs, module.outputs, module.registers, module.memories))
+        inputs, outputs = list(module.inputs), list(module.outputs)
+        registers, memories = list(module.registers), list(module.memories)
         return cls(
             tuple(inputs.index(head) for head in rule.takes),
             tuple(outputs.index(out) for out, _ in rule.gives),
@@ -104,11 +106,15 @@ class _Site:
             raise HardwareError(f"node `{node.name}` ({node.op}): the rules {names} hold at once in cycle {cycle:,}")
         return firings
 
-    @property
-    def ended(self) -> bool:
-        """Whether the unit has given `D` on all of its outputs. Those that write give it to the memory."""
-        widths = self.unit.module.outputs.values()
-        return all(tokens and tokens[-1] >> width == DONE for tokens, width in zip(self.tokens, widths, strict=True))
+
+def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
+    """Return the nodes that have not given `D` on all of their outputs. Those that write give it to the memory."""
+
+    def ended(unit: Unit) -> bool:
+        outputs = [(result.tokens[unit.node.name, out], width) for out, width in unit.module.outputs.items() if out != LINK_OUT]
+        return all(tokens and tokens[-1] >> width == DONE for tokens, width in outputs)
+
+    return tuple(unit.node.name for unit in circuit.units if not ended(unit))
 
 
 def evaluate(
@@ -163,7 +169,7 @@ class _Run:
             for site, firings in [(site, site.ask(cycle)) for site in asked]:
                 for firing in firings:
                     self.apply(site, firing, cycle)
-        self.result.waiting = tuple(site.unit.node.name for site in self.sites if not site.ended)
+        self.result.waiting = waiting_nodes(self.circuit, self.result)
         return self.result
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from fuseflow.hardware.arithmetic import unit_function
 from fuseflow.hardware.expressions import Expr
+from fuseflow.hardware.netlist import expressions
 from fuseflow.hardware.rules import Module
 
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
@@ -69,7 +70,7 @@ def step_code(module: Module) -> tuple[str, tuple[str, ...]]:
         stored = [_tuple((inside.name(store.address), inside.name(store.data))) for store in rule.stores]
         firing = f"({number}, {_tuple(given)}, {_tuple(states)}, {_tuple(stored)})"
         lines += [f"    if {' and '.join(waits)}:", *inside.lines, f"        fired.append({firing})"]
-    units = {e.name for e in _expressions(module) if e.op == "call"}
+    units = {e.name for e in expressions(_roots(module)) if e.op == "call"}
     return "\n".join([*lines, "    return fired", ""]), tuple(sorted(units))
 
 
@@ -77,19 +78,12 @@ def _tuple(parts: Iterable[str]) -> str:
     return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-def _expressions(module: Module) -> Iterable[Expr]:
-    """Return every expression of a module once."""
-    waiting = [rule.when for rule in module.rules]
+def _roots(module: Module) -> Iterable[Expr]:
+    """Return the guards, tokens and states of all rules."""
     for rule in module.rules:
-        waiting += [value for _, value in (*rule.gives, *rule.sets)]
-        waiting += [part for store in rule.stores for part in (store.address, store.data)]
-    visited: set[int] = set()
-    while waiting:
-        expr = waiting.pop()
-        if id(expr) not in visited:
-            visited.add(id(expr))
-            waiting += expr.args
-            yield expr
+        yield rule.when
+        yield from (value for _, value in (*rule.gives, *rule.sets))
+        yield from (part for store in rule.stores for part in (store.address, store.data))
 
 
 @dataclass(frozen=True, slots=True)

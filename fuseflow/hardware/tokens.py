@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuseflow.hardware.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
-from fuseflow.samml.tokens import D, N, Stop, Token, stop
+from fuseflow.samml.tokens import D, Mark, N, Stop, Token, stop
 
 
 def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
@@ -20,7 +20,8 @@ def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
         return EMPTY << width
     if isinstance(token, Stop):
         return STOP << width | token.high << LEVEL_BITS | token.low
-    return VALUE << width | (word(token) if isinstance(token, float) else int(token))
+    assert not isinstance(token, Mark), "there are two marks"
+    return VALUE << width | (word(token) if isinstance(token, float) else token)
 
 
 def word_token(token: int, width: int, number: Callable[[int], float]) -> Token:

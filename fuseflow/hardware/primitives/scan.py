@@ -76,7 +76,9 @@ def _walk(m: Module, ref: Head, outs: list[str], fiber: Fiber, has_fiber: Expr) 
     after = mux(idle, fiber.first, m.register("at", ref.width)) + 1
     parts = (fiber.crd, fiber.ref)[: len(outs)]
     element = {out: m.value(out, part) for out, part in zip(outs, parts, strict=True)}
-    moved: dict[str, Expr | int] = {"at": after} | ({"below": fiber.ref} if "below" in m.registers else {})
+    moved: dict[str, Expr | int] = {"at": after}
+    if "below" in m.registers:
+        moved["below"] = fiber.ref
     some = has_fiber & fiber.some
 
     def next_state(last: Expr) -> Expr:

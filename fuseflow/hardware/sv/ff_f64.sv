@@ -1,0 +1,54 @@
+// Operators on 64-bit floats, for simulation only: bit for bit those of fuseflow/ops.py, with one NaN. Infinities are compared as bits, because
+// some versions of Verilator print a real constant of minus infinity that C++ does not read.
+`define FF_NAN 64'h7ff8000000000000
+`define FF_NINF 64'hfff0000000000000
+`define FF_IS_NAN(v) ((&v[62:52]) & (|v[51:0]))
+`define FF_F64_BODY(RESULT) \
+  wire [63:0] r = RESULT; \
+  assign y = `FF_IS_NAN(r) ? `FF_NAN : r; \
+endmodule
+`define FF_F64_1(NAME, RESULT) module NAME (input [63:0] a, output [63:0] y); \
+  real p; \
+  assign p = $bitstoreal(a); \
+  `FF_F64_BODY(RESULT)
+`define FF_F64_2(NAME, RESULT) module NAME (input [63:0] a, input [63:0] b, output [63:0] y); \
+  real p, q; \
+  assign p = $bitstoreal(a); \
+  assign q = $bitstoreal(b); \
+  `FF_F64_BODY(RESULT)
+`define FF_F64_TRUTH(NAME, OPERATOR) `FF_F64_2(NAME, (p OPERATOR q) ? 64'h3ff0000000000000 : 64'h0)
+
+`FF_F64_2(ff_f64_add, (a == `FF_NINF || b == `FF_NINF) ? `FF_NINF : $realtobits(p + q))
+`FF_F64_2(ff_f64_sub, a == `FF_NINF ? `FF_NINF : $realtobits(p - q))
+`FF_F64_2(ff_f64_mul, (p == 0.0 || q == 0.0) ? 64'h0 : $realtobits(p * q))
+`FF_F64_2(ff_f64_div, p == 0.0 ? 64'h0 : $realtobits(p / q))
+`FF_F64_2(ff_f64_pow, q == 0.0 ? 64'h3ff0000000000000 : $realtobits($pow(p, q)))
+`FF_F64_2(ff_f64_max, (`FF_IS_NAN(a) || `FF_IS_NAN(b)) ? `FF_NAN : p >= q ? a : b)
+`FF_F64_2(ff_f64_min, (a == `FF_NINF || b == `FF_NINF) ? `FF_NINF : (`FF_IS_NAN(a) || `FF_IS_NAN(b)) ? `FF_NAN : p <= q ? a : b)
+`FF_F64_TRUTH(ff_f64_eq, ==)
+`FF_F64_2(ff_f64_ne, (`FF_IS_NAN(a) || `FF_IS_NAN(b) || p != q) ? 64'h3ff0000000000000 : 64'h0)
+`FF_F64_TRUTH(ff_f64_lt, <)
+`FF_F64_TRUTH(ff_f64_le, <=)
+`FF_F64_TRUTH(ff_f64_gt, >)
+`FF_F64_TRUTH(ff_f64_ge, >=)
+`FF_F64_2(ff_f64_threshold, (`FF_IS_NAN(a) || (p != 0.0 && $bitstoreal({1'b0, a[62:0]}) >= q)) ? a : 64'h0)
+`FF_F64_1(ff_f64_neg, {~a[63], a[62:0]})
+`FF_F64_1(ff_f64_abs, {1'b0, a[62:0]})
+`FF_F64_1(ff_f64_relu, (`FF_IS_NAN(a) || p >= 0.0) ? a : 64'h0)
+`FF_F64_1(ff_f64_exp, $realtobits($exp(p)))
+`FF_F64_1(ff_f64_log, $realtobits($ln(p)))
+`FF_F64_1(ff_f64_sqrt, $realtobits($sqrt(p)))
+`FF_F64_1(ff_f64_rsqrt, $realtobits(1.0 / $sqrt(p)))
+`FF_F64_1(ff_f64_sin, $realtobits($sin(p)))
+`FF_F64_1(ff_f64_cos, $realtobits($cos(p)))
+`FF_F64_1(ff_f64_tanh, $realtobits($tanh(p)))
+`FF_F64_1(ff_f64_sigmoid, $realtobits(1.0 / (1.0 + $exp(-p))))
+`FF_F64_2(ff_f64_fold_sum, $realtobits(p + q))
+`FF_F64_2(ff_f64_fold_prod, $realtobits(p * q))
+`FF_F64_2(ff_f64_fold_max, (`FF_IS_NAN(a) || `FF_IS_NAN(b)) ? `FF_NAN : p >= q ? a : b)
+`FF_F64_2(ff_f64_fold_min, (`FF_IS_NAN(a) || `FF_IS_NAN(b)) ? `FF_NAN : q < p ? b : a)
+
+module ff_f64_where (input [63:0] a, input [63:0] b, input [63:0] c, output [63:0] y);
+  wire [63:0] r = (|a[62:0]) ? b : c;
+  assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
+endmodule
