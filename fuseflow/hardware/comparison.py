@@ -19,7 +19,7 @@ from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.reference.build import build_network
 from fuseflow.sim.reference.execute import network_statistics
 from fuseflow.sim.reference.run import run_network
-from fuseflow.sim.run import simulate
+from fuseflow.sim.run import Simulation, simulate
 from fuseflow.sim.simulators import Engine
 from fuseflow.tensors import Tensor
 
@@ -35,10 +35,7 @@ class Simulated:
     nodes: tuple[NodeStatistics, ...]
     slots: Mapping[n.Edge, int]
     waiting: tuple[str, ...] = ()
-
-    @property
-    def firings(self) -> int:
-        return sum(node.firings for node in self.nodes)
+    run: Simulation | None = None
 
     def links(self) -> dict[str, int]:
         """Return for each node with a workspace a depth of its link that never fills up: one for each buffer, one for each stop that has
@@ -62,7 +59,7 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
     except DeadlockError:
         return _stuck(graph, tensors, machine)
     slots = {n.Edge(edge.node, edge.input): max(edge.peak, 1) for edge in run.edges}
-    return Simulated(graph.with_depths(run.depths), run.cycles, run.streams, run.nodes, slots)
+    return Simulated(graph.with_depths(run.depths), run.cycles, run.streams, run.nodes, slots, run=run)
 
 
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import Difference, compared_tokens, first_difference, simulated
-from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
-from fuseflow.hardware.tools import LIBRARY, PYTHON, SIMULATION, TRACE, VERILATOR_SETTINGS, Tool, find_tool, library_text, run_tool
+from fuseflow.hardware.tools import LIBRARY, PYTHON, SIMULATION, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
+from fuseflow.hardware.units import require_units, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.run import Simulation
 from fuseflow.tensors import Tensor
 
 PATIENCE, GRACE = 2, 1000
@@ -30,7 +30,7 @@ PATIENCE, GRACE = 2, 1000
 @dataclass(frozen=True, slots=True)
 class Cosimulation:
     """What a circuit and the simulator said of one graph. `tokens` is the number of tokens that were compared, `waiting` has the nodes
-    that a deadlock leaves in both, and `simulation_only` the units that no synthesizer takes."""
+    that a deadlock leaves in both, and `simulation_only` the units that no synthesizer takes. `simulation` is None after a deadlock."""
 
     name: str
     nodes: int
@@ -43,6 +43,7 @@ class Cosimulation:
     difference: Difference | None
     waiting: tuple[str, ...] = ()
     simulation_only: tuple[str, ...] = ()
+    simulation: Simulation | None = None
 
 
 def cosimulate(
@@ -83,42 +84,24 @@ def cosimulate(
         first_difference(circuit, expected, actual),
         expected.waiting,
         units,
+        expected.run,
     )
-
-
-def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
-    """Return the units of a circuit that are simulated, but cannot be synthesized."""
-    prefix = f"ff_{circuit.arithmetic.name}_"
-    units = called_units(unit.netlist for unit in top.units)
-    return () if circuit.arithmetic.synthesizable else tuple(name for name in units if name.startswith(prefix))
 
 
 def run_circuit(
     circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], tool: Tool, limit: int, wave: Path | None = None
 ) -> Evaluation:
     """Run a printed circuit in a tool."""
-    _require_units(top)
+    require_units(top)
     with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
         folder = Path(name)
         bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "")
         sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
         sources |= {part: library_text(part) for part in (*LIBRARY, *SIMULATION)}
-        settings = {part: library_text(part) for part in VERILATOR_SETTINGS}
+        settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
         for file, text in {**sources, **settings, **bench.files}.items():
             (folder / file).write_text(text, encoding="utf-8")
         run_tool(tool, folder, list(sources), wave is not None)
         if wave is not None:
             shutil.copyfile(folder / f"wave.{tool.waves}", wave)
         return read_trace(circuit, bench, folder / TRACE, limit)
-
-
-def _require_units(top: Top) -> None:
-    """Raise `HardwareError` if a unit is not written in SystemVerilog."""
-    written = "".join(library_text(part) for part in (*LIBRARY, *SIMULATION))
-    for unit in called_units(unit.netlist for unit in top.units):
-        if f"({unit}," not in written and f"module {unit} " not in written:
-            operator = unit.removeprefix("ff_").partition("_")[2]
-            raise HardwareError(
-                f"the operator `{operator}` has no unit in SystemVerilog for this arithmetic",
-                hint="`--tool python` computes it in Python",
-            )

@@ -17,7 +17,7 @@ LIBRARY = ("ff_channel.sv", "ff_memory.sv", "ff_integers.sv")
 """What every circuit is made of."""
 SIMULATION = ("ff_f64.sv", "ff_rom.sv")
 """What is for simulation only."""
-VERILATOR_SETTINGS = ("ff_f64.vlt",)
+VERILATOR_HEADER = "ff_reals.h"
 ERROR_LINES = 5
 """The lines of a failed program that an error shows."""
 
@@ -51,7 +51,20 @@ def _icarus(sources: Sequence[str], waves: bool) -> list[str]:
 def _verilator(sources: Sequence[str], waves: bool) -> list[str]:
     quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"]
     trace = ["--trace"] if waves else []
-    return ["verilator", "--binary", "-O3", *quiet, *trace, "--top-module", TESTBENCH, "--Mdir", "built", *VERILATOR_SETTINGS, *sources]
+    return [
+        "verilator",
+        "--binary",
+        "-O3",
+        *quiet,
+        *trace,
+        "--top-module",
+        TESTBENCH,
+        "--Mdir",
+        "built",
+        "-CFLAGS",
+        f"-include ../{VERILATOR_HEADER}",
+        *sources,
+    ]
 
 
 TOOLS: Mapping[str, Tool] = {

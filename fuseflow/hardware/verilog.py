@@ -6,6 +6,7 @@ The MLIR of `pycde` lives in one process with that of `torch_mlir`.
 from __future__ import annotations
 
 import io
+from importlib.util import find_spec
 from typing import Any
 
 from fuseflow.errors import HardwareError
@@ -26,6 +27,12 @@ def to_verilog(text: str) -> str:
         output = io.StringIO()
         circt.export_verilog(module, output)
         return output.getvalue()
+
+
+def require_circt() -> None:
+    """Raise `HardwareError` now rather than after the work if `pycde` is not installed."""
+    if find_spec("pycde") is None:
+        _circt()
 
 
 def _circt() -> Any:

@@ -41,7 +41,9 @@ def execute(
         def rebuild(depths: Mapping[n.Edge, int]) -> Network:
             return build_network(graph.with_depths(depths), tensors, machine, controller=attach())
 
-        return describe_deadlock(network, stuck, network_statistics, rebuild, partial(run_network, progress=progress, limit=limit))
+        return describe_deadlock(
+            network, stuck, network_statistics, rebuild, partial(run_network, progress=progress, limit=limit)
+        )
     nodes = network_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
