@@ -47,7 +47,8 @@ def main(graphs: int, seed: int, jobs: int) -> None:
         click.echo(f"{name:24} in {count:5} graphs")
     for why, count in total.refused.most_common():
         click.echo(f"refused {count} times: {why}")
-    rare = [name for name, count in total.primitives.items() if count < (FORM_QUOTA if " " in name else QUOTA)] if total.graphs >= LONG else []
+    rare = [name for name, count in total.primitives.items() if count < (FORM_QUOTA if " " in name else QUOTA)]
+    rare = rare if total.graphs >= LONG else []
     if rare:
         click.echo(f"in too few graphs: {', '.join(rare)}")
     click.echo(f"{total.graphs} graphs from seed {seed}: {wrong} differ, {total.deadlocks} deadlocks, {total.firings} firings")

@@ -12,9 +12,11 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.errors import HardwareError
+from fuseflow.float32.arithmetic import Arithmetic as FloatFormat
+from fuseflow.float32.arithmetic import scalar_function
+from fuseflow.float32.words import value_of, word_of
 from fuseflow.hardware.expressions import Expr, call, count_bits
-from fuseflow.ops import COMBINERS, OPERATORS, operator
+from fuseflow.ops import operator
 
 Unit = Callable[..., int]
 """A combinational unit: from words to a word."""
@@ -22,46 +24,45 @@ Unit = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """The format of the numbers of a circuit: its name in units, and its bits."""
+    """The format of the numbers of a circuit: its name, its bits, and the functions between words and numbers. All NaN are one word."""
 
-    name: str
+    name: FloatFormat
     width: int
-    code: str
-    """The format of `struct`, little-endian."""
+    word: Callable[[float], int]
+    number: Callable[[int], float]
     synthesizable: bool
-
-    def word(self, number: float) -> int:
-        """Return the word of a number. All NaN have one word.
-
-        >>> hex(F64.word(1.0))
-        '0x3ff0000000000000'
-        """
-        return int.from_bytes(struct.pack(self.code, math.nan if number != number else number), "little")
-
-    def number(self, word: int) -> float:
-        """Return the number of a word."""
-        (number,) = struct.unpack(self.code, word.to_bytes(self.width // 8, "little"))
-        return float(number)
 
     def apply(self, function: str, *operands: Expr) -> Expr:
         """Return the result of an operator on words."""
         return call(f"ff_{self.name}_{function}", self.width, *operands)
 
-    def units(self) -> Mapping[str, Unit]:
-        """Return the units of all operators, by name."""
-        return {f"ff_{self.name}_{name}": self._unit(name) for name in (*OPERATORS, *COMBINERS)}
-
-    def _unit(self, name: str) -> Unit:
-        scalar, number, word = operator(name).scalar, self.number, self.word
-
-        def unit(*words: int) -> int:
-            return word(scalar(*map(number, words)))
-
-        return unit
+    def unit(self, function: str) -> Unit:
+        """Return the unit of an operator."""
+        on_numbers, number, word = scalar_function(operator(function), self.name), self.number, self.word
+        return lambda *words: word(on_numbers(*map(number, words)))
 
 
-F64 = Arithmetic("f64", 64, "<d", synthesizable=False)
-ARITHMETICS = {row.name: row for row in (F64,)}
+def _wide_word(number: float) -> int:
+    """Return the word of a number as a float of 64 bits.
+
+    >>> hex(_wide_word(1.0))
+    '0x3ff0000000000000'
+    """
+    return int.from_bytes(struct.pack("<d", math.nan if number != number else number), "little")
+
+
+def _wide_number(word: int) -> float:
+    (number,) = struct.unpack("<d", word.to_bytes(8, "little"))
+    return float(number)
+
+
+ARITHMETICS: Mapping[FloatFormat, Arithmetic] = {
+    row.name: row
+    for row in (
+        Arithmetic("f64", 64, _wide_word, _wide_number, synthesizable=False),
+        Arithmetic("f32", 32, word_of, value_of, synthesizable=True),
+    )
+}
 
 
 def lowest(bits: Expr) -> Expr:
@@ -82,8 +83,8 @@ INTEGER_UNITS: Mapping[str, Unit] = {
 
 
 def unit_function(name: str) -> Unit:
-    """Return the Python form of a unit. Raises `HardwareError` if there is none."""
-    for units in (INTEGER_UNITS, *(row.units() for row in ARITHMETICS.values())):
-        if name in units:
-            return units[name]
-    raise HardwareError(f"there is no unit `{name}`")
+    """Return the Python form of a unit."""
+    if name in INTEGER_UNITS:
+        return INTEGER_UNITS[name]
+    format_name, _, function = name.removeprefix("ff_").partition("_")
+    return next(row for row in ARITHMETICS.values() if row.name == format_name).unit(function)

@@ -14,6 +14,7 @@ import numpy as np
 
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.samml import nodes as n
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Listed
 
@@ -22,6 +23,7 @@ Words = list[int]
 
 def circuit_arrays(circuit: Circuit, tensors: Mapping[str, Tensor]) -> dict[tuple[str, str], Words]:
     """Return the words of every array of a circuit, by the node and the name of the port."""
+    tensors = {**auxiliary_tensors(circuit.graph), **tensors}
     words: dict[tuple[str, str], Words] = {}
     read: dict[tuple[str, int, str], Words] = {}
     for unit in circuit.units:

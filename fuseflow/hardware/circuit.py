@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.arithmetic import F64, Arithmetic
+from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.expressions import count_bits
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
@@ -18,6 +18,7 @@ from fuseflow.hardware.primitives.workspace import LINK_IN, LINK_OUT
 from fuseflow.hardware.rules import LEAST_WIDTH, MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
+from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.settings import IdealMemory
@@ -90,32 +91,35 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"deep; the stops of a circuit have {MOST_LEVELS}",
             hint="fuse fewer statements in one region, or merge loops",
         )
-    index, arithmetic = _index_bits(graph, bounds), F64
+    refuse_wide_types(graph, machine)
+    index, arithmetic = _index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
     units, channels = [], []
     depths = dict(graph.depths)
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
-        context = NodeContext(node, tuple(inputs), tuple(bounds[port] for port in node.inputs), graph.declared, index, arithmetic)
+        timing = node_timing(node, graph, machine)
+        context = NodeContext(
+            node, tuple(inputs), tuple(bounds[port] for port in node.inputs), graph.declared, index, arithmetic, timing
+        )
         _refuse_tiles(context)
-        latency, interval = node_timing(node, graph, machine)
-        unit = Unit(node, _module(context, interval), latency)
+        unit = Unit(node, _module(context), timing.latency)
         units.append(unit)
         for k in range(len(node.port_names())):
             for edge in readers.get(n.Port(node.name, k), ()):
                 depth = depths.get(edge, machine.first_depth)
-                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, latency, edge))
+                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge))
         if LINK_OUT in unit.module.outputs:
-            channels.append(Channel(node.name, LINK_OUT, node.name, LINK_IN, None, latency, None))
+            channels.append(Channel(node.name, LINK_OUT, node.name, LINK_IN, machine.handover_depth, timing.latency, None))
     return Circuit(graph, tuple(units), tuple(channels), arithmetic, index)
 
 
-def _module(context: NodeContext, interval: int) -> Module:
+def _module(context: NodeContext) -> Module:
     """Return the rules of a node. Raises `HardwareError` if its primitive has none."""
     node = context.node
     build = RULES.get(type(node))
     if build is None:
         raise context.refused("has no circuit", "a `select` compares all entries of a fiber: keep the simulator for its region")
-    module = Module(node.op, interval)
+    module = Module(node.op, context.timing.interval)
     build(node, context, module)
     return module
 

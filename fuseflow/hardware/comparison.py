@@ -13,7 +13,9 @@ from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.primitives.workspace import LINK_OUT
 from fuseflow.hardware.tokens import token_word, word_token
 from fuseflow.samml import nodes as n
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop, Token
+from fuseflow.sim.arithmetic import with_rounded_constants
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.reference.build import build_network
@@ -64,7 +66,8 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
     """Return what a graph did before its deadlock."""
-    network = build_network(graph, tensors, machine, record=True)
+    runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
+    network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True)
     stuck = run_network(network)
     streams = {
         port: Recording([token for token, _ in items], tuple(visible for _, visible in items))

@@ -70,7 +70,7 @@ class _Moves:
             tuple(registers.index(register) for register, _ in rule.sets),
             tuple(memories.index(store.memory) for store in rule.stores),
             module.processes.index(rule.on),
-            1 if rule.closes else module.interval,
+            1 if rule.closes else module.interval_of(rule.on),
         )
 
 

@@ -47,7 +47,7 @@ def fire_name(rule: Rule) -> str:
 def netlist(module: Module) -> Netlist:
     """Return the circuit of the rules of a module."""
     registers = dict(module.registers)
-    pauses = {on: _pause(registers, on, module.interval) for on in module.processes}
+    pauses = {on: _pause(registers, on, module.interval_of(on)) for on in module.processes}
     enables = [_enable(rule, pauses[rule.on]) for rule in module.rules]
     names = [enable.name for enable in enables]
     if len(set(names)) != len(names):
@@ -59,7 +59,7 @@ def netlist(module: Module) -> Netlist:
         if pause is not None:
             values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
             counted = mux(pause.is_(0), pause, pause - 1)
-            states[pause.name] = mux(values, const(module.interval - 1, pause.width), counted)
+            states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
     arrays = tuple((f"{name}_data", width) for name, width in module.arrays.items())

@@ -10,6 +10,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.rules import Head, Module
 from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.timing import NodeTiming
 
 MOST_KEYS = 4096
 """The entries that one workspace may have: each has a flip-flop that says whether it holds a value."""
@@ -18,7 +19,7 @@ MOST_KEYS = 4096
 @dataclass(frozen=True, slots=True)
 class NodeContext:
     """The context of one node. `types` and `bounds` are those of its inputs: what they carry, and an exclusive bound of their
-    coordinates. Coordinates and references have `index` bits."""
+    coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine."""
 
     node: n.Node
     types: tuple[n.StreamType, ...]
@@ -26,6 +27,7 @@ class NodeContext:
     declared: Mapping[str, n.TensorDecl]
     index: int
     arithmetic: Arithmetic
+    timing: NodeTiming
 
     def width(self, type_: n.StreamType) -> int:
         """Return the bits of a payload of a stream."""

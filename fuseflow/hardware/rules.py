@@ -108,10 +108,12 @@ class Rule:
 
 
 class Module:
-    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside."""
+    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside. `interval` are
+    the cycles from one firing on a value to the next, and `intervals` those of processes that differ."""
 
     def __init__(self, op: str, interval: int = 1) -> None:
         self.op, self.interval = op, interval
+        self.intervals: dict[str, int] = {}
         self.inputs: dict[str, Head] = {}
         self.outputs: dict[str, int] = {}
         self.registers: dict[str, Register] = {}
@@ -185,6 +187,9 @@ class Module:
         self.rules.append(
             Rule(label, on, when, taken, looked, tuple((gives or {}).items()), tuple(states.items()), tuple(stores), closes)
         )
+
+    def interval_of(self, process: str) -> int:
+        return self.intervals.get(process, self.interval)
 
     @property
     def processes(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], li
             line = f'$fwrite(file, "F %0d {len(processes)}\\n", cycle); last = cycle;'
             watches.append(f"if ({fires}) begin {line} end")
             processes.append(unit.node)
-    quiet = 2 + max(unit.latency + unit.module.interval for unit in circuit.units)
+    quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     return Testbench(_text(top, roms, watches, quiet, limit, wave), files, tuple(streams), tuple(processes))
 
 

@@ -15,8 +15,10 @@ from fuseflow.hardware.testbench import TESTBENCH
 TRACE = "trace.txt"
 LIBRARY = ("ff_channel.sv", "ff_memory.sv", "ff_integers.sv")
 """What every circuit is made of."""
-SIMULATION = ("ff_f64.sv", "ff_rom.sv")
-"""What is for simulation only."""
+WIDE_UNITS = "ff_f64.sv"
+"""The units of 64-bit floats, which are for simulation only."""
+ARRAY = "ff_rom.sv"
+"""An array of a testbench."""
 VERILATOR_HEADER = "ff_reals.h"
 ERROR_LINES = 5
 """The lines of a failed program that an error shows."""
@@ -92,6 +94,11 @@ def find_tool(name: str) -> Tool | None:
 def library_text(name: str) -> str:
     """Return a file of the folder `sv`."""
     return (resources.files("fuseflow.hardware") / "sv" / name).read_text(encoding="utf-8")
+
+
+def has_library(name: str) -> bool:
+    """Return whether there is a file in the folder `sv`."""
+    return (resources.files("fuseflow.hardware") / "sv" / name).is_file()
 
 
 def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from fuseflow.errors import HardwareError
+from fuseflow.hardware.arithmetic import INTEGER_UNITS
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
-from fuseflow.hardware.tools import LIBRARY, SIMULATION, library_text
+from fuseflow.hardware.tools import WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
 
@@ -17,13 +20,29 @@ def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
     return tuple(name for name in units if name.startswith(f"ff_{circuit.arithmetic.name}_"))
 
 
-def require_units(top: Top) -> None:
-    """Raise `HardwareError` if a unit is not written in SystemVerilog."""
-    written = "".join(library_text(part) for part in (*LIBRARY, *SIMULATION))
-    for unit in called_units(unit.netlist for unit in top.units):
-        if f"({unit}," not in written and f"module {unit} " not in written:
-            operator = unit.removeprefix("ff_").partition("_")[2]
-            raise HardwareError(
-                f"the operator `{operator}` has no unit in SystemVerilog for this arithmetic",
-                hint="`--tool python` computes it in Python",
-            )
+def unit_sources(top: Top) -> list[str]:
+    """Return the files of the units that a circuit calls, with those of the units inside of them. Raises `HardwareError` if a unit is not
+    written in SystemVerilog."""
+    files: dict[str, None] = {}
+    waiting = [name for name in called_units(unit.netlist for unit in top.units) if name not in INTEGER_UNITS]
+    while waiting:
+        name = waiting.pop()
+        file = f"{name}.sv"
+        if name.startswith("ff_f64_"):
+            file = WIDE_UNITS
+            if f"({name}," not in library_text(file) and f"module {name} " not in library_text(file):
+                raise _absent(name)
+        if file in files:
+            continue
+        if not has_library(file):
+            raise _absent(name)
+        files[file] = None
+        waiting += sorted(set(re.findall(r"\bff_f32_\w+", library_text(file))) - {name})
+    return sorted(files)
+
+
+def _absent(unit: str) -> HardwareError:
+    format_name, _, operator = unit.removeprefix("ff_").partition("_")
+    return HardwareError(
+        f"the operator `{operator}` has no unit of {format_name} in SystemVerilog", hint="`cosimulate --tool python` computes it"
+    )

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import nm_levels
+import single_floats
 from bitmaps import in_graph
 from random_graphs import Case, random_case
 
@@ -19,7 +20,7 @@ from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.samml.nodes import Locate
-from fuseflow.sim.machine.machine import Machine, UnitCycles
+from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.reference.build import build_network
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run_network
@@ -37,23 +38,29 @@ class Tally:
 
 
 def hardware_case(seed: int) -> Case | None:
-    """The case of a seed: of three one has bitmap levels, and one n:m levels. None if it has tiles, which circuits do not have."""
+    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats. None if it has tiles,
+    which circuits do not have."""
     case = random_case(seed, "small")
     if any(tensor.tile for tensor in case.graph.tensors):
         return None
+    case = single_floats.in_graph(case) if seed % 2 else case
     case = [case, in_graph(case, seed), nm_levels.in_graph(case, seed)][seed % 3]
-    return replace(case, machine=hardware_machine(seed))
+    machine = hardware_machine(seed).model_copy(update={"arithmetic": case.machine.arithmetic})
+    return replace(case, machine=machine)
 
 
 def hardware_machine(seed: int) -> Machine:
-    """A machine with latencies of 1 to 16, intervals of 1 to 3, and FIFOs of 1 slot to no bound."""
+    """A machine with latencies of 1 to 16, intervals of 1 to 3, folds of 1 to 4, and FIFOs of 1 slot to no bound."""
     rng = random.Random(f"hardware {seed}")
-
-    def units(most: int) -> UnitCycles:
-        return UnitCycles(**{name: rng.randint(1, most) for name in UnitCycles.model_fields})
-
-    latency, interval = units(rng.choice((1, 4, 16))), units(rng.choice((1, 1, 3)))
-    return Machine(name="random", latency=latency, interval=interval, fifo_depth=rng.choice((None, None, 1, 2, 5, 16)))
+    most, slowest = rng.choice((1, 4, 16)), rng.choice((1, 1, 3))
+    interval = {name: rng.randint(1, slowest) for name in UnitCycles.model_fields}
+    return Machine(
+        name="random",
+        latency=UnitCycles(**{name: rng.randint(1, most) for name in UnitCycles.model_fields}),
+        interval=UnitIntervals(**interval, fold=rng.choice((None, 1, 2, 4))),
+        fifo_depth=rng.choice((None, None, 1, 2, 5, 16)),
+        handover_depth=rng.choice((None, 1, 2, 3, 16)),
+    )
 
 
 def check(case: Case, tally: Tally, steps: dict[str, Step]) -> list[str]:

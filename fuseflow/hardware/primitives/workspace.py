@@ -71,6 +71,7 @@ def permute(node: n.Permute, context: NodeContext, m: Module) -> None:
 
 def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowered: int) -> None:
     context.require_keys(keys.count, keys.bounds)
+    m.intervals[EMIT] = context.timing.emission
     *outer, crd, val = context.inputs(m)
     outs = context.outputs(m)
     link = m.input(LINK_IN, LEAST_WIDTH)

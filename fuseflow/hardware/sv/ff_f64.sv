@@ -52,3 +52,37 @@ module ff_f64_where (input [63:0] a, input [63:0] b, input [63:0] c, output [63:
   wire [63:0] r = (|a[62:0]) ? b : c;
   assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
 endmodule
+
+// a between b and c, rounded to an integer, ties to even. 4503599627370496 is 2**52, and 6755399441055744 is 1.5 * 2**52.
+module ff_f64_saturate (input [63:0] a, input [63:0] b, input [63:0] c, output [63:0] y);
+  real p, q, s, above, clipped, magnitude;
+  assign p = $bitstoreal(a);
+  assign q = $bitstoreal(b);
+  assign s = $bitstoreal(c);
+  assign above = p > q ? p : q;
+  assign clipped = above < s ? above : s;
+  assign magnitude = clipped < 0.0 ? -clipped : clipped;
+  wire [63:0] r = `FF_IS_NAN(a) ? `FF_NAN
+    : magnitude < 4503599627370496.0 ? $realtobits((clipped + 6755399441055744.0) - 6755399441055744.0) : $realtobits(clipped);
+  assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
+endmodule
+
+// The number nearest to a in a small format of floats, by the steps of fuseflow/ops.py. 4503599627370497 is 2**52 + 1.
+module ff_f64_nearest (input [63:0] a, input [63:0] b, input [63:0] c, output [63:0] y);
+  real p, ulps, least, magnitude, scaled, apart, own, quantum, whole, result;
+  assign p = $bitstoreal(a);
+  assign ulps = $bitstoreal(b);
+  assign least = $bitstoreal(c);
+  assign magnitude = $bitstoreal({1'b0, a[62:0]});
+  assign scaled = p * 4503599627370497.0;
+  assign apart = scaled - scaled * (1.0 - 1.0 / 9007199254740992.0);
+  assign own = (apart < 0.0 ? -apart : apart) * ulps;
+  assign quantum = own > least ? own : least;
+  assign whole = (p / quantum + 6755399441055744.0) - 6755399441055744.0;
+  assign result = (whole < 0.0 ? -whole : whole) * quantum;
+  wire same = a[62:0] == 63'b0 || (&a[62:52]) || !(ulps > 0.0 && least > 0.0);
+  wire beyond = magnitude * least >= 4.0 * ulps || result * least >= 4.0 * ulps;
+  wire [63:0] bits = $realtobits(result);
+  wire [63:0] r = same ? a : beyond ? {a[63], 63'h7ff0000000000000} : {a[63], bits[62:0]};
+  assign y = `FF_IS_NAN(r) ? `FF_NAN : r;
+endmodule

@@ -15,7 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles
+from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 Setting = int | float | str | bool | None
@@ -50,6 +50,8 @@ def _load(name_or_path: str | Path) -> Machine:
     return read_machine(read_text(path, "the machine"), name)
 
 
+UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}
+"""The keys that hold cycles by kind of unit."""
 MEMORY_KEYS = ("memory", "memory.model")
 """The keys that choose the model of the memory."""
 
@@ -134,8 +136,8 @@ def _nearest(keys: list[str], error: Any) -> str:
         return did_you_mean(keys[-1], Machine.model_fields)
     if keys[0] == "lanes":
         return f"the widths are {', '.join(Lanes.widths())} bits"
-    if keys[0] != "memory":
-        return did_you_mean(keys[-1], UnitCycles.model_fields)
+    if keys[0] in UNIT_TABLES:
+        return did_you_mean(keys[-1], UNIT_TABLES[keys[0]].model_fields)
     model = error["loc"][1]
     others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
     if others:
@@ -144,7 +146,7 @@ def _nearest(keys: list[str], error: Any) -> str:
 
 
 def _keys() -> list[str]:
-    units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
+    units = [f"{table}.{unit}" for table, kind in UNIT_TABLES.items() for unit in kind.model_fields]
     memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
     lanes = [f"lanes.{width}" for width in Lanes.widths()]
     return [*Machine.model_fields, *units, *lanes, *memory]

@@ -12,7 +12,7 @@ from fuseflow.tile_ops import TileShape
 NOTHING = n.Graph("nothing", (), (), ())
 
 
-@pytest.mark.parametrize(("tile", "expected"), [((), (4, 1)), ((16, 16), (4, 1)), ((32, 32), (7, 4))])
+@pytest.mark.parametrize(("tile", "expected"), [((), (4, 1, 1)), ((16, 16), (4, 1, 1)), ((32, 32), (7, 4, 4))])
 def test_a_permute_takes_as_long_as_a_sum(tile: TileShape, expected: tuple[int, int]) -> None:
     """Its workspace is that of an accumulator, which has an adder before it."""
     machine = load_machine("rda")

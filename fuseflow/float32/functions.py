@@ -1,0 +1,28 @@
+"""The functions that are not rounded correctly, each from words to a word, within 1 ulp. They are computed in fixed point, in integers.
+
+`FUNCTIONS` has them by the names of the operator table. The circuit `ff_f32_NAME` takes the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from fuseflow.float32.exponentials import exp, sigmoid, tanh
+from fuseflow.float32.logarithms import log, power
+from fuseflow.float32.roots import erf, rsqrt
+from fuseflow.float32.waves import cos, sin
+
+FUNCTIONS: Mapping[str, Callable[..., int]] = MappingProxyType(
+    {
+        "cos": cos,
+        "erf": erf,
+        "exp": exp,
+        "log": log,
+        "pow": power,
+        "rsqrt": rsqrt,
+        "sigmoid": sigmoid,
+        "sin": sin,
+        "tanh": tanh,
+    }
+)
