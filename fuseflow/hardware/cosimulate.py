@@ -14,9 +14,9 @@ from fuseflow.hardware.comparison import Difference, compared_tokens, first_diff
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
-from fuseflow.hardware.tools import ARRAY, LIBRARY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
+from fuseflow.hardware.tools import ARRAY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.units import simulation_units, unit_sources
+from fuseflow.hardware.units import library_sources, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -92,12 +92,12 @@ def run_circuit(
     circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], tool: Tool, limit: int, wave: Path | None = None
 ) -> Evaluation:
     """Run a printed circuit in a tool."""
-    units = unit_sources(top)
+    library = library_sources(top)
     with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
         folder = Path(name)
         bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "")
         sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
-        sources |= {part: library_text(part) for part in (*LIBRARY, ARRAY, *units)}
+        sources |= {part: library_text(part) for part in (ARRAY, *library)}
         settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
         for file, text in {**sources, **settings, **bench.files}.items():
             (folder / file).write_text(text, encoding="utf-8")

@@ -62,28 +62,18 @@ def module_body(parts: Netlist) -> str:
     results = [(name, block.value(expr), expr.width) for name, expr in parts.outputs.items()]
     states = [(name, block.value(state)) for name, (_, state) in parts.registers.items()]
     writes = [(name, memory, port) for name, (memory, port) in parts.memories.items()]
-    reads = _reads(parts)
+    reads = parts.reads()
     for name, memory, port in writes:
         block.memory(name, memory, port, reads.get(name, []))
     for name, value in states:
         register, _ = parts.registers[name]
         block.line(f"%{name}_start = hw.constant {signed(register.initial, register.width)} : i{register.width}")
         block.line(f"%{name} = seq.compreg {value}, %clk reset %rst, %{name}_start : i{register.width}")
-    ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in parts.inputs)]
+    ports = [*(["in %clk : !seq.clock", "in %rst : i1"] if parts.clocked else [])]
+    ports += [f"in %{name} : i{width}" for name, width in parts.inputs]
     ports += [f"out {name} : i{width}" for name, _, width in results]
     values, types = ", ".join(value for _, value, _ in results), ", ".join(f"i{width}" for *_, width in results)
     return f"({', '.join(ports)}) {{\n" + "".join(f"  {line}\n" for line in block.lines) + f"  hw.output {values} : {types}\n}}\n"
-
-
-def _reads(parts: Netlist) -> dict[str, list[Expr]]:
-    """Return the reads of each memory, one for each address."""
-    roots = [*parts.outputs.values(), *(state for _, state in parts.registers.values())]
-    roots += [part for _, port in parts.memories.values() for part in (port.enable, port.address, port.data)]
-    reads: dict[str, list[Expr]] = {}
-    for expr in expressions(roots):
-        if expr.op == "memory":
-            reads.setdefault(expr.name, []).append(expr)
-    return reads
 
 
 def signed(value: int, width: int) -> str:
@@ -188,9 +178,5 @@ def unit_symbol(expr: Expr) -> str:
 
 def called_units(netlists: Iterable[Netlist]) -> dict[str, Expr]:
     """Return the units that netlists call, each with one of its calls."""
-    calls: dict[str, Expr] = {}
-    for parts in netlists:
-        roots = [*parts.outputs.values(), *(state for _, state in parts.registers.values())]
-        roots += [part for _, port in parts.memories.values() for part in (port.enable, port.address, port.data)]
-        calls |= {expr.name: expr for expr in expressions(roots) if expr.op == "call"}
+    calls = {expr.name: expr for parts in netlists for expr in expressions(parts.roots()) if expr.op == "call"}
     return dict(sorted(calls.items()))

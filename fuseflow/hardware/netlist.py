@@ -33,6 +33,26 @@ class Netlist:
     memories: dict[str, tuple[Memory, WritePort]]
     fires: dict[str, tuple[str, ...]]
 
+    @property
+    def clocked(self) -> bool:
+        """Whether anything in it is kept from one cycle to the next."""
+        return bool(self.registers or self.memories)
+
+    def roots(self) -> Iterator[Expr]:
+        """Return outputs, next states, and what is written to memories."""
+        yield from self.outputs.values()
+        yield from (state for _, state in self.registers.values())
+        for _, port in self.memories.values():
+            yield from (port.enable, port.address, port.data)
+
+    def reads(self) -> dict[str, list[Expr]]:
+        """Return the reads of each memory, one for each address."""
+        reads: dict[str, dict[int, Expr]] = {}
+        for expr in expressions(self.roots()):
+            if expr.op == "memory":
+                reads.setdefault(expr.name, {}).setdefault(id(expr.args[0]), expr)
+        return {name: list(ports.values()) for name, ports in reads.items()}
+
 
 def fire_name(rule: Rule) -> str:
     """Return the name of the wire that says that a rule fires.

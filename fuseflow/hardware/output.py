@@ -10,9 +10,9 @@ from fuseflow.errors import HardwareError
 from fuseflow.filesystem import list_files, replace_directory
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.emit import called_units
-from fuseflow.hardware.tools import LIBRARY, library_text
+from fuseflow.hardware.tools import library_text
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.units import simulation_units, unit_sources
+from fuseflow.hardware.units import library_sources, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -48,11 +48,11 @@ def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Mach
     names = [top.name for _, top in circuits]
     if len(set(names)) != len(names):
         raise HardwareError(f"two regions have one name in SystemVerilog: {', '.join(sorted(names))}")
-    regions, sources = [], {name: library_text(name) for name in LIBRARY}
+    regions, sources = [], dict[str, str]()
     for number, (circuit, top) in enumerate(circuits, 1):
         file = f"{number:02}-{top.name}.sv"
         units = simulation_units(circuit, top)
-        sources |= {part: library_text(part) for part in unit_sources(top)}
+        sources |= {part: library_text(part) for part in library_sources(top)}
         sources[file] = to_verilog(top.text)
         regions.append(_region(circuit, top, file, units))
     with replace_directory(directory, MANIFEST) as folder:

@@ -13,8 +13,7 @@ from fuseflow.errors import HardwareError, UsageError, did_you_mean
 from fuseflow.hardware.testbench import TESTBENCH
 
 TRACE = "trace.txt"
-LIBRARY = ("ff_channel.sv", "ff_memory.sv", "ff_integers.sv")
-"""What every circuit is made of."""
+CHANNEL = "ff_channel.sv"
 WIDE_UNITS = "ff_f64.sv"
 """The units of 64-bit floats, which are for simulation only."""
 ARRAY = "ff_rom.sv"

@@ -136,11 +136,8 @@ class _Wires:
                 self.addresses.append(TopPort(f"{me}_{name}", node, name.removesuffix("_address"), width))
             elif name.startswith("memory"):
                 self.written.append(TopPort(f"{me}_{name}", node, name, width))
-        given = [
-            "clk: %clk: !seq.clock",
-            "rst: %rst: i1",
-            *(f"{port}: {values[port]}: i{width}" for port, width in unit.netlist.inputs),
-        ]
+        given = ["clk: %clk: !seq.clock", "rst: %rst: i1"] if unit.netlist.clocked else []
+        given += [f"{port}: {values[port]}: i{width}" for port, width in unit.netlist.inputs]
         made = ", ".join(f"{name}: i{width}" for name, width in outputs.items())
         self.lines.append(f'  {", ".join(results.values())} = hw.instance "{me}" @{unit.module}({", ".join(given)}) -> ({made})')
 

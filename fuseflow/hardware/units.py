@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.arithmetic import INTEGER_UNITS
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
-from fuseflow.hardware.tools import WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.tools import CHANNEL, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
 
@@ -20,11 +19,12 @@ def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
     return tuple(name for name in units if name.startswith(f"ff_{circuit.arithmetic.name}_"))
 
 
-def unit_sources(top: Top) -> list[str]:
-    """Return the files of the units that a circuit calls, with those of the units inside of them. Raises `HardwareError` if a unit is not
-    written in SystemVerilog."""
-    files: dict[str, None] = {}
-    waiting = [name for name in called_units(unit.netlist for unit in top.units) if name not in INTEGER_UNITS]
+def library_sources(top: Top) -> list[str]:
+    """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
+    units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
+    reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
+    files = dict.fromkeys([CHANNEL, *(f"ff_memory{count}.sv" for count in reads)])
+    waiting = list(called_units(unit.netlist for unit in top.units))
     while waiting:
         name = waiting.pop()
         file = f"{name}.sv"

@@ -12,6 +12,10 @@ from typing import Any
 from fuseflow.errors import HardwareError
 
 STYLE = "disallowLocalVariables,disallowPackedArrays,locationInfoStyle=none,emittedLineLength=132"
+HEADER = """// Printed by fuseflow. A node need not look at all bits of the tokens that come to it, and the modules of a region stand in one file.
+/* verilator lint_off UNUSEDSIGNAL */
+/* verilator lint_off DECLFILENAME */
+"""
 PASSES = "builtin.module(canonicalize,cse,lower-seq-to-sv,hw.module(prettify-verilog))"
 
 
@@ -26,7 +30,7 @@ def to_verilog(text: str) -> str:
         passmanager.PassManager.parse(PASSES).run(module.operation)
         output = io.StringIO()
         circt.export_verilog(module, output)
-        return output.getvalue()
+        return HEADER + output.getvalue()
 
 
 def require_circt() -> None:

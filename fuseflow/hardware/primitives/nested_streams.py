@@ -63,6 +63,10 @@ class EnclosingStreams:
             head.payload if k >= opening.first else held for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))
         ]
 
+    def current(self) -> list[Expr]:
+        """Return all coordinates in a firing on an inner value, however many are open."""
+        return [mux(self.open <= k, head.payload, held) for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))]
+
     def endings(self, inner: Head) -> Iterator[tuple[int, Expr, tuple[Head, ...], Expr]]:
         """Return what an inner stop takes of the outer streams, for each number of them in which it ends a list: that number, when,
         their heads, and the coordinates that are open then."""

@@ -97,6 +97,8 @@ class _Filling:
         self.work, self.fill = m.register("work", 1), m.register("fill", 1)
         self.claimed = m.register("claimed", count_bits(BUFFERS + 1))
         released = m.register("released", count_bits(BUFFERS + 1))
+        self.key = keys.key([*nest.current(), crd.payload])
+        self.old = m.read(WORK, concat(self.fill, self.key))
         needs = ~val.is_done & (~val.is_stop | (val.low <= nest.depth))
         self.claims = needs & ~self.work
         self.room = ~self.claims | (self.claimed - released).is_not(BUFFERS)
@@ -107,7 +109,7 @@ class _Filling:
     def rules(self) -> None:
         m, nest, val, crd = self.m, self.nest, self.val, self.crd
         for opening in nest.openings():
-            self.value(opening.when, [val, crd, *opening.heads], opening.sets, nest.coordinates(opening), opening.label)
+            self.value(opening.when, [val, crd, *opening.heads], opening.sets, opening.label)
         for opening in nest.childless(val):
             sets = {**opening.sets, **self.claim(self.full), "work": 1}
             when = opening.when & self.room
@@ -124,13 +126,12 @@ class _Filling:
         filled: dict[str, Expr | int] = {f"full{k}": mux(mine, full, held) for k, (mine, held) in enumerate(buffers)}
         return {**filled, "claimed": self.claimed + self.claims.fit(self.claimed.width)}
 
-    def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], coordinates: list[Expr], label: str) -> None:
-        m, val, width = self.m, self.val, self.keys.count
-        key = self.keys.key([*coordinates, self.crd.payload])
+    def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], label: str) -> None:
+        m, val, width, key = self.m, self.val, self.keys.count, self.key
         hot = const(1, width) << key.fit(width) if width > 1 else YES
         address = concat(self.fill, key)
         held = (self.full & hot).is_not(0)
-        data = mux(held, self.fold(m.read(WORK, address), val.payload), val.payload)
+        data = mux(held, self.fold(self.old, val.payload), val.payload)
         m.rule(
             f"puts {label}", when & ~val.control & self.room, heads, sets={**sets, **self.claim(self.full | hot), "work": 1},
             stores=[Store(WORK, address, data)], on=FILL,
@@ -160,6 +161,7 @@ class _Emitting:
         self.sent, self.last = m.register("sent", keys.count), m.register("last", keys.width)
         self.left = mux(self.emit, _buffer(m, 1, keys), _buffer(m, 0, keys)) & ~self.sent
         self.key = lowest(self.left).fit(keys.width)
+        self.held = m.read(WORK, concat(self.emit, self.key))
         self.depth = len(keys.levels) - 1  # coordinates around the innermost ones
 
     def rules(self) -> None:
@@ -198,8 +200,7 @@ class _Emitting:
             )
             here = differs & self.parted
         when = here | ~self.begun if same == 0 else here
-        value = m.read(WORK, concat(self.emit, self.key))
-        tokens = [m.value(out, part) for out, part in zip(outs, (*coordinates, value), strict=True)]
+        tokens = [m.value(out, part) for out, part in zip(outs, (*coordinates, self.held), strict=True)]
         hot = const(1, self.sent.width) << self.key.fit(self.sent.width) if self.sent.width > 1 else YES
         after = {"begun": const(1, 1), "parted": const(0, 1), "last": self.key, "sent": self.sent | hot}
         gives = dict(list(zip(outs, tokens, strict=True))[same:])

@@ -1,3 +1,4 @@
+// Copyright and licence: Apache-2.0, as the package.
 // A stream to one reader: L - 1 cycles of latency that never stall, then a FIFO of D tokens of W bits.
 // A slot is taken by the firing that gives a token (in_valid) and free in the cycle after the token is taken out. So in_ready counts slots
 // and not tokens, and the depth is D at any latency. in_ready and out_valid are registered: no path goes through a channel.

@@ -1,3 +1,4 @@
+// Copyright and licence: Apache-2.0, as the package.
 // Operators on 64-bit floats, for simulation only: bit for bit those of fuseflow/ops.py, with one NaN. Infinities are compared as bits, because
 // some versions of Verilator print a real constant of minus infinity that C++ does not read.
 `define FF_NAN 64'h7ff8000000000000

@@ -1,3 +1,4 @@
+// Copyright and licence: Apache-2.0, as the package.
 // An array that answers in the same cycle, for simulation.
 module ff_rom #(
   parameter W = 8, A = 8, N = 1, FILE = ""
