@@ -11,7 +11,7 @@ from fuseflow.errors import DeadlockError
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.primitives.workspace import LINK_OUT
-from fuseflow.hardware.tokens import token_word, word_token
+from fuseflow.hardware.tokens import show_word, token_word
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop, Token
@@ -148,7 +148,7 @@ def _stream_difference(circuit: Circuit, unit: Unit, k: int, stream: Recording, 
 def _shown(side: tuple[int, int] | None, width: int, number: Any) -> str:
     if side is None:
         return "nothing"
-    return f"`{word_token(side[0], width, number)}` in cycle {side[1]:,}"
+    return f"`{show_word(side[0], width, number)}` in cycle {side[1]:,}"
 
 
 def compared_tokens(circuit: Circuit, actual: Evaluation) -> int:

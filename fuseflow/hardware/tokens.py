@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuseflow.hardware.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
-from fuseflow.samml.tokens import D, Mark, N, Stop, Token, stop
+from fuseflow.samml.tokens import D, Mark, N, Stop, Token
 
 
 def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
     """Return the word of a token, whose payload has `width` bits. `word` makes a word of a number.
 
+    >>> from fuseflow.samml.tokens import stop
     >>> [hex(token_word(t, 8, int)) for t in (5, stop(1, 2), N, D)]
     ['0x5', '0x121', '0x200', '0x300']
     """
@@ -24,13 +25,14 @@ def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
     return VALUE << width | (word(token) if isinstance(token, float) else token)
 
 
-def word_token(token: int, width: int, number: Callable[[int], float]) -> Token:
-    """Return the token of a word. `number` makes a number of a payload.
+def show_word(token: int, width: int, number: Callable[[int], float]) -> str:
+    """Return the token of a word as text. `number` makes a number of a payload. A word that is no token of a stream is shown, too.
 
-    >>> word_token(0x121, 8, int)
-    S1-2
+    >>> show_word(0x121, 8, int), show_word(0x101, 8, int)
+    ('S1-2', 'S1-0')
     """
     kind, payload = token >> width, token & (1 << width) - 1
-    if kind == STOP:
-        return stop(payload & (1 << LEVEL_BITS) - 1, payload >> LEVEL_BITS & (1 << LEVEL_BITS) - 1)
-    return {DONE: D, EMPTY: N}.get(kind) or number(payload)
+    if kind != STOP:
+        return {DONE: "D", EMPTY: "N"}.get(kind) or f"{number(payload)}"
+    low, high = payload & (1 << LEVEL_BITS) - 1, payload >> LEVEL_BITS & (1 << LEVEL_BITS) - 1
+    return f"S{low}-{high}" if low else f"S{high}"

@@ -12,7 +12,7 @@ from typing import Any
 from fuseflow.errors import HardwareError
 
 STYLE = "disallowLocalVariables,disallowPackedArrays,locationInfoStyle=none,emittedLineLength=132"
-HEADER = """// Printed by fuseflow. A node need not look at all bits of the tokens that come to it, and the modules of a region stand in one file.
+HEADER = """// Printed by fuseflow. A node looks at some bits of the tokens that come to it, and the modules of a region stand in one file.
 /* verilator lint_off UNUSEDSIGNAL */
 /* verilator lint_off DECLFILENAME */
 """
