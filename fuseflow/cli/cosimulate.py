@@ -58,7 +58,9 @@ def cosimulate_command(
             _print_units(comparison.rows)
     for row in comparison.rows:
         if row.difference is not None:
-            raise CheckError(f"the circuit of region `{row.name}` differs from the simulator", notes=[str(row.difference)])
+            hanging = [f"these nodes of the circuit wait for ever: {', '.join(f'`{name}`' for name in row.hanging)}"]
+            notes = [str(row.difference), *(hanging if row.hanging else [])]
+            raise CheckError(f"the circuit of region `{row.name}` differs from the simulator", notes=notes)
 
 
 def _require_wave(wave: Path, tool: str) -> None:

@@ -11,6 +11,8 @@ from fuseflow.errors import DeadlockError
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import EMPTY
 from fuseflow.hardware.tokens import show_word, token_word
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
@@ -97,15 +99,27 @@ class Difference:
 
 
 def first_difference(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Difference | None:
-    """Return the earliest difference, or None if there is none. Of one cycle that of the first node in the graph is returned."""
-    return min(differences(circuit, expected, actual), key=lambda difference: difference.cycle, default=None)
+    """Return the earliest token that differs, or else firings that do, or else who waits at the end; None if nothing differs. Of one
+    cycle that of the first node in the graph is returned."""
+    tokens = min(_token_differences(circuit, expected, actual), key=lambda difference: difference.cycle, default=None)
+    return tokens or next(_other_differences(expected, actual), None)
 
 
 def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
     """Return the first difference of every stream, then those of the firings of nodes, and of who waits at the end."""
+    yield from _token_differences(circuit, expected, actual)
+    yield from _other_differences(expected, actual)
+
+
+def _token_differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
     for unit in circuit.units:
         for k in range(len(unit.node.port_names())):
             yield from _stream_difference(circuit, unit, k, expected.streams[n.Port(unit.node.name, k)], actual)
+        if isinstance(unit.node, n.TensorWriter):
+            yield from _written_difference(circuit, unit, expected.streams[unit.node.inputs[0]], actual)
+
+
+def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
     for node in expected.nodes:
         cycles = actual.fired[node.name]
         firings = len(cycles), min(cycles, default=-1), max(cycles, default=-1)
@@ -115,6 +129,23 @@ def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> It
     if expected.waiting != actual.waiting:
         waiting = actual.waiting or expected.waiting
         yield Difference(waiting[0], "the end", actual.cycles, _waiting(actual.waiting), _waiting(expected.waiting))
+
+
+def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
+    """Return the first token that goes to the memory and is not the next one of the input. Pads, which are `N`, are no tokens."""
+    width, place = unit.module.outputs[WRITTEN], (unit.node.name, WRITTEN)
+    written = [
+        (token, cycle) for token, cycle in zip(actual.tokens[place], actual.given[place], strict=True) if token >> width != EMPTY
+    ]
+    due = [token_word(token, width, circuit.arithmetic.word) for token in stream.tokens]
+    due = due if len(written) == len(due) or not actual.waiting else due[: len(written)]  # in a deadlock some were not taken yet
+    for number, (side, word) in enumerate(zip_longest(written, due)):
+        if side is None or side[0] != word:
+            at = actual.cycles if side is None else side[1]
+            number_of = circuit.arithmetic.number if circuit.arithmetic.width == width else int
+            shown = "nothing" if word is None else f"`{show_word(word, width, number_of)}`"
+            yield Difference(unit.node.name, f"written token {number:,}", at, _shown(side, width, number_of), shown)
+            return
 
 
 def _told(firings: int, first: int, last: int) -> str:

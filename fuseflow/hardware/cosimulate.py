@@ -29,8 +29,11 @@ PATIENCE, GRACE = 2, 1000
 
 @dataclass(frozen=True, slots=True)
 class Cosimulation:
-    """What a circuit and the simulator said of one graph. `tokens` is the number of tokens that were compared, `waiting` has the nodes
-    that a deadlock leaves in both, and `simulation_only` the units that no synthesizer takes. `simulation` is None after a deadlock."""
+    """What a circuit and the simulator said of one graph.
+
+    `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` those that
+    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock.
+    """
 
     name: str
     nodes: int
@@ -42,6 +45,7 @@ class Cosimulation:
     seconds: float
     difference: Difference | None
     waiting: tuple[str, ...] = ()
+    hanging: tuple[str, ...] = ()
     simulation_only: tuple[str, ...] = ()
     simulation: Simulation | None = None
 
@@ -83,6 +87,7 @@ def cosimulate(
         time.perf_counter() - start,
         first_difference(circuit, expected, actual),
         expected.waiting,
+        actual.waiting if actual.waiting != expected.waiting else (),
         units,
         expected.run,
     )

@@ -9,6 +9,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
 from fuseflow.hardware.expressions import Expr
+from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import KIND_BITS
 
 WORD = '!hw.int<#hw.param.decl.ref<"W">>'
@@ -134,7 +135,7 @@ class _Wires:
         for name, width in outputs.items():
             if name.endswith("_address"):
                 self.addresses.append(TopPort(f"{me}_{name}", node, name.removesuffix("_address"), width))
-            elif name.startswith("memory"):
+            elif name.startswith(f"{WRITTEN}_"):
                 self.written.append(TopPort(f"{me}_{name}", node, name, width))
         given = ["clk: %clk: !seq.clock", "rst: %rst: i1"] if unit.netlist.clocked else []
         given += [f"{port}: {values[port]}: i{width}" for port, width in unit.netlist.inputs]

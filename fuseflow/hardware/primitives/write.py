@@ -7,6 +7,9 @@ from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.rules import EMPTY, Module
 from fuseflow.samml import nodes as n
 
+WRITTEN = "memory"
+"""The output at which a writer gives what it takes."""
+
 
 def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
     _write(context, m, context.declared[node.tensor].room(node.level) or 0)
@@ -20,7 +23,7 @@ def _write(context: NodeContext, m: Module, room: int) -> None:
     """What is taken goes to the output `memory`, which always has room; a pad is `N` there. `room` is that of a fiber that is filled up,
     and 0 for other levels."""
     x = context.input(m, 0)
-    memory = m.output("memory", x.width)
+    memory = m.output(WRITTEN, x.width)
     ends = x.is_stop & x.low.is_(0)
     if not room:
         m.rule("value", ~x.control, [x], gives={memory: x.token})
