@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+from scipy import special
 
 import fuseflow
 from fuseflow.float32.functions import FUNCTIONS
 from fuseflow.float32.words import NAN
-from fuseflow.ops import operator
+from fuseflow.ops import COMBINERS, OPERATORS, operator
 from fuseflow.sim.engine.kernels.pointwise import elementwise
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.signatures import ELEMENTWISE
@@ -43,24 +45,72 @@ int main() {{
 """
 
 
-def tool(name: str) -> str | None:
-    """The path of a tool, or None if it is not installed."""
-    return shutil.which(name)
-
-
 def sources() -> list[Path]:
     return sorted(FOLDER.glob("ff_f32_*.sv"))
 
 
+TESTBENCH = """module testbench;
+  integer given, results, count;
+  reg [31:0] a, b, c;
+  wire [31:0] {wires};
+  top top(a, b, c, {wires});
+  initial begin
+    given = $fopen("given.txt", "r");
+    results = $fopen("results.txt", "w");
+    while ($fscanf(given, "%h %h %h\\n", a, b, c) == 3) begin
+      #1 $fdisplay(results, "{format}", {wires});
+    end
+    $fclose(results);
+    $finish;
+  end
+endmodule
+"""
+
+
+def require(*names: str) -> None:
+    """Skip a test if one of these tools is not installed, or fail if that must not be."""
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        message = f"{', '.join(missing)} not installed: apt-get install verilator iverilog yosys"
+        if REQUIRED:
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def top(names: Sequence[str]) -> str:
+    """A module with some units side by side."""
+    ports = "".join(f", output [31:0] y{k}" for k in range(len(names)))
+    operands = [", ".join("abc"[: operator(name).arity]) for name in names]
+    lines = "".join(f"  ff_f32_{name} u{k}({operands[k]}, y{k});\n" for k, name in enumerate(names))
+    return f"module top(input [31:0] a, input [31:0] b, input [31:0] c{ports});\n{lines}endmodule\n"
+
+
+def in_icarus(names: Sequence[str], folder: Path, a: Words, b: Words, c: Words) -> dict[str, Words]:
+    """The results of each unit, by its name. Icarus starts soon, and is slow."""
+    wires = ", ".join(f"y{k}" for k in range(len(names)))
+    (folder / "top.sv").write_text(top(names) + TESTBENCH.format(wires=wires, format=" ".join(["%h"] * len(names))))
+    (folder / "given.txt").write_text("".join(f"{x:08x} {y:08x} {z:08x}\n" for x, y, z in zip(a, b, c, strict=True)))
+    subprocess.run(
+        ["iverilog", "-g2012", "-o", "units", "-s", "testbench", "-y", str(FOLDER), "-Y", ".sv", "top.sv"], cwd=folder, check=True
+    )
+    subprocess.run(["vvp", "-n", "units"], cwd=folder, check=True, capture_output=True)
+    rows = [[int(word, 16) for word in line.split()] for line in (folder / "results.txt").read_text().splitlines()]
+    return {name: np.array([row[k] for row in rows], np.uint32) for k, name in enumerate(names)}
+
+
+def synthesized(name: str) -> tuple[bool, str]:
+    """Whether yosys makes gates of a unit, without a loop, and what its cells are."""
+    script = f"read_verilog -sv {FOLDER}/ff_f32_*.sv; synth -top ff_f32_{name}; check -assert; tee -o /dev/stdout stat"
+    run = subprocess.run(["yosys", "-q", "-p", script], capture_output=True, text=True, check=False)
+    return run.returncode == 0, run.stdout + run.stderr
+
+
 class Units:
-    """Some units side by side, built in a folder."""
+    """Some units side by side, built in a folder by Verilator."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:
         self.names, self.folder = tuple(names), folder
-        ports = "".join(f", output [31:0] y{k}" for k in range(len(names)))
-        operands = [", ".join("abc"[: operator(name).arity]) for name in names]
-        lines = "".join(f"  ff_f32_{name} u{k}({operands[k]}, y{k});\n" for k, name in enumerate(names))
-        (folder / "top.sv").write_text(f"module top(input [31:0] a, input [31:0] b, input [31:0] c{ports});\n{lines}endmodule\n")
+        (folder / "top.sv").write_text(top(names))
         outputs = " ".join(f"out[{k}] = top.y{k};" for k in range(len(names)))
         (folder / "main.cpp").write_text(MAIN.format(count=len(names), outputs=outputs))
         arguments = ["--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O1", "--top-module", "top", "-y", str(FOLDER), "-Wno-fatal"]
@@ -158,6 +208,18 @@ def by_simulator(name: str, a: Words, b: Words, c: Words) -> Words:
     return words_of(out)
 
 
+IN_64_BITS: dict[str, Callable[..., Any]] = {
+    "cos": np.cos,
+    "erf": special.erf,
+    "exp": np.exp,
+    "log": np.log,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sin": np.sin,
+    "tanh": np.tanh,
+}
+
+
 @cache
 def exact_functions() -> dict[str, Callable[..., Any]]:
     from mpmath import mp
@@ -193,6 +255,20 @@ def ulps(name: str, operands: Sequence[float], result: float) -> float:
         return float(abs(given - exact) / mpf(2) ** (exponent - 23))
 
 
-NAMES = tuple(sorted(path.stem.removeprefix("ff_f32_") for path in sources()))
+def ulps_in_64_bits(name: str, a: Words) -> npt.NDArray[np.float64]:
+    """How far the results of a function of one operand are from those in 64 bits, each in units of the last place of a 32-bit float there.
+    An infinite result counts as 2**128, and what is no number must be none."""
+    with np.errstate(all="ignore"):
+        exact = np.asarray(IN_64_BITS[name](floats(a).astype(np.float64)))
+        given = floats(by_simulator(name, a, a, a)).astype(np.float64)
+        top = 2.0**128
+        unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - 1, -126) - 23)
+        errors = np.abs(np.clip(given, -top, top) - np.clip(exact, -top, top)) / unit
+    same = (np.isnan(exact) & np.isnan(given)) | (given == exact)
+    return np.where(same, 0.0, np.where(np.isnan(errors), np.inf, errors))
+
+
+UNITS = (*OPERATORS, *COMBINERS)
+"""Every operator has a unit."""
 ROUNDED = ("add", "sub", "mul", "div", "sqrt")
-WITHIN_1_ULP = tuple(FUNCTIONS)
+WITHIN_1_ULP = tuple(name for name in FUNCTIONS if name != "nearest")

@@ -73,7 +73,7 @@ def elementwise(name: str, arithmetic: Arithmetic) -> Function:
     """Return the operator on arrays, with results and operands at addresses. An operand of stride 0 is the same for all results."""
     arity, own = operator(name).arity, kernel_name(f"elementwise_{name}", arithmetic)
     if arithmetic == "f32" and name in FUNCTIONS:
-        return specialize((_unary_on_words, _binary_on_words)[arity - 1], own, on_words=FUNCTIONS[name])
+        return specialize((_unary_on_words, _binary_on_words, _ternary_on_words)[arity - 1], own, on_words=FUNCTIONS[name])
     template = (_unary, _binary, _ternary)[arity - 1]
     return specialize(template, own, function=operator_function(name, arithmetic))
 
@@ -130,6 +130,16 @@ def _binary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int,
         set_float32(out, 2 * i, get_float(a, sa * i))
         set_float32(out, 2 * i + 1, get_float(b, sb * i))
         _set_word(out, i, on_words(get_int32(out, 2 * i) & WORD, get_int32(out, 2 * i + 1) & WORD))
+    return 0
+
+
+def _ternary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float32(out, 2 * i, get_float(a, sa * i))
+        set_float32(out, 2 * i + 1, get_float(b, sb * i))
+        first, second = get_int32(out, 2 * i) & WORD, get_int32(out, 2 * i + 1) & WORD
+        set_float32(out, 2 * i, get_float(c, sc * i))
+        _set_word(out, i, on_words(first, second, get_int32(out, 2 * i) & WORD))
     return 0
 
 
