@@ -82,10 +82,12 @@ def netlist(module: Module) -> Netlist:
             states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
     memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
     fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
-    arrays = tuple((f"{name}_data", width) for name, width in module.arrays.items())
+    ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
+    addresses = _addresses([*outputs.values(), *states.values(), *enables, *ports])
+    arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
     return Netlist(
         (*_stream_ports(module), *arrays),
-        outputs | _addresses([*outputs.values(), *states.values(), *enables]),
+        outputs | {f"{name}_address": address for name, address in addresses.items()},
         {name: (registers[name], state) for name, state in states.items()},
         memories,
         fires,
@@ -145,9 +147,9 @@ def _choice(choices: Iterable[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
 
 
 def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
-    """Return the address of each array, as outputs."""
-    reads = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
-    return {f"{name}_address": address for name, address in sorted(reads.items())}
+    """Return the address of each array that is read."""
+    addresses = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
+    return {name: addresses[name] for name in sorted(addresses)}
 
 
 def expressions(roots: Iterable[Expr]) -> Iterator[Expr]:

@@ -14,8 +14,9 @@ from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.tools import TOOLS, find_tool
 
-ICARUS = (1, 3, 14, 26, 29, 31)
-"""Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits."""
+ICARUS = (1, 3, 14, 26, 29, 31, 295)
+"""Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the
+coordinates of a level that has one."""
 DEADLOCK = 19
 
 
