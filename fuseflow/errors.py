@@ -155,6 +155,12 @@ class MachineError(FuseFlowError):
     code = "machine"
 
 
+class HardwareError(FuseFlowError):
+    """A graph has no circuit, or the tools that a circuit needs are missing."""
+
+    code = "hardware"
+
+
 class SimulationError(FuseFlowError):
     """A simulation cannot finish."""
 

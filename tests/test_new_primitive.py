@@ -50,10 +50,12 @@ ADDITIONS = (
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
     Addition("sim/engine/kernels/__init__.py", "    scan,\n    select,\n    write,\n)", row="    scale,\n"),
     Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
+    Addition("hardware/primitives/pointwise.py", "RULES: dict[", snippet="hardware.py"),
+    Addition("hardware/primitives/pointwise.py", "n.Alu: alu}", row="n.Scale: scale, "),
     Addition("resources/units.py", "        n.Reduce: ", row='        n.Scale: "operator",\n'),
     Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
 )
-MOST = 8
+MOST = 9
 """Files that a new primitive may touch."""
 
 

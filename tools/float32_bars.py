@@ -1,12 +1,14 @@
 """Measures the 32-bit arithmetic: the units in Verilator against NumPy and the simulators, and the functions against mpmath.
 
     python tools/float32_bars.py [--pairs 10000000] [--edges 2000] [--inputs 1000000] [--seed 0] [--only NAME ...]
+    python tools/float32_bars.py --sweep 8 [--only NAME ...]
     python tools/float32_bars.py --yosys [--only NAME ...]
 
 Correctly rounded units (add, sub, mul, div, sqrt) must equal NumPy's floats of 32 bits, with the annihilators of the table, on random pairs
 and on all pairs of edge values. All units must equal the compiled kernels of the simulators bit for bit, on the same pairs. The functions
-must be within 1 ulp of mpmath on the inputs, and their units equal to the kernels there. With --yosys, all units are synthesized instead,
-which must find no latch and no loop. Exit status 1 if something differs.
+must be within 1 ulp of mpmath on the inputs, and their units equal to the kernels there. With --sweep N, the kernels of functions of one
+operand are instead compared with the 64-bit functions of NumPy and SciPy, on every Nth of all words. With --yosys, all units are
+synthesized instead, which must find no latch and no loop. Exit status 1 if something differs.
 """
 
 from __future__ import annotations
@@ -40,8 +42,13 @@ CHUNK = 500_000
 @click.option("--inputs", default=1_000_000, show_default=True, type=click.IntRange(0), help="operands of each function")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--only", multiple=True, type=click.Choice(fu.UNITS), help="of these units")
+@click.option("--sweep", type=click.IntRange(1), metavar="N", help="compare functions on every Nth word")
 @click.option("--yosys", is_flag=True, help="synthesize the units")
-def main(pairs: int, edges: int, inputs: int, seed: int, only: tuple[str, ...], yosys: bool) -> None:
+def main(pairs: int, edges: int, inputs: int, seed: int, only: tuple[str, ...], sweep: int | None, yosys: bool) -> None:
+    if sweep is not None:
+        swept = [name for name in only or fu.WITHIN_1_ULP if name in fu.IN_64_BITS]
+        failed = [name for name in swept if sweep_bar(name, sweep)]
+        sys.exit(len(failed) > 0)
     if yosys:
         sys.exit(not all(synthesis_bar(name) for name in only or fu.UNITS))
     if shutil.which("verilator") is None:
@@ -55,6 +62,21 @@ def main(pairs: int, edges: int, inputs: int, seed: int, only: tuple[str, ...], 
                 function_bar(name, unit, inputs, seed) if name in fu.WITHIN_1_ULP else pair_bar(name, unit, pairs, edges, seed)
             )
     sys.exit(wrong > 0)
+
+
+def sweep_bar(name: str, step: int) -> bool:
+    """Print how far a function is from its 64-bit form on every so many words, and return whether that is too far."""
+    start, worst, place, count = time.process_time(), 0.0, 0, 0
+    for first in range(0, 1 << 32, step * CHUNK):
+        words = np.arange(first, min(first + step * CHUNK, 1 << 32), step, dtype=np.uint64).astype(np.uint32)
+        errors = fu.ulps_in_64_bits(name, words)
+        at = int(errors.argmax())
+        count += len(words)
+        if errors[at] > worst:
+            worst, place = float(errors[at]), int(words[at])
+    seconds = time.process_time() - start
+    print(f"{name}: {count:,} words, {worst:.4f} ulp at most, at {place:#010x}, {seconds:.0f} s", flush=True)
+    return worst > 1
 
 
 def synthesis_bar(name: str) -> bool:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+CIRCUIT_MACHINE = "rtl"
+"""The machine of circuits if none is named."""
+
 PLAIN_WIDTH = 160
 """The columns of a table that no terminal limits."""
 
@@ -46,11 +49,11 @@ def quiet_option(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")(command)
 
 
-def machine_options(command: Command) -> Command:
+def machine_options(command: Command, default: str = "rda") -> Command:
     """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
     options = [
         click.option(
-            "--machine", "name", metavar="NAME", default="rda", show_default=True, help="A machine: its name, or a YAML file."
+            "--machine", "name", metavar="NAME", default=default, show_default=True, help="A machine: its name, or a YAML file."
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
     ]
@@ -58,6 +61,24 @@ def machine_options(command: Command) -> Command:
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
         return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
+
+    return with_options(options, build)  # type: ignore[return-value]
+
+
+def circuit_machine_options(command: Command) -> Command:
+    """Add the options of a machine that only circuits need, and pass them on as `machine`: a `Machine`, or None if neither is given."""
+    options = [
+        click.option(
+            "--machine", "name", metavar="NAME", help=f"With --emit hw or verilog: the machine, else {CIRCUIT_MACHINE}."
+        ),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
+    ]
+
+    @functools.wraps(command)
+    def build(*args: Any, name: str | None, settings: tuple[str, ...], **kwargs: Any) -> Any:
+        given = name is not None or settings
+        machine = load_machine(name or CIRCUIT_MACHINE, parse_settings(settings)) if given else None
+        return command(*args, machine=machine, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]
 

@@ -17,7 +17,7 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import replace_file
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.artifacts import MLIR_FORMS, REGION_STAGES, STAGES, file_name
+from fuseflow.run.artifacts import REGION_STAGES, SHOWN, STAGES, file_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,7 +80,7 @@ def dump_options(command: Command) -> Command:
 
 def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Return the value of an option that names stages. Raises `UsageError` for an unknown stage, before any work."""
-    stages = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *MLIR_FORMS, "fibertree")
+    stages = (*STAGES, "all") if parameter.name == "dump_after" else SHOWN
     for stage in value if isinstance(value, tuple) else (value,):
         if stage is not None and stage not in stages:
             raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, stages))

@@ -16,6 +16,7 @@ COMMANDS = {
     "compile": "compile_command",
     "run": "run",
     "simulate": "simulate",
+    "cosimulate": "cosimulate_command",
     "estimate": "estimate",
     "schedule": "schedule",
     "sweep": "sweep",

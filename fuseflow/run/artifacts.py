@@ -13,6 +13,7 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
+from fuseflow.hardware.output import circuit_text
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.manifest import MANIFEST, manifest, write_artifact
 from fuseflow.run.result import Result, json_text
@@ -20,6 +21,7 @@ from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
+from fuseflow.sim import Machine
 from fuseflow.table import text as table_text
 
 # The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
@@ -68,12 +70,20 @@ STAGES = ("linalg", "einsum", *REGION_STAGES)
 MLIR_FORMS = ("einsum-mlir", "table-mlir")
 """Second forms of stages, in MLIR. They can be shown, but a directory of artifacts does not hold them."""
 
+CIRCUITS = "hw"
+"""The circuits of the graphs, which can be shown for a machine that has circuits."""
+DIRECTORY_FORMS = ("fibertree", "verilog")
+"""What is a directory of files by itself."""
+SHOWN = (*STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
+"""All that `--emit` writes."""
+
 MLIR_SEPARATOR = "\n// -----\n\n"
 """What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
 
 
-def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
-    """Return one stage as text or bytes, with the regions one after the other. Raises `UsageError` for a stage that does not exist."""
+def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:
+    """Return one stage as text or bytes, with the regions one after the other. Circuits are those for a machine. Raises `UsageError` for
+    a stage that does not exist."""
     if stage == "einsum":
         return einsum_text.show(program)
     if stage == "einsum-mlir":
@@ -82,16 +92,19 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
         if source.mlir is None:
             raise UsageError(f"`{source.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
         return source.mlir
-    shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {"table-mlir": _table_mlir}
+    shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {
+        "table-mlir": _table_mlir,
+        CIRCUITS: lambda r: circuit_text(r.graph, machine),
+    }
     if stage not in shows:
-        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *MLIR_FORMS, "fibertree"]))
+        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, SHOWN))
     shown = [shows[stage](r) for r in regions]
     if len(shown) > 1 and stage == "proto":
         names = ", ".join(r.name for r in regions)
         raise UsageError(
             f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
         )
-    between = MLIR_SEPARATOR if stage in ("mlir", "table-mlir") else "\n"
+    between = MLIR_SEPARATOR if stage in ("mlir", "table-mlir", CIRCUITS) else "\n"
     return shown[0] if len(shown) == 1 else between.join(str(s) for s in shown)
 
 

@@ -20,6 +20,7 @@ from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
+from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
@@ -87,12 +88,12 @@ class Compiled:
         return self.source.seed
 
     def emit(self, stage: str) -> str | bytes:
-        """Return one stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text or dot.
+        """Return one stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot or hw.
 
         Stages behind the program show one region after the other. `proto` is the binary form of a single region.
         Raises `UsageError` for an unknown stage and for a stage that this program did not go through.
         """
-        return artifacts.emit_stage(self.source, self.program, self.regions, stage)
+        return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(self, directory: str | Path, result: Result | SampledResult | None = None) -> None:
         """Write every stage, and the result of a run, into a directory that describes itself. The directory appears when it is complete.
@@ -112,6 +113,14 @@ class Compiled:
                 tensors[step.name] = step.of(tensors[step.source])
         for name, tensor in tensors.items():
             write_fibertree(directory, name, tensor)
+
+    def save_verilog(self, directory: str | Path) -> None:
+        """Write the circuits of all regions on the program's machine as SystemVerilog, into a directory that lists its files.
+
+        A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory, and
+        `HardwareError` if a region has no circuit on this machine, or `pycde` is not installed.
+        """
+        save_verilog(directory, [region.graph for region in self.regions], self.machine)
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy import special
 
 import fuseflow
 from fuseflow.float32.functions import FUNCTIONS
@@ -207,6 +208,18 @@ def by_simulator(name: str, a: Words, b: Words, c: Words) -> Words:
     return words_of(out)
 
 
+IN_64_BITS: dict[str, Callable[..., Any]] = {
+    "cos": np.cos,
+    "erf": special.erf,
+    "exp": np.exp,
+    "log": np.log,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sin": np.sin,
+    "tanh": np.tanh,
+}
+
+
 @cache
 def exact_functions() -> dict[str, Callable[..., Any]]:
     from mpmath import mp
@@ -240,6 +253,19 @@ def ulps(name: str, operands: Sequence[float], result: float) -> float:
             return 0.0 if given == mpf(2) ** 128 * (1 if exact > 0 else -1) else float("inf")
         exponent = max(mp.mag(exact) - 1, -126)
         return float(abs(given - exact) / mpf(2) ** (exponent - 23))
+
+
+def ulps_in_64_bits(name: str, a: Words) -> npt.NDArray[np.float64]:
+    """How far the results of a function of one operand are from those in 64 bits, each in units of the last place of a 32-bit float there.
+    An infinite result counts as 2**128, and what is no number must be none."""
+    with np.errstate(all="ignore"):
+        exact = np.asarray(IN_64_BITS[name](floats(a).astype(np.float64)))
+        given = floats(by_simulator(name, a, a, a)).astype(np.float64)
+        top = 2.0**128
+        unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - 1, -126) - 23)
+        errors = np.abs(np.clip(given, -top, top) - np.clip(exact, -top, top)) / unit
+    same = (np.isnan(exact) & np.isnan(given)) | (given == exact)
+    return np.where(same, 0.0, np.where(np.isnan(errors), np.inf, errors))
 
 
 UNITS = (*OPERATORS, *COMBINERS)

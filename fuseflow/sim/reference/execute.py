@@ -41,8 +41,10 @@ def execute(
         def rebuild(depths: Mapping[n.Edge, int]) -> Network:
             return build_network(graph.with_depths(depths), tensors, machine, controller=attach())
 
-        return describe_deadlock(network, stuck, _all_statistics, rebuild, partial(run_network, progress=progress, limit=limit))
-    nodes = _all_statistics(network)
+        return describe_deadlock(
+            network, stuck, network_statistics, rebuild, partial(run_network, progress=progress, limit=limit)
+        )
+    nodes = network_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
@@ -58,7 +60,8 @@ def execute(
     )
 
 
-def _all_statistics(network: Network) -> tuple[NodeStatistics, ...]:
+def network_statistics(network: Network) -> tuple[NodeStatistics, ...]:
+    """Return the statistics of all nodes, in graph order."""
     return tuple(_statistics(processes) for processes in network.nodes())
 
 

@@ -1,0 +1,143 @@
+"""The circuit of a graph: a module for each node, and a channel from each output to each of its readers.
+
+A channel is a FIFO with a latency. A token is visible `latency` cycles after the firing that gave it, and takes a slot from that firing
+until the cycle in which the reader takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
+from fuseflow.hardware.expressions import count_bits
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.hardware.primitives import RULES
+from fuseflow.hardware.primitives.workspace import LINK_IN, LINK_OUT
+from fuseflow.hardware.rules import LEAST_WIDTH, MOST_LEVELS, Module
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
+from fuseflow.sim.arithmetic import refuse_wide_types
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.settings import IdealMemory
+
+INDEX_BITS = 32
+"""The most bits of a reference: those of a word in accelerator memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """A node in a circuit: its rules, and the latency of what it gives."""
+
+    node: n.Node
+    module: Module
+    latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a node."""
+
+    writer: str
+    output: str
+    reader: str
+    input: str
+    depth: int | None
+    latency: int
+    edge: n.Edge | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Circuit:
+    """The units of a graph in its order, and the channels between them. `arithmetic` says how numbers are words, and coordinates and
+    references have `index` bits."""
+
+    graph: n.Graph
+    units: tuple[Unit, ...]
+    channels: tuple[Channel, ...]
+    arithmetic: Arithmetic
+    index: int
+
+    def bounded(self, depths: Mapping[n.Edge, int], links: Mapping[str, int]) -> Circuit:
+        """Return the circuit with these depths of the channels that have no bound; `links` are those inside of nodes, by node."""
+
+        def depth(channel: Channel) -> int | None:
+            if channel.depth is not None:
+                return channel.depth
+            return links.get(channel.writer) if channel.edge is None else depths.get(channel.edge)
+
+        return replace(self, channels=tuple(replace(channel, depth=depth(channel)) for channel in self.channels))
+
+
+def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
+    """Return the circuit of a verified graph on a machine. Raises `HardwareError` if there is none."""
+    if machine.rules == "comal":
+        raise HardwareError(
+            f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
+            hint="take a machine with `rules: dataflow`, such as `ideal`",
+        )
+    if not isinstance(machine.memory, IdealMemory):
+        raise HardwareError(
+            f"machine `{machine.name}` has a memory that takes time, `{machine.memory.model}`; the arrays of a circuit answer at once",
+            hint="take a machine with `memory: ideal`",
+        )
+    types, bounds, readers = graph.types(), stream_bounds(graph), graph.readers()
+    deepest = max(types, key=lambda port: types[port].depth)
+    if types[deepest].depth > MOST_LEVELS:
+        raise HardwareError(
+            f"graph `{graph.name}`: stream `{n.stream_name(graph.by_name[deepest.node], deepest.output)}` is {types[deepest].depth} levels "
+            f"deep; the stops of a circuit have {MOST_LEVELS}",
+            hint="fuse fewer statements in one region, or merge loops",
+        )
+    refuse_wide_types(graph, machine)
+    index, arithmetic = _index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
+    units, channels = [], []
+    depths = dict(graph.depths)
+    for node in graph.nodes:
+        inputs = [types[port] for port in node.inputs]
+        timing = node_timing(node, graph, machine)
+        context = NodeContext(
+            node, tuple(inputs), tuple(bounds[port] for port in node.inputs), graph.declared, index, arithmetic, timing
+        )
+        _refuse_tiles(context)
+        unit = Unit(node, _module(context), timing.latency)
+        units.append(unit)
+        for k in range(len(node.port_names())):
+            for edge in readers.get(n.Port(node.name, k), ()):
+                depth = depths.get(edge, machine.first_depth)
+                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge))
+        if LINK_OUT in unit.module.outputs:
+            channels.append(Channel(node.name, LINK_OUT, node.name, LINK_IN, machine.handover_depth, timing.latency, None))
+    return Circuit(graph, tuple(units), tuple(channels), arithmetic, index)
+
+
+def _module(context: NodeContext) -> Module:
+    """Return the rules of a node. Raises `HardwareError` if its primitive has none."""
+    node = context.node
+    build = RULES.get(type(node))
+    if build is None:
+        raise context.refused("has no circuit", "a `select` compares all entries of a fiber: keep the simulator for its region")
+    module = Module(node.op, context.timing.interval)
+    build(node, context, module)
+    return module
+
+
+def _refuse_tiles(context: NodeContext) -> None:
+    if (isinstance(context.node, n.Load) and context.declared[context.node.tensor].tile) or any(t.tile for t in context.types):
+        raise context.refused("works on tiles, which circuits do not have", "compile without blocks")
+
+
+def _index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
+    """Return the bits of coordinates and references: those of the largest tensor that has an entry for each coordinate."""
+    return min(max(LEAST_WIDTH, *(count_bits(count + 1) for count in _counts(graph, bounds))), INDEX_BITS)
+
+
+def _counts(graph: n.Graph, bounds: Mapping[n.Port, int]) -> Iterator[int]:
+    for tensor in graph.tensors:
+        count = 1
+        for size in tensor.shape:
+            count *= max(size, 1)
+        yield count + 1
+    yield from (bound + 1 for bound in bounds.values() if bound < UNBOUNDED)

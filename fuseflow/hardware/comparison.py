@@ -1,0 +1,187 @@
+"""Comparison of a circuit with the simulator: every token of every stream in its cycle, and every node's firings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from fuseflow.errors import DeadlockError
+from fuseflow.hardware.circuit import Circuit, Unit
+from fuseflow.hardware.evaluate import Evaluation
+from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import EMPTY
+from fuseflow.hardware.tokens import show_word, token_word
+from fuseflow.samml import nodes as n
+from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml.tokens import Stop, Token
+from fuseflow.sim.arithmetic import with_rounded_constants
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
+from fuseflow.sim.reference.build import build_network
+from fuseflow.sim.reference.execute import network_statistics
+from fuseflow.sim.reference.run import run_network
+from fuseflow.sim.run import Simulation, simulate
+from fuseflow.sim.simulators import Engine
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulator says of a graph. `graph` has the depths that the machine chose, and `slots` are depths with which FIFOs that have
+    no bound do the same. `waiting` has the nodes that a deadlock leaves."""
+
+    graph: n.Graph
+    cycles: int
+    streams: Mapping[n.Port, Recording]
+    nodes: tuple[NodeStatistics, ...]
+    slots: Mapping[n.Edge, int]
+    waiting: tuple[str, ...] = ()
+    run: Simulation | None = None
+
+    def links(self) -> dict[str, int]:
+        """Return for each node with a workspace a depth of its link that never fills up: one for each buffer, one for each stop that has
+        none, and one for `D`."""
+        values = {
+            node.name: (len(node.inputs) - 2, node.inputs[-1]) for node in self.graph.nodes if isinstance(node, n.Workspace)
+        }
+        return {
+            name: 3 + sum(_is_bare(token, depth) for token in self.streams[port].tokens) for name, (depth, port) in values.items()
+        }
+
+
+def _is_bare(token: Token, depth: int) -> bool:
+    return isinstance(token, Stop) and token.low > depth
+
+
+def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:
+    """Run a verified graph in the simulator, with every stream recorded. A deadlock is an answer, too."""
+    try:
+        run = simulate(graph, tensors, machine, record=True, engine=engine)
+    except DeadlockError:
+        return _stuck(graph, tensors, machine)
+    slots = {n.Edge(edge.node, edge.input): max(edge.peak, 1) for edge in run.edges}
+    return Simulated(graph.with_depths(run.depths), run.cycles, run.streams, run.nodes, slots, run=run)
+
+
+def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
+    """Return what a graph did before its deadlock."""
+    runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
+    network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True)
+    stuck = run_network(network)
+    streams = {
+        port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
+        for port, items in network.recorded.items()
+    }
+    slots = {edge: max(len(streams[graph.by_name[edge.node].inputs[edge.input]].tokens), 1) for edge in network.fifos}
+    nodes = network_statistics(network)
+    waiting = tuple(dict.fromkeys(process.node.name for process in stuck))
+    return Simulated(graph, 1 + max(node.last for node in nodes), streams, nodes, slots, waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs first: in a stream, the token with its number, or else the firings of a node. Either side may have nothing there.
+
+    `cycle` is the earlier of the cycles of both sides.
+    """
+
+    node: str
+    what: str
+    cycle: int
+    circuit: str
+    simulator: str
+
+    def __str__(self) -> str:
+        return f"{self.what} of `{self.node}` in cycle {self.cycle:,}: {self.circuit} in the circuit, {self.simulator} in the simulator"
+
+
+def first_difference(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Difference | None:
+    """Return the earliest token that differs, or else firings that do, or else who waits at the end; None if nothing differs. Of one
+    cycle that of the first node in the graph is returned."""
+    tokens = min(_token_differences(circuit, expected, actual), key=lambda difference: difference.cycle, default=None)
+    return tokens or next(_other_differences(expected, actual), None)
+
+
+def differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
+    """Return the first difference of every stream, then those of the firings of nodes, and of who waits at the end."""
+    yield from _token_differences(circuit, expected, actual)
+    yield from _other_differences(expected, actual)
+
+
+def _token_differences(circuit: Circuit, expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
+    for unit in circuit.units:
+        for k in range(len(unit.node.port_names())):
+            yield from _stream_difference(circuit, unit, k, expected.streams[n.Port(unit.node.name, k)], actual)
+        if isinstance(unit.node, n.TensorWriter):
+            yield from _written_difference(circuit, unit, expected.streams[unit.node.inputs[0]], actual)
+
+
+def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Difference]:
+    for node in expected.nodes:
+        cycles = actual.fired[node.name]
+        firings = len(cycles), min(cycles, default=-1), max(cycles, default=-1)
+        if firings != (node.firings, node.first, node.last):
+            at = min([cycle for cycle in (firings[2], node.last) if cycle >= 0], default=0)
+            yield Difference(node.name, "the firings", at, _told(*firings), _told(node.firings, node.first, node.last))
+    if expected.waiting != actual.waiting:
+        waiting = actual.waiting or expected.waiting
+        yield Difference(waiting[0], "the end", actual.cycles, _waiting(actual.waiting), _waiting(expected.waiting))
+
+
+def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
+    """Return the first token that goes to the memory and is not the next one of the input. Pads, which are `N`, are no tokens."""
+    width, place = unit.module.outputs[WRITTEN], (unit.node.name, WRITTEN)
+    written = [
+        (token, cycle) for token, cycle in zip(actual.tokens[place], actual.given[place], strict=True) if token >> width != EMPTY
+    ]
+    due = [token_word(token, width, circuit.arithmetic.word) for token in stream.tokens]
+    due = due if len(written) == len(due) or not actual.waiting else due[: len(written)]  # in a deadlock some were not taken yet
+    for number, (side, word) in enumerate(zip_longest(written, due)):
+        if side is None or side[0] != word:
+            at = actual.cycles if side is None else side[1]
+            number_of = circuit.arithmetic.number if circuit.arithmetic.width == width else int
+            shown = "nothing" if word is None else f"`{show_word(word, width, number_of)}`"
+            yield Difference(unit.node.name, f"written token {number:,}", at, _shown(side, width, number_of), shown)
+            return
+
+
+def _told(firings: int, first: int, last: int) -> str:
+    return f"{firings:,} in the cycles {first:,} to {last:,}" if firings else "none"
+
+
+def _waiting(nodes: Sequence[str]) -> str:
+    return f"{', '.join(f'`{name}`' for name in nodes)} wait" if nodes else "all nodes end"
+
+
+def _stream_difference(circuit: Circuit, unit: Unit, k: int, stream: Recording, actual: Evaluation) -> Iterator[Difference]:
+    out = f"out{k}"
+    width, arithmetic = unit.module.outputs[out], circuit.arithmetic
+    words = [token_word(token, width, arithmetic.word) for token in stream.tokens]
+    cycles = [visible - unit.latency for visible in stream.visible]
+    place = unit.node.name, out
+    if words == actual.tokens[place] and cycles == actual.given[place]:
+        return
+    pairs = zip_longest(zip(actual.tokens[place], actual.given[place], strict=True), zip(words, cycles, strict=True))
+    for number, (left, right) in enumerate(pairs):
+        if left != right:
+            at = min(side[1] for side in (left, right) if side is not None)
+            number_of = arithmetic.number if arithmetic.width == width else int
+            shown = [_shown(side, width, number_of) for side in (left, right)]
+            stream_name = n.stream_name(unit.node, k).removeprefix(f"{unit.node.name}.")
+            name = "" if stream_name == unit.node.name else f" of the stream `{stream_name}`"
+            yield Difference(unit.node.name, f"token {number:,}{name}", at, *shown)
+            return
+
+
+def _shown(side: tuple[int, int] | None, width: int, number: Any) -> str:
+    if side is None:
+        return "nothing"
+    return f"`{show_word(side[0], width, number)}` in cycle {side[1]:,}"
+
+
+def compared_tokens(circuit: Circuit, actual: Evaluation) -> int:
+    """Return how many tokens a comparison looked at."""
+    return sum(len(tokens) for (_, out), tokens in actual.tokens.items() if out != LINK_OUT)

@@ -1,0 +1,112 @@
+"""Co-simulation: a graph runs in the simulator and as a circuit, on the same tensors, and all of what they do is compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuseflow.hardware.circuit import Circuit, build_circuit
+from fuseflow.hardware.comparison import Difference, compared_tokens, first_difference, simulated
+from fuseflow.hardware.evaluate import Evaluation, evaluate
+from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.testbench import make_testbench, read_trace
+from fuseflow.hardware.tools import ARRAY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
+from fuseflow.hardware.top import Top, emit_circuit
+from fuseflow.hardware.units import library_sources, simulation_units
+from fuseflow.hardware.verilog import to_verilog
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.run import Simulation
+from fuseflow.tensors import Tensor
+
+PATIENCE, GRACE = 2, 1000
+"""A circuit may take so many times the cycles of the simulator, and so many more, before it counts as one that does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cosimulation:
+    """What a circuit and the simulator said of one graph.
+
+    `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` those that
+    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock.
+    """
+
+    name: str
+    nodes: int
+    modules: int
+    firings: int
+    cycles: int
+    simulator_cycles: int
+    tokens: int
+    seconds: float
+    difference: Difference | None
+    waiting: tuple[str, ...] = ()
+    hanging: tuple[str, ...] = ()
+    simulation_only: tuple[str, ...] = ()
+    simulation: Simulation | None = None
+
+
+def cosimulate(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    tool: str = PYTHON,
+    wave: Path | None = None,
+) -> Cosimulation:
+    """Run a verified graph as a circuit beside the simulator. FIFOs without a bound get as many slots as the simulator used at once, with
+    which the run is the same. `wave` is a file for the waveform of the circuit, which the evaluator does not have.
+
+    Raises `HardwareError` if there is no circuit or no such tool. A circuit that hangs where the simulator ends is a difference.
+    """
+    program = find_tool(tool)
+    build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    start = time.perf_counter()
+    expected = simulated(graph, tensors, machine)
+    circuit = build_circuit(expected.graph, machine).bounded(expected.slots, expected.links())
+    limit = PATIENCE * expected.cycles + GRACE
+    if program is None:
+        steps = dict[str, Step]()
+        actual, units = evaluate(circuit, tensors, limit, steps), tuple[str, ...]()
+        modules = len(steps)
+    else:
+        top = emit_circuit(circuit)
+        actual = run_circuit(circuit, top, tensors, program, limit, wave)
+        modules, units = len({unit.module for unit in top.units}), simulation_units(circuit, top)
+    return Cosimulation(
+        graph.name,
+        len(graph.nodes),
+        modules,
+        actual.firings,
+        actual.cycles,
+        expected.cycles,
+        compared_tokens(circuit, actual),
+        time.perf_counter() - start,
+        first_difference(circuit, expected, actual),
+        expected.waiting,
+        actual.waiting if actual.waiting != expected.waiting else (),
+        units,
+        expected.run,
+    )
+
+
+def run_circuit(
+    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], tool: Tool, limit: int, wave: Path | None = None
+) -> Evaluation:
+    """Run a printed circuit in a tool."""
+    library = library_sources(top)
+    with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
+        folder = Path(name)
+        bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "")
+        sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
+        sources |= {part: library_text(part) for part in (ARRAY, *library)}
+        settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
+        for file, text in {**sources, **settings, **bench.files}.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        run_tool(tool, folder, list(sources), wave is not None)
+        if wave is not None:
+            shutil.copyfile(folder / f"wave.{tool.waves}", wave)
+        return read_trace(circuit, bench, folder / TRACE, limit)

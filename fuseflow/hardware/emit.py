@@ -1,0 +1,182 @@
+"""Modules and circuits as MLIR text in the dialects hw, comb and seq of CIRCT. This needs nothing installed.
+
+Nodes with equal rules share a module. The top module has a port for each array that is read and each tensor that is written, so it holds
+no data. FIFOs, memories and arithmetic are modules of SystemVerilog, in the folder `sv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.expressions import Expr, count_bits
+from fuseflow.hardware.netlist import Netlist, WritePort, expressions, netlist
+from fuseflow.hardware.rules import Memory
+
+PLAIN = {"and": "and", "or": "or", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "divu": "divu", "modu": "modu"}
+PLAIN |= {"shl": "shl", "shru": "shru"}
+COMPARED = {"eq", "ne", "ult", "ule"}
+OPERANDS = "abc"
+"""The names of the operands of units."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmittedUnit:
+    """The module of a node in a printed circuit."""
+
+    node: str
+    module: str
+    netlist: Netlist
+
+
+def plain_name(name: str) -> str:
+    """Return a name that SystemVerilog accepts as a part of one.
+
+    >>> plain_name("layer1.a/b")
+    'layer1_a_b'
+    """
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+def top_name(circuit: Circuit) -> str:
+    return f"ff_{plain_name(circuit.graph.name)}"
+
+
+def emit_units(circuit: Circuit) -> tuple[list[EmittedUnit], dict[str, str]]:
+    """Return the module of each node, and the text of each module by its name."""
+    names: dict[str, str] = {}  # by the text of the module behind its name
+    units = []
+    for unit in circuit.units:
+        parts = netlist(unit.module)
+        body = module_body(parts)
+        if body not in names:
+            names[body] = f"{top_name(circuit)}_{unit.node.op}_{len(names)}"
+        units.append(EmittedUnit(unit.node.name, names[body], parts))
+    return units, {name: f"hw.module private @{name}{body}" for body, name in names.items()}
+
+
+def module_body(parts: Netlist) -> str:
+    """Return the ports and the operations of a module."""
+    block = Block()
+    results = [(name, block.value(expr), expr.width) for name, expr in parts.outputs.items()]
+    states = [(name, block.value(state)) for name, (_, state) in parts.registers.items()]
+    writes = [(name, memory, port) for name, (memory, port) in parts.memories.items()]
+    reads = parts.reads()
+    for name, memory, port in writes:
+        block.memory(name, memory, port, reads.get(name, []))
+    for name, value in states:
+        register, _ = parts.registers[name]
+        block.line(f"%{name}_start = hw.constant {signed(register.initial, register.width)} : i{register.width}")
+        block.line(f"%{name} = seq.compreg {value}, %clk reset %rst, %{name}_start : i{register.width}")
+    ports = [*(["in %clk : !seq.clock", "in %rst : i1"] if parts.clocked else [])]
+    ports += [f"in %{name} : i{width}" for name, width in parts.inputs]
+    ports += [f"out {name} : i{width}" for name, _, width in results]
+    values, types = ", ".join(value for _, value, _ in results), ", ".join(f"i{width}" for *_, width in results)
+    return f"({', '.join(ports)}) {{\n" + "".join(f"  {line}\n" for line in block.lines) + f"  hw.output {values} : {types}\n}}\n"
+
+
+def signed(value: int, width: int) -> str:
+    """Return a constant as MLIR prints it: as a signed number.
+
+    >>> signed(3, 2), signed(1, 1)
+    ('-1', 'true')
+    """
+    if width == 1:
+        return "true" if value else "false"
+    return str(value - (1 << width) if value >> width - 1 else value)
+
+
+class Block:
+    """The operations of a module. Equal expressions are one operation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, str] = {}
+        self.known: dict[int, str] = {}
+        self.memories: dict[str, list[str]] = {}  # the addresses of the read ports of each memory
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def value(self, expr: Expr) -> str:
+        """Return the SSA value of an expression."""
+        if id(expr) not in self.known:
+            self.known[id(expr)] = self._value(expr, [self.value(arg) for arg in expr.args])
+        return self.known[id(expr)]
+
+    def _value(self, expr: Expr, args: list[str]) -> str:
+        match expr.op:
+            case "token" | "array":
+                return f"%{expr.name}_data"
+            case "port" | "register":
+                return f"%{expr.name}"
+            case "memory":
+                return self._read(expr, args[0])
+            case "wire":
+                self.line(f'%{expr.name} = hw.wire {args[0]} sym @{expr.name} name "{expr.name}" : i1')
+                return f"%{expr.name}"
+        text = _operation(expr, args)
+        if text not in self.names:
+            self.names[text] = name = f"%v{len(self.names)}"
+            self.line(f"{name} = {text}".replace("INSTANCE", f"u{len(self.names)}"))
+        return self.names[text]
+
+    def _read(self, expr: Expr, address: str) -> str:
+        addresses = self.memories.setdefault(expr.name, [])
+        if address not in addresses:
+            addresses.append(address)
+        return f"%{expr.name}_read{addresses.index(address)}"
+
+    def memory(self, name: str, memory: Memory, port: WritePort, reads: list[Expr]) -> None:
+        """Print a memory with a port for each address that is read."""
+        width, bits = memory.width, count_bits(memory.depth)
+        written = [self.value(part) for part in (port.enable, port.address, port.data)]
+        addresses = {self.value(read): read.args[0] for read in reads}
+        results = list(addresses)
+        ports = [
+            "clk: %clk: !seq.clock",
+            f"enable: {written[0]}: i1",
+            f"address: {written[1]}: i{bits}",
+            f"data: {written[2]}: i{width}",
+        ]
+        ports += [f"address{k}: {self.value(addresses[read].fit(bits))}: i{bits}" for k, read in enumerate(results)]
+        given = ", ".join(f"read{k}: i{width}" for k in range(len(results)))
+        kind = f"@ff_memory{len(results)}<W: i32 = {width}, A: i32 = {bits}, N: i32 = {memory.depth}>"
+        self.line(f'{", ".join(results)} = hw.instance "{name}" {kind}({", ".join(ports)}) -> ({given})')
+
+
+def _operation(expr: Expr, args: list[str]) -> str:
+    width, joined = f"i{expr.width}", ", ".join(args)
+    first = f"i{expr.args[0].width}" if expr.args else ""
+    if expr.op in PLAIN:
+        return f"comb.{PLAIN[expr.op]} {joined} : {width}"
+    if expr.op in COMPARED:
+        return f"comb.icmp {expr.op} {joined} : {first}"
+    match expr.op:
+        case "const":
+            value = signed(expr.number, expr.width)
+            return f"hw.constant {value}" if expr.width == 1 else f"hw.constant {value} : {width}"
+        case "mux":
+            return f"comb.mux {joined} : {width}"
+        case "extract":
+            return f"comb.extract {args[0]} from {expr.number} : ({first}) -> {width}"
+        case "concat":
+            return f"comb.concat {joined} : {', '.join(f'i{arg.width}' for arg in expr.args)}"
+        case "call":
+            ports = ", ".join(f"{p}: {arg}: i{e.width}" for p, arg, e in zip(OPERANDS, args, expr.args, strict=False))
+            return f'hw.instance "INSTANCE" @{unit_symbol(expr)}({ports}) -> (y: {width})'
+        case _:
+            raise ValueError(f"`{expr.op}` has no operation")
+
+
+def unit_symbol(expr: Expr) -> str:
+    """Return the unit of a call, with the parameters that its widths need."""
+    widths = f"<W: i32 = {expr.args[0].width}, A: i32 = {expr.width}>"
+    return f"{expr.name}{widths if expr.name in ('ff_lowest', 'ff_ones') else ''}"
+
+
+def called_units(netlists: Iterable[Netlist]) -> dict[str, Expr]:
+    """Return the units that netlists call, each with one of its calls."""
+    calls = {expr.name: expr for parts in netlists for expr in expressions(parts.roots()) if expr.op == "call"}
+    return dict(sorted(calls.items()))

@@ -1,0 +1,210 @@
+"""Evaluation of a circuit in Python, cycle by cycle. It needs no tool, and defines what the printed circuit must do.
+
+A cycle has two phases. First every unit looks at the heads of its channels, at their room and at its registers, and says what fires. Then
+tokens move and registers change. So the order of units does not matter, as in hardware. Units at which nothing has changed are not asked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.arrays import circuit_arrays
+from fuseflow.hardware.circuit import Channel, Circuit, Unit
+from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.python_code import Firing, Step, step_code, step_function
+from fuseflow.hardware.rules import DONE, Module, Rule
+from fuseflow.tensors import Tensor
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """What a circuit did. `tokens` has the words that each output of a node gave, and `given` the cycles of the firings that gave them;
+    `fired` has the cycles of all firings of a node. `waiting` are the nodes that have not come to their end."""
+
+    cycles: int = 0
+    tokens: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    given: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    fired: dict[str, list[int]] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def firings(self) -> int:
+        return sum(map(len, self.fired.values()))
+
+
+class _Lane:
+    """A channel while it runs: the tokens that it holds, each with the cycle from which it is visible, and its free slots."""
+
+    __slots__ = ("latency", "reader", "slots", "tokens", "writer")
+
+    def __init__(self, channel: Channel, writer: _Site, reader: _Site) -> None:
+        self.tokens: deque[tuple[int, int]] = deque()
+        self.slots = channel.depth
+        self.latency = channel.latency
+        self.writer, self.reader = writer, reader
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """What a rule moves: the places of the inputs that it takes, of its outputs, registers and memories, and of its process. The process
+    may fire again `pause` cycles later."""
+
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+    sets: tuple[int, ...]
+    stores: tuple[int, ...]
+    process: int
+    pause: int
+
+    @classmethod
+    def of(cls, module: Module, rule: Rule) -> _Moves:
+        inputs, outputs = list(module.inputs), list(module.outputs)
+        registers, memories = list(module.registers), list(module.memories)
+        return cls(
+            tuple(inputs.index(head) for head in rule.takes),
+            tuple(outputs.index(out) for out, _ in rule.gives),
+            tuple(registers.index(register) for register, _ in rule.sets),
+            tuple(memories.index(store.memory) for store in rule.stores),
+            module.processes.index(rule.on),
+            1 if rule.closes else module.interval_of(rule.on),
+        )
+
+
+class _Site:
+    """A unit while it runs."""
+
+    __slots__ = (
+        "arrays", "due", "fired", "given", "inputs", "memories", "moves", "number", "outputs", "registers", "step", "tokens", "unit",
+    )  # fmt: skip
+
+    def __init__(self, number: int, unit: Unit, step: Step, arrays: list[list[int]], result: Evaluation) -> None:
+        module, name = unit.module, unit.node.name
+        self.number, self.unit, self.step, self.arrays = number, unit, step, arrays
+        self.moves = [_Moves.of(module, rule) for rule in module.rules]
+        self.inputs: dict[int, _Lane] = {}
+        self.outputs: list[list[_Lane]] = [[] for _ in module.outputs]
+        self.registers = [register.initial for register in module.registers.values()]
+        self.memories: list[dict[int, int]] = [{} for _ in module.memories]
+        self.due = [0] * len(module.processes)  # the first cycle that the interval of each process allows
+        self.fired = result.fired.setdefault(name, [])
+        self.tokens = [result.tokens.setdefault((name, out), []) for out in module.outputs]
+        self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
+
+    def ask(self, cycle: int) -> list[Firing]:
+        """Return what the unit fires in a cycle."""
+        heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
+        rooms = [all(lane.slots is None or lane.slots > 0 for lane in lanes) for lanes in self.outputs]
+        due = [cycle >= first for first in self.due]
+        firings = self.step(heads, rooms, due, self.registers, self.memories, self.arrays)
+        if len(firings) > len({self.moves[firing[0]].process for firing in firings}):
+            names = " and ".join(f"`{self.unit.module.rules[firing[0]].label}`" for firing in firings)
+            node = self.unit.node
+            raise HardwareError(f"node `{node.name}` ({node.op}): the rules {names} hold at once in cycle {cycle:,}")
+        return firings
+
+
+def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
+    """Return the nodes that have not given `D` on all of their outputs. Those that write give it to the memory."""
+
+    def ended(unit: Unit) -> bool:
+        outputs = [(result.tokens[unit.node.name, out], width) for out, width in unit.module.outputs.items() if out != LINK_OUT]
+        return all(tokens and tokens[-1] >> width == DONE for tokens, width in outputs)
+
+    return tuple(unit.node.name for unit in circuit.units if not ended(unit))
+
+
+def evaluate(
+    circuit: Circuit, tensors: Mapping[str, Tensor], limit: int | None = None, steps: dict[str, Step] | None = None
+) -> Evaluation:
+    """Run a circuit to its end, or until nothing can fire any more. Raises `HardwareError` after `limit` cycles, and if two rules of a
+    process hold at once. `steps` keeps the functions of modules from one run to the next."""
+    return _Run(circuit, tensors, {} if steps is None else steps).run(limit)
+
+
+class _Run:
+    def __init__(self, circuit: Circuit, tensors: Mapping[str, Tensor], steps: dict[str, Step]) -> None:
+        self.circuit, self.result = circuit, Evaluation()
+        arrays = circuit_arrays(circuit, tensors)
+        self.sites = []
+        for number, unit in enumerate(circuit.units):
+            own = [arrays[unit.node.name, name] for name in unit.module.arrays]
+            self.sites.append(_Site(number, unit, _step(unit, steps), own, self.result))
+        self._connect()
+        self.calendar: list[tuple[int, int]] = []
+        self.planned: set[tuple[int, int]] = set()
+
+    def _connect(self) -> None:
+        sites = {site.unit.node.name: site for site in self.sites}
+        for channel in self.circuit.channels:
+            writer, reader = sites[channel.writer], sites[channel.reader]
+            lane = _Lane(channel, writer, reader)
+            writer.outputs[list(writer.unit.module.outputs).index(channel.output)].append(lane)
+            reader.inputs[list(reader.unit.module.inputs).index(channel.input)] = lane
+        for site in self.sites:
+            site.inputs = dict(sorted(site.inputs.items()))
+
+    def wake(self, cycle: int, site: _Site) -> None:
+        """Ask a unit in a cycle."""
+        key = cycle, site.number
+        if key not in self.planned:
+            self.planned.add(key)
+            heappush(self.calendar, key)
+
+    def run(self, limit: int | None) -> Evaluation:
+        for site in self.sites:
+            self.wake(0, site)
+        while self.calendar:
+            cycle = self.calendar[0][0]
+            if limit is not None and cycle > limit:
+                raise HardwareError(f"the circuit of `{self.circuit.graph.name}` still runs after {limit:,} cycles")
+            asked = []
+            while self.calendar and self.calendar[0][0] == cycle:
+                key = heappop(self.calendar)
+                self.planned.discard(key)
+                asked.append(self.sites[key[1]])
+            for site, firings in [(site, site.ask(cycle)) for site in asked]:
+                for firing in firings:
+                    self.apply(site, firing, cycle)
+        self.result.waiting = waiting_nodes(self.circuit, self.result)
+        return self.result
+
+    def apply(self, site: _Site, firing: Firing, cycle: int) -> None:
+        """Move the tokens of a firing, and set its registers."""
+        number, given, states, stored = firing
+        moves = site.moves[number]
+        self.result.cycles = max(self.result.cycles, cycle + 1)
+        site.fired.append(cycle)
+        for k in moves.takes:
+            lane = site.inputs[k]
+            lane.tokens.popleft()
+            if lane.slots is not None:
+                lane.slots += 1
+                self.wake(cycle + 1, lane.writer)
+        for k, token in zip(moves.gives, given, strict=True):
+            site.tokens[k].append(token)
+            site.given[k].append(cycle)
+            for lane in site.outputs[k]:
+                visible = cycle + lane.latency
+                lane.tokens.append((token, visible))
+                self.wake(visible, lane.reader)
+                if lane.slots is not None:
+                    lane.slots -= 1
+        for k, state in zip(moves.sets, states, strict=True):
+            site.registers[k] = int(state)
+        for k, (address, word) in zip(moves.stores, stored, strict=True):
+            site.memories[k][address] = word
+        site.due[moves.process] = cycle + moves.pause
+        self.wake(cycle + 1, site)
+        if moves.pause > 1:
+            self.wake(cycle + moves.pause, site)
+
+
+def _step(unit: Unit, steps: dict[str, Step]) -> Step:
+    text, _ = step_code(unit.module)
+    if text not in steps:
+        steps[text] = step_function(unit.module)
+    return steps[text]

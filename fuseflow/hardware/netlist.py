@@ -1,0 +1,163 @@
+"""The circuit of the rules of one module: outputs and next states as expressions of inputs and registers.
+
+Every rule has an enable: its guard holds, its heads are visible, its outputs have room, and the interval of its process is over. An output
+is valid if a rule that gives it is enabled, and a register changes to what the enabled rule sets. Since the rules of a process exclude
+each other, the order in which they are chosen from does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fuseflow.hardware.expressions import Expr, all_of, any_of, const, count_bits, mux
+from fuseflow.hardware.rules import KIND_BITS, Memory, Module, Register, Rule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WritePort:
+    """What is written to a memory: whether, where and what."""
+
+    enable: Expr
+    address: Expr
+    data: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Netlist:
+    """A module as registers and wires. `fires` names the enables of the rules of each process. Ports stand in their order."""
+
+    inputs: tuple[tuple[str, int], ...]
+    outputs: dict[str, Expr]
+    registers: dict[str, tuple[Register, Expr]]
+    memories: dict[str, tuple[Memory, WritePort]]
+    fires: dict[str, tuple[str, ...]]
+
+    @property
+    def clocked(self) -> bool:
+        """Whether anything in it is kept from one cycle to the next."""
+        return bool(self.registers or self.memories)
+
+    def roots(self) -> Iterator[Expr]:
+        """Return outputs, next states, and what is written to memories."""
+        yield from self.outputs.values()
+        yield from (state for _, state in self.registers.values())
+        for _, port in self.memories.values():
+            yield from (port.enable, port.address, port.data)
+
+    def reads(self) -> dict[str, list[Expr]]:
+        """Return the reads of each memory, one for each address."""
+        reads: dict[str, dict[int, Expr]] = {}
+        for expr in expressions(self.roots()):
+            if expr.op == "memory":
+                reads.setdefault(expr.name, {}).setdefault(id(expr.args[0]), expr)
+        return {name: list(ports.values()) for name, ports in reads.items()}
+
+
+def fire_name(rule: Rule) -> str:
+    """Return the name of the wire that says that a rule fires.
+
+    >>> from fuseflow.hardware.expressions import YES
+    >>> fire_name(Rule("keeps 0-1", "", YES, (), (), (), (), (), False))
+    'fire_keeps_0_1'
+    """
+    return "fire_" + "".join(c if c.isalnum() else "_" for c in rule.label)
+
+
+def netlist(module: Module) -> Netlist:
+    """Return the circuit of the rules of a module."""
+    registers = dict(module.registers)
+    pauses = {on: _pause(registers, on, module.interval_of(on)) for on in module.processes}
+    enables = [_enable(rule, pauses[rule.on]) for rule in module.rules]
+    names = [enable.name for enable in enables]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two rules of `{module.op}` have one name: {sorted(names)}")
+    chosen = list(zip(module.rules, enables, strict=True))
+    outputs = _outputs(module, chosen)
+    states = {name: _next_state(name, register, chosen) for name, register in module.registers.items()}
+    for on, pause in pauses.items():
+        if pause is not None:
+            values = any_of(enable for rule, enable in chosen if rule.on == on and not rule.closes)
+            counted = mux(pause.is_(0), pause, pause - 1)
+            states[pause.name] = mux(values, const(module.interval_of(on) - 1, pause.width), counted)
+    memories = {name: (memory, _write_port(name, memory, chosen)) for name, memory in module.memories.items()}
+    fires = {on: tuple(enable.name for rule, enable in chosen if rule.on == on) for on in module.processes}
+    ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
+    addresses = _addresses([*outputs.values(), *states.values(), *enables, *ports])
+    arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
+    return Netlist(
+        (*_stream_ports(module), *arrays),
+        outputs | {f"{name}_address": address for name, address in addresses.items()},
+        {name: (registers[name], state) for name, state in states.items()},
+        memories,
+        fires,
+    )
+
+
+def _stream_ports(module: Module) -> Iterator[tuple[str, int]]:
+    for name, head in module.inputs.items():
+        yield f"{name}_valid", 1
+        yield f"{name}_data", head.width + KIND_BITS
+    yield from ((f"{name}_ready", 1) for name in module.outputs)
+
+
+def _pause(registers: dict[str, Register], on: str, interval: int) -> Expr | None:
+    """Return the register that counts the cycles until a process may fire again, if it has any."""
+    if interval == 1:
+        return None
+    name = f"pause_{on}" if on else "pause"
+    registers[name] = Register(count_bits(interval))
+    return Expr("register", (), registers[name].width, name)
+
+
+def _enable(rule: Rule, pause: Expr | None) -> Expr:
+    conditions = [rule.when, *(Expr("port", (), 1, f"{head}_valid") for head in rule.heads)]
+    conditions += [Expr("port", (), 1, f"{out}_ready") for out, _ in rule.gives]
+    conditions += [] if pause is None else [pause.is_(0)]
+    return Expr("wire", (all_of(conditions),), 1, fire_name(rule))
+
+
+def _outputs(module: Module, chosen: list[tuple[Rule, Expr]]) -> dict[str, Expr]:
+    outputs = {f"{name}_take": any_of(enable for rule, enable in chosen if name in rule.takes) for name in module.inputs}
+    for name, width in module.outputs.items():
+        given = [(enable, token) for rule, enable in chosen for out, token in rule.gives if out == name]
+        outputs[f"{name}_valid"] = any_of(enable for enable, _ in given)
+        outputs[f"{name}_data"] = _choice(given, const(0, width + KIND_BITS))
+    return outputs
+
+
+def _next_state(name: str, register: Register, chosen: list[tuple[Rule, Expr]]) -> Expr:
+    own = Expr("register", (), register.width, name)
+    return _choice([(enable, state) for rule, enable in chosen for set_, state in rule.sets if set_ == name], own)
+
+
+def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> WritePort:
+    stores = [(enable, store) for rule, enable in chosen for store in rule.stores if store.memory == name]
+    width = count_bits(memory.depth)
+    address = _choice([(enable, store.address.fit(width)) for enable, store in stores], const(0, width))
+    data = _choice([(enable, store.data) for enable, store in stores], const(0, memory.width))
+    return WritePort(any_of(enable for enable, _ in stores), address, data)
+
+
+def _choice(choices: Iterable[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
+    """Return what is chosen by the one condition that holds."""
+    for condition, value in choices:
+        otherwise = mux(condition, value, otherwise)
+    return otherwise
+
+
+def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:
+    """Return the address of each array that is read."""
+    addresses = {expr.name: expr.args[0] for expr in expressions(roots) if expr.op == "array"}
+    return {name: addresses[name] for name in sorted(addresses)}
+
+
+def expressions(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """Return every expression of which others are made, each one once."""
+    waiting, visited = list(roots), set[int]()
+    while waiting:
+        expr = waiting.pop()
+        if id(expr) not in visited:
+            visited.add(id(expr))
+            waiting += expr.args
+            yield expr

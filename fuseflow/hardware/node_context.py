@@ -1,0 +1,70 @@
+"""What the rules of a node need to know of the graph around it: the widths of its streams, bounds of coordinates, and its tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.arithmetic import Arithmetic
+from fuseflow.hardware.rules import Head, Module
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.timing import NodeTiming
+
+MOST_KEYS = 4096
+"""The entries that one workspace may have: each has a flip-flop that says whether it holds a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """The context of one node. `types` and `bounds` are those of its inputs: what they carry, and an exclusive bound of their
+    coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine."""
+
+    node: n.Node
+    types: tuple[n.StreamType, ...]
+    bounds: tuple[int, ...]
+    declared: Mapping[str, n.TensorDecl]
+    index: int
+    arithmetic: Arithmetic
+    timing: NodeTiming
+
+    def width(self, type_: n.StreamType) -> int:
+        """Return the bits of a payload of a stream."""
+        return self.arithmetic.width if type_.kind == "val" else self.index
+
+    def input(self, module: Module, k: int) -> Head:
+        return module.input(f"in{k}", self.width(self.types[k]))
+
+    def inputs(self, module: Module) -> list[Head]:
+        return [self.input(module, k) for k in range(len(self.types))]
+
+    def outputs(self, module: Module) -> list[str]:
+        """Declare the outputs of the node, which are called `out0`, `out1` and so on."""
+        made = self.node.typed(self.types, self.declared)
+        return [module.output(f"out{k}", self.width(type_)) for k, type_ in enumerate(made)]
+
+    def level(self, node: n.Scan | n.Locate | n.WriteLevel) -> Any:
+        """Return the level that a node reads or writes."""
+        return self.declared[node.tensor].format.levels[node.level]
+
+    def size(self, node: n.Scan | n.Locate | n.WriteLevel) -> int:
+        """Return the coordinates of the dimension that this level stores."""
+        return self.declared[node.tensor].size(node.level)
+
+    def refused(self, why: str, hint: str) -> HardwareError:
+        """Return an error that says why this node has no circuit."""
+        return HardwareError(f"node `{self.node.name}` ({self.node.op}) {why}", hint=hint)
+
+    def require_keys(self, count: int, bounds: tuple[int, ...]) -> None:
+        """Raise `HardwareError` if a workspace of coordinates with these bounds needs more than `MOST_KEYS` entries."""
+        if count > MOST_KEYS:
+            sizes = " x ".join(f"{bound:,}" for bound in bounds)
+            raise self.refused(
+                f"needs a workspace of {count:,} entries, for coordinates below {sizes}; a circuit has {MOST_KEYS:,}",
+                "choose a loop order that reduces in a loop further inside, or split one of these dimensions",
+            )
+
+
+Builder: TypeAlias = Callable[[Any, NodeContext, Module], None]
+"""A function that gives a module the rules of a node."""

@@ -1,0 +1,75 @@
+"""What users get of a circuit: its MLIR text, or a directory of SystemVerilog with a list of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from fuseflow.errors import HardwareError
+from fuseflow.filesystem import list_files, replace_directory
+from fuseflow.hardware.circuit import Circuit, build_circuit
+from fuseflow.hardware.emit import called_units
+from fuseflow.hardware.tools import library_text
+from fuseflow.hardware.top import Top, emit_circuit
+from fuseflow.hardware.units import library_sources, simulation_units
+from fuseflow.hardware.verilog import to_verilog
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+
+MANIFEST = "circuit.json"
+"""The file that says what a directory of SystemVerilog is."""
+FILE_LIST = "files.f"
+"""The sources in the order in which tools read them: `verilator -f files.f`, `iverilog -c files.f`."""
+LINK_DEPTH = 16
+"""The slots of the FIFO between the processes of a node with workspaces, where the machine gives no bound."""
+
+
+def emitted_circuit(graph: n.Graph, machine: Machine) -> tuple[Circuit, Top]:
+    """Return the circuit of a graph, and its printed form. A FIFO that a machine may deepen has the depth with which it starts."""
+    circuit = build_circuit(graph, machine)
+    links = {unit.node.name: LINK_DEPTH for unit in circuit.units}
+    circuit = circuit.bounded({}, links)
+    return circuit, emit_circuit(circuit)
+
+
+def circuit_text(graph: n.Graph, machine: Machine) -> str:
+    """Return the circuit of a graph as MLIR text, in the dialects hw, comb and seq."""
+    return emitted_circuit(graph, machine)[1].text
+
+
+def save_verilog(directory: str | Path, graphs: Sequence[n.Graph], machine: Machine) -> None:
+    """Write a directory with the SystemVerilog of each graph, the modules that all of them use, and `files.f`, which lists these.
+
+    The directory appears when it is complete. One that was written this way and holds nothing else is replaced. Raises `FileError` for
+    any other directory, and `HardwareError` if a graph has no circuit.
+    """
+    circuits = [emitted_circuit(graph, machine) for graph in graphs]
+    names = [top.name for _, top in circuits]
+    if len(set(names)) != len(names):
+        raise HardwareError(f"two regions have one name in SystemVerilog: {', '.join(sorted(names))}")
+    regions, sources = [], dict[str, str]()
+    for number, (circuit, top) in enumerate(circuits, 1):
+        file = f"{number:02}-{top.name}.sv"
+        units = simulation_units(circuit, top)
+        sources |= {part: library_text(part) for part in library_sources(top)}
+        sources[file] = to_verilog(top.text)
+        regions.append(_region(circuit, top, file, units))
+    with replace_directory(directory, MANIFEST) as folder:
+        for name, text in {**sources, FILE_LIST: "".join(f"{name}\n" for name in sources)}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        about = {"schema": 1, "machine": machine.name, "regions": regions, "files": list_files(folder)}
+        (folder / MANIFEST).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> dict[str, object]:
+    """Return what the manifest says of a region. `simulation_only` are the units that no synthesizer takes."""
+    return {
+        "name": circuit.graph.name,
+        "top": top.name,
+        "file": file,
+        "nodes": len(circuit.units),
+        "modules": len({unit.module for unit in top.units}),
+        "units": list(called_units(unit.netlist for unit in top.units)),
+        "simulation_only": list(units),
+    }

@@ -1,0 +1,78 @@
+"""Fork deals elements to parallel lanes in turn, and merge takes them from the lanes in the same turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fuseflow.hardware.expressions import Expr, const, count_bits, mux
+from fuseflow.hardware.node_context import Builder, NodeContext
+from fuseflow.hardware.rules import Head, Module
+from fuseflow.samml import nodes as n
+
+
+def fork(node: n.Fork, context: NodeContext, m: Module) -> None:
+    x, lanes = context.input(m, 0), context.outputs(m)
+    turn = m.register("turn", count_bits(len(lanes)))
+    m.rule("control", x.control, [x], gives=dict.fromkeys(lanes, x.token), closes=True)
+    for k, lane in enumerate(lanes):
+        m.rule(f"to {k}", ~x.control & turn.is_(k), [x], gives={lane: x.token}, sets={"turn": (k + 1) % len(lanes)})
+
+
+def merge(node: n.Merge, context: NodeContext, m: Module) -> None:
+    """The rules of each lane, for when it is its turn. An element is a value, or a list that a stop with a highest level of `levels` - 1
+    or more ends. Of the dealt list `taken` elements were had, and `ended` lanes have come to its end."""
+    lanes = context.inputs(m)
+    (out,) = context.outputs(m)
+    turn, counted = m.register("turn", count_bits(len(lanes))), count_bits(len(lanes) + 1)
+    taken, ended = m.register("taken", counted), m.register("ended", counted)
+    for k, lane in enumerate(lanes):
+        mine, whole = turn.is_(k), _is_whole(lane, node.levels)
+        m.rule(f"{k} whole", mine & whole, lanes, gives={out: lane.token}, closes=True)
+        following = {"turn": const((k + 1) % len(lanes), turn.width), "taken": mux(taken.is_(len(lanes)), taken, taken + 1)}
+        part = mine & ~whole
+        if node.levels == 0:
+            m.rule(f"{k} element", part, [lane], gives={out: lane.token}, sets=following)
+        else:
+            _lists(m, out, lanes, k, node.levels, part, following, taken, ended)
+
+
+def _is_whole(lane: Head, levels: int) -> Expr:
+    """Return whether a head is `D`, or a stop that ends no element: all lanes have it."""
+    return lane.is_done | (lane.is_stop & ~(lane.low < levels))
+
+
+def _lists(
+    m: Module,
+    out: str,
+    lanes: list[Head],
+    k: int,
+    levels: int,
+    part: Expr,
+    following: Mapping[str, Expr],
+    taken: Expr,
+    ended: Expr,
+) -> None:
+    """The rules of lane k where elements are lists."""
+    lane, count = lanes[k], len(lanes)
+    passed = {out: lane.token}
+    m.rule(f"{k} value", part & ~lane.control, [lane], gives=passed)
+    m.rule(f"{k} inner stop", part & lane.is_stop & (lane.high < levels - 1), [lane], gives=passed, closes=True)
+    m.rule(f"{k} element", part & lane.is_stop & lane.high.is_(levels - 1), [lane], gives=passed, sets=following, closes=True)
+    ends = part & lane.is_stop & ~(lane.high < levels)
+    all_had, over = ~(taken < count - 1), ended.is_(count - 1)
+    alone = {out: m.stop(out, lane.low, levels - 1)}
+    goes_on = {**following, "ended": ended + 1}
+    begins = {"turn": following["turn"], "taken": const(0, taken.width), "ended": const(0, ended.width)}
+    m.rule(f"{k} last end", ends & all_had & over, [lane], gives=passed, sets=begins, closes=True)
+    m.rule(f"{k} end", ends & all_had & ~over, [lane], gives=alone, sets=goes_on, closes=True)
+    if count == 1:
+        return
+    after = lanes[(k + 1) % count]
+    nothing = after.is_stop & ~(after.low < levels)
+    m.rule(f"{k} end before more", ends & ~all_had & ~nothing, [lane], [after], gives=alone, sets=goes_on, closes=True)
+    for had in range(1, count):
+        rest = [lanes[(k + 1 + d) % count] for d in range(count - had)]
+        m.rule(f"{k} end of {had}", ends & taken.is_(had - 1) & nothing, [lane, *rest], gives=passed, sets=begins, closes=True)
+
+
+RULES: dict[type[n.Node], Builder] = {n.Fork: fork, n.Merge: merge}

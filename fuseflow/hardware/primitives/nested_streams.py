@@ -1,0 +1,77 @@
+"""Streams of different depth that are read together: which elements and stops of the outer streams go with a token of the innermost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fuseflow.hardware.expressions import Expr, const, count_bits, mux
+from fuseflow.hardware.rules import LEVEL_BITS, Head, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Coordinates that one firing takes: those of the levels `first` to `levels` - 1, while `first` are open."""
+
+    first: int
+    levels: int
+    when: Expr
+    heads: tuple[Head, ...]
+    sets: dict[str, Expr | int]
+
+    @property
+    def label(self) -> str:
+        return f"{self.first}-{self.levels}"
+
+
+class EnclosingStreams:
+    """The coordinate streams around an inner stream, outermost first, each one level shallower than the next.
+
+    The register `open` counts the open coordinates, from the outermost on, and `crd0`, `crd1` and so on hold them. A coordinate is taken
+    in the firing of its first inner value. One with nothing below it is taken by a firing of its own, before the inner stop.
+    """
+
+    def __init__(self, m: Module, heads: Sequence[Head]) -> None:
+        self.heads, self.depth = tuple(heads), len(heads)
+        self.open = m.register("open", count_bits(self.depth + 1))
+        self.held = [m.register(f"crd{k}", head.width) for k, head in enumerate(heads)]
+
+    def openings(self) -> Iterator[Opening]:
+        """Return what a firing on an inner value takes, for each number of coordinates that may be open."""
+        for first in range(self.depth + 1):
+            yield self._opening(first, self.depth, self.open.is_(first))
+
+    def childless(self, inner: Head) -> Iterator[Opening]:
+        """Return what the firing takes before an inner stop that ends an empty list of a coordinate that was not taken."""
+        for levels in range(1, self.depth + 1):
+            for first in range(levels):
+                when = inner.is_stop & inner.low.is_(self.depth - levels) & self.open.is_(first)
+                yield self._opening(first, levels, when)
+
+    def is_childless(self, inner: Head) -> Expr:
+        """Return whether an inner stop ends such a list."""
+        wide = LEVEL_BITS + 1
+        return inner.is_stop & (self.open.fit(wide) + inner.low.fit(wide) < self.depth)
+
+    def _opening(self, first: int, levels: int, when: Expr) -> Opening:
+        sets: dict[str, Expr | int] = {f"crd{k}": self.heads[k].payload for k in range(first, levels)}
+        return Opening(first, levels, when, self.heads[first:levels], {**sets, "open": levels})
+
+    def coordinates(self, opening: Opening) -> list[Expr]:
+        """Return all coordinates in a firing on an inner value."""
+        return [
+            head.payload if k >= opening.first else held for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))
+        ]
+
+    def current(self) -> list[Expr]:
+        """Return all coordinates in a firing on an inner value, however many are open."""
+        return [mux(self.open <= k, head.payload, held) for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))]
+
+    def endings(self, inner: Head) -> Iterator[tuple[int, Expr, tuple[Head, ...], Expr]]:
+        """Return what an inner stop takes of the outer streams, for each number of them in which it ends a list: that number, when,
+        their heads, and the coordinates that are open then."""
+        for ended in range(self.depth + 1):
+            last = ended == self.depth
+            when = inner.is_stop & (~(inner.high < ended) if last else inner.high.is_(ended))
+            still_open = const(max(self.depth - 1 - ended, 0), self.open.width)
+            yield ended, when, self.heads[self.depth - ended :], mux(self.open < still_open, self.open, still_open)

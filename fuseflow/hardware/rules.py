@@ -1,0 +1,203 @@
+"""A primitive as firing rules, which are guarded actions.
+
+A rule says when it may fire, which tokens it takes or only looks at, what it gives on which outputs, and what its registers hold then. It
+fires in the first cycle in which its guard holds, every head that it takes or looks at is visible, every output that it gives has room
+in all of its readers, and the interval of its process is over. That is `T(n)` of docs/streams.md. For example, a `load` has the rule
+
+    m.rule("value", ~ref.control, takes=[ref], gives={out: m.value(out, m.array("val", ref.payload, 32))})
+
+The guards of one process exclude each other. A node has one process, or two with registers that both read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fuseflow.hardware.expressions import Expr, concat, const, mux
+
+KIND_BITS = 2
+VALUE, STOP, EMPTY, DONE = range(4)
+"""The kinds of tokens. A token is its kind and its payload, and the payload of a stop is its highest and its lowest level."""
+
+LEVEL_BITS = 4
+MOST_LEVELS = 1 << LEVEL_BITS
+"""The depth that streams in hardware may have."""
+LEAST_WIDTH = 2 * LEVEL_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """The token at the head of an input, whose payload has `width` bits."""
+
+    name: str
+    width: int
+    token: Expr = field(init=False)
+    payload: Expr = field(init=False)
+    low: Expr = field(init=False)
+    high: Expr = field(init=False)
+    control: Expr = field(init=False)
+    """Whether it is a stop or `D`."""
+    is_value: Expr = field(init=False)
+    is_stop: Expr = field(init=False)
+    is_empty: Expr = field(init=False)
+    is_done: Expr = field(init=False)
+
+    def __post_init__(self) -> None:
+        token = Expr("token", (), self.width + KIND_BITS, self.name)
+        kind = token.bits(self.width, KIND_BITS)
+        parts = {
+            "token": token,
+            "payload": token.bits(0, self.width),
+            "low": token.bits(0, LEVEL_BITS),
+            "high": token.bits(LEVEL_BITS, LEVEL_BITS),
+            "control": kind.bits(0, 1),
+            "is_value": kind.is_(VALUE),
+            "is_stop": kind.is_(STOP),
+            "is_empty": kind.is_(EMPTY),
+            "is_done": kind.is_(DONE),
+        }
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register of `width` bits that holds `initial` at the start."""
+
+    width: int
+    initial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory of `depth` words of `width` bits, which rules write and read. A word is written before it is read."""
+
+    width: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A word that a rule writes to a memory."""
+
+    memory: str
+    address: Expr
+    data: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
+    interval: it is on a stop or `D`, or takes nothing and gives a stop."""
+
+    label: str
+    on: str
+    when: Expr
+    takes: tuple[str, ...]
+    looks: tuple[str, ...]
+    gives: tuple[tuple[str, Expr], ...]
+    sets: tuple[tuple[str, Expr], ...]
+    stores: tuple[Store, ...]
+    closes: bool
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The inputs whose heads must be visible."""
+        return (*self.takes, *self.looks)
+
+
+class Module:
+    """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside. `interval` are
+    the cycles from one firing on a value to the next, and `intervals` those of processes that differ."""
+
+    def __init__(self, op: str, interval: int = 1) -> None:
+        self.op, self.interval = op, interval
+        self.intervals: dict[str, int] = {}
+        self.inputs: dict[str, Head] = {}
+        self.outputs: dict[str, int] = {}
+        self.registers: dict[str, Register] = {}
+        self.memories: dict[str, Memory] = {}
+        self.arrays: dict[str, int] = {}
+        self.rules: list[Rule] = []
+
+    def input(self, name: str, width: int) -> Head:
+        return self.inputs.setdefault(name, Head(name, width))
+
+    def output(self, name: str, width: int) -> str:
+        self.outputs[name] = width
+        return name
+
+    def register(self, name: str, width: int, initial: int = 0) -> Expr:
+        self.registers[name] = Register(width, initial)
+        return Expr("register", (), width, name)
+
+    def memory(self, name: str, width: int, depth: int) -> str:
+        self.memories[name] = Memory(width, depth)
+        return name
+
+    def read(self, memory: str, address: Expr) -> Expr:
+        """Return the word of a memory at an address."""
+        return Expr("memory", (address,), self.memories[memory].width, memory)
+
+    def array(self, name: str, address: Expr, width: int) -> Expr:
+        """Return the element of an array at an address. Each use of a name is a port, so a name has one address."""
+        self.arrays[name] = width
+        return Expr("array", (address,), width, name)
+
+    def value(self, out: str, payload: Expr) -> Expr:
+        """Return the token of a value for an output."""
+        return concat(const(VALUE, KIND_BITS), payload.fit(self.outputs[out]))
+
+    def mark(self, out: str, kind: int) -> Expr:
+        """Return the token `N` or `D` for an output."""
+        return concat(const(kind, KIND_BITS), const(0, self.outputs[out]))
+
+    def stop(self, out: str, low: Expr | int, high: Expr | int) -> Expr:
+        """Return the token of a stop for an output."""
+        levels = [x if isinstance(x, Expr) else const(x, LEVEL_BITS) for x in (high, low)]
+        return concat(const(STOP, KIND_BITS), concat(*levels).fit(self.outputs[out]))
+
+    def passed(self, out: str, head: Head) -> Expr:
+        """Return the token of an input for an output that may have another width. It is a stop or a mark, or a value that fits."""
+        return concat(head.token.bits(head.width, KIND_BITS), head.payload.fit(self.outputs[out]))
+
+    def rule(
+        self,
+        label: str,
+        when: Expr,
+        takes: Sequence[Head] = (),
+        looks: Sequence[Head] = (),
+        gives: Mapping[str, Expr] | None = None,
+        sets: Mapping[str, Expr | int] | None = None,
+        stores: Sequence[Store] = (),
+        closes: bool = False,
+        on: str = "",
+    ) -> None:
+        """Add a rule. `looks` are heads besides those that it takes. Raises `ValueError` if a token or a state does not fit."""
+        states = {
+            name: value if isinstance(value, Expr) else const(value, self.registers[name].width)
+            for name, value in (sets or {}).items()
+        }
+        widths = [(self.registers[name].width, value.width) for name, value in states.items()]
+        widths += [(self.outputs[name] + KIND_BITS, token.width) for name, token in (gives or {}).items()]
+        if any(a != b for a, b in widths):
+            raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
+        taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]
+        self.rules.append(
+            Rule(label, on, when, taken, looked, tuple((gives or {}).items()), tuple(states.items()), tuple(stores), closes)
+        )
+
+    def interval_of(self, process: str) -> int:
+        return self.intervals.get(process, self.interval)
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(rule.on for rule in self.rules))
+
+
+def seen_above(low: Expr, high: Expr, levels: int) -> tuple[Expr, Expr]:
+    """Return the lowest and the highest level of the same end of lists in a stream that is `levels` shallower."""
+    if levels == 0:
+        return low, high
+    return mux(low < levels, const(0, LEVEL_BITS), low - levels), high - levels

@@ -1,0 +1,66 @@
+// Copyright and licence: Apache-2.0, as the package.
+// A stream to one reader: L - 1 cycles of latency that never stall, then a FIFO of D tokens of W bits.
+// A slot is taken by the firing that gives a token (in_valid) and free in the cycle after the token is taken out. So in_ready counts slots
+// and not tokens, and the depth is D at any latency. in_ready and out_valid are registered: no path goes through a channel.
+module ff_channel #(
+  parameter W = 8, D = 4, L = 1
+) (
+  input  clk,
+  input  rst,
+  input  in_valid,
+  input  [W-1:0] in_data,
+  output in_ready,
+  output out_valid,
+  output [W-1:0] out_data,
+  input  out_take
+);
+  localparam A = D > 1 ? $clog2(D) : 1;
+  localparam C = $clog2(D + 1);
+  localparam [C-1:0] FULL = D[C-1:0];
+  localparam [A-1:0] LAST = A'(D - 1);
+  reg [C-1:0] slots, held;
+  reg [A-1:0] head, tail;
+  reg [W-1:0] store [0:D-1];
+  wire put_valid;
+  wire [W-1:0] put_data;
+
+  generate
+    if (L == 1) begin : direct
+      assign put_valid = in_valid;
+      assign put_data = in_data;
+    end else begin : delayed
+      reg [L-2:0] valids;
+      reg [W-1:0] datas [0:L-2];
+      integer k;
+      always @(posedge clk) begin
+        for (k = 0; k < L - 1; k = k + 1) begin
+          valids[k] <= rst ? 1'b0 : k == 0 ? in_valid : valids[k == 0 ? 0 : k-1];
+          datas[k] <= k == 0 ? in_data : datas[k == 0 ? 0 : k-1];
+        end
+      end
+      assign put_valid = valids[L-2];
+      assign put_data = datas[L-2];
+    end
+  endgenerate
+
+  assign in_ready = slots != {C{1'b0}};
+  assign out_valid = held != {C{1'b0}};
+  assign out_data = store[head];
+
+  always @(posedge clk) begin
+    if (put_valid) store[tail] <= put_data;
+    if (rst) begin
+      slots <= FULL;
+      held <= {C{1'b0}};
+      head <= {A{1'b0}};
+      tail <= {A{1'b0}};
+    end else begin
+      if (in_valid & ~out_take) slots <= slots - 1'b1;
+      if (out_take & ~in_valid) slots <= slots + 1'b1;
+      if (put_valid & ~out_take) held <= held + 1'b1;
+      if (out_take & ~put_valid) held <= held - 1'b1;
+      if (put_valid) tail <= tail == LAST ? {A{1'b0}} : tail + 1'b1;
+      if (out_take) head <= head == LAST ? {A{1'b0}} : head + 1'b1;
+    end
+  end
+endmodule

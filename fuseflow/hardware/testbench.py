@@ -1,0 +1,132 @@
+"""A testbench for the circuit of a graph: it holds the arrays, and prints every token and every firing with its cycle.
+
+A line `G cycle number word` is a token, and `F cycle number` a firing. The numbers are those of the streams and the processes that the
+testbench watches. It looks into the circuit by hierarchical names, so the circuit itself has no ports for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.arrays import circuit_arrays
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
+from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.top import Top, TopPort
+from fuseflow.tensors import Tensor
+
+TESTBENCH = "ff_testbench"
+
+
+@dataclass(frozen=True, slots=True)
+class Testbench:
+    """The text of a testbench, the arrays that it reads by the names of their files, and what it watches: streams by node and output,
+    and for each process its node."""
+
+    text: str
+    files: Mapping[str, str]
+    streams: tuple[tuple[str, str], ...]
+    processes: tuple[str, ...]
+
+
+def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "") -> Testbench:
+    """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles. With
+    `wave` it writes the waveform to that file."""
+    words = circuit_arrays(circuit, tensors)
+    roms, files = [], {}
+    for port in top.arrays:
+        array = words[port.node, port.name]
+        files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
+        roms.append(_rom(port, top, max(len(array), 1)))
+    streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.outputs if out != LINK_OUT]
+    watches, processes = list[str](), list[str]()
+    for number, (node, out) in enumerate(streams):
+        signal = f"dut.{top.instances[node]}.{out}"
+        watches.append(f'if ({signal}_valid) $fwrite(file, "G %0d {number} %h\\n", cycle, {signal}_data);')
+    for unit in top.units:
+        for wires in unit.netlist.fires.values():
+            fires = " | ".join(f"dut.{top.instances[unit.node]}.{wire}" for wire in wires)
+            line = f'$fwrite(file, "F %0d {len(processes)}\\n", cycle); last = cycle;'
+            watches.append(f"if ({fires}) begin {line} end")
+            processes.append(unit.node)
+    quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
+    return Testbench(_text(top, roms, watches, quiet, limit, wave), files, tuple(streams), tuple(processes))
+
+
+def _rom(port: TopPort, top: Top, count: int) -> str:
+    address = next(other for other in top.addresses if (other.node, other.name) == (port.node, port.name))
+    parameters = f'.W({port.width}), .A({address.width}), .N({count}), .FILE("{port.port}.hex")'
+    return f"ff_rom #({parameters}) r_{port.port} (.address({address.port}), .data({port.port}));"
+
+
+def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str) -> str:
+    ports = (*top.arrays, *top.addresses, *top.written)
+    wires = "\n  ".join(f"wire [{port.width - 1}:0] {port.port};" for port in ports)
+    connected = ", ".join([".clk(clk)", ".rst(rst)", *(f".{port.port}({port.port})" for port in ports)])
+    dump = f'$dumpfile("{wave}"); $dumpvars(0, dut);' if wave else ""
+    arrays, prints = "\n  ".join(roms), "\n      ".join(watches)
+    return f"""module {TESTBENCH};
+  reg clk = 0, rst = 1;
+  integer cycle = 0, last = 0, resets = 0, file;
+  {wires}
+  {top.name} dut ({connected});
+  {arrays}
+  initial begin
+    file = $fopen("trace.txt", "w");
+    {dump}
+  end
+  always #5 clk = !clk;
+  always @(posedge clk) begin
+    if (!rst) begin
+      {prints}
+      if (cycle > last + {quiet} || cycle > {limit}) begin
+        $fclose(file);
+        $finish;
+      end
+      cycle = cycle + 1;
+    end
+  end
+  always @(negedge clk) begin
+    resets = resets + 1;
+    if (resets == 3) rst = 0;
+  end
+endmodule
+"""
+
+
+def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -> Evaluation:
+    """Return what a testbench printed. Raises `HardwareError` if the circuit was still running at the limit."""
+    result = Evaluation(
+        tokens={place: [] for place in testbench.streams},
+        given={place: [] for place in testbench.streams},
+        fired={unit.node.name: [] for unit in circuit.units},
+    )
+    last = -1
+    with path.open() as lines:
+        for line in lines:
+            kind, at, number, *word = line.split()
+            cycle = int(at)
+            if kind == "F":
+                result.fired[testbench.processes[int(number)]].append(cycle)
+                last = cycle
+            else:
+                place = testbench.streams[int(number)]
+                result.given[place].append(cycle)
+                result.tokens[place].append(_word(circuit, place, cycle, word[0]))
+    if last >= limit:
+        raise HardwareError(f"the circuit of `{circuit.graph.name}` still runs after {limit:,} cycles")
+    result.cycles = last + 1
+    result.waiting = waiting_nodes(circuit, result)
+    return result
+
+
+def _word(circuit: Circuit, place: tuple[str, str], cycle: int, word: str) -> int:
+    try:
+        return int(word, 16)
+    except ValueError:
+        raise HardwareError(
+            f"output `{place[1]}` of node `{place[0]}` has the undefined bits `{word}` in cycle {cycle:,} of the circuit"
+        ) from None

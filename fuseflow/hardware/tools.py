@@ -1,0 +1,113 @@
+"""The programs that simulate SystemVerilog: Verilator and Icarus Verilog. They are looked for when they are needed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from fuseflow.errors import HardwareError, UsageError, did_you_mean
+from fuseflow.hardware.testbench import TESTBENCH
+
+TRACE = "trace.txt"
+CHANNEL = "ff_channel.sv"
+WIDE_UNITS = "ff_f64.sv"
+"""The units of 64-bit floats, which are for simulation only."""
+ARRAY = "ff_rom.sv"
+"""An array of a testbench."""
+VERILATOR_HEADER = "ff_reals.h"
+ERROR_LINES = 5
+"""The lines of a failed program that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that simulates SystemVerilog. `build` and `run` are commands in the folder of the sources; `waves` is the ending of the
+    waveforms that it writes."""
+
+    name: str
+    programs: tuple[str, ...]
+    package: str
+    build: Callable[[Sequence[str], bool], list[str]]
+    run: tuple[str, ...]
+    waves: str = "vcd"
+
+    def require(self) -> None:
+        """Raise `HardwareError` if the program is not there."""
+        for program in self.programs:
+            if shutil.which(program) is None:
+                raise HardwareError(
+                    f"`{program}` is not there, which `--tool {self.name}` runs",
+                    hint=f"apt-get install {self.package}; `--tool python` needs no tool",
+                )
+
+
+def _icarus(sources: Sequence[str], waves: bool) -> list[str]:
+    return ["iverilog", "-g2012", "-o", "circuit.vvp", "-s", TESTBENCH, *sources]
+
+
+def _verilator(sources: Sequence[str], waves: bool) -> list[str]:
+    quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"]
+    trace = ["--trace"] if waves else []
+    return [
+        "verilator",
+        "--binary",
+        "-O3",
+        *quiet,
+        *trace,
+        "--top-module",
+        TESTBENCH,
+        "--Mdir",
+        "built",
+        "-CFLAGS",
+        f"-include ../{VERILATOR_HEADER}",
+        *sources,
+    ]
+
+
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("verilator", ("verilator", "make", "g++"), "verilator", _verilator, (f"built/V{TESTBENCH}",)),
+        Tool("icarus", ("iverilog", "vvp"), "iverilog", _icarus, ("vvp", "-n", "circuit.vvp")),
+    )
+}
+PYTHON = "python"
+NAMES = (*TOOLS, PYTHON)
+
+
+def find_tool(name: str) -> Tool | None:
+    """Return a tool that is there, or None for `python`, which is the evaluator. Raises `UsageError` for a name that there is not, and
+    `HardwareError` for a tool that is not installed."""
+    if name == PYTHON:
+        return None
+    if name not in TOOLS:
+        raise UsageError(f"unknown tool `{name}`", hint=did_you_mean(name, NAMES) or f"one of {', '.join(NAMES)}")
+    TOOLS[name].require()
+    return TOOLS[name]
+
+
+def library_text(name: str) -> str:
+    """Return a file of the folder `sv`."""
+    return (resources.files("fuseflow.hardware") / "sv" / name).read_text(encoding="utf-8")
+
+
+def has_library(name: str) -> bool:
+    """Return whether there is a file in the folder `sv`."""
+    return (resources.files("fuseflow.hardware") / "sv" / name).is_file()
+
+
+def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool) -> None:
+    """Build and run a testbench in a folder that has its sources. Raises `HardwareError` if that fails."""
+    _run(tool, folder, tool.build(sources, waves))
+    _run(tool, folder, [str(folder / tool.run[0]) if "/" in tool.run[0] else tool.run[0], *tool.run[1:]])
+
+
+def _run(tool: Tool, folder: Path, command: Sequence[str]) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr + done.stdout).strip().splitlines()[:ERROR_LINES]
+        raise HardwareError(f"`{command[0]}` failed with status {done.returncode}", notes=lines)

@@ -1,0 +1,177 @@
+"""The top module of a circuit: an instance of each node, a channel for each edge, and a port for each array and each written tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import Channel, Circuit
+from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
+from fuseflow.hardware.expressions import Expr
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import KIND_BITS
+
+WORD = '!hw.int<#hw.param.decl.ref<"W">>'
+ADDRESS = '!hw.int<#hw.param.decl.ref<"A">>'
+CHANNEL = f"""hw.module.extern @ff_channel<W: i32, D: i32, L: i32>(in %clk : !seq.clock, in %rst : i1, in %in_valid : i1, in %in_data : {WORD}, out in_ready : i1, out out_valid : i1, out out_data : {WORD}, in %out_take : i1)"""  # noqa: E501
+MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
+MEMORY_READS = 2
+"""The most ports at which a memory is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopPort:
+    """A port of the top module. `node` and `name` are those of the array, or of the stream that is written."""
+
+    port: str
+    node: str
+    name: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Top:
+    """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Of each array there are an address and the data, of each
+    stream that is written whether there is a token, and the token."""
+
+    text: str
+    name: str
+    units: tuple[EmittedUnit, ...]
+    addresses: tuple[TopPort, ...]
+    arrays: tuple[TopPort, ...]
+    written: tuple[TopPort, ...]
+
+    @property
+    def instances(self) -> dict[str, str]:
+        """The name of the instance of each node."""
+        return {unit.node: instance_name(unit.node) for unit in self.units}
+
+
+def instance_name(node: str) -> str:
+    return f"n_{plain_name(node)}"
+
+
+def emit_circuit(circuit: Circuit) -> Top:
+    """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, and where two nodes get one name."""
+    _require_bounds(circuit)
+    _require_names(circuit)
+    units, modules = emit_units(circuit)
+    wires = _Wires(circuit, units)
+    calls = called_units(unit.netlist for unit in units)
+    externs = [
+        CHANNEL,
+        *(_memory_extern(k) for k in range(1, MEMORY_READS + 1)),
+        *(_unit_extern(call) for call in calls.values()),
+    ]
+    ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{p.port} : i{p.width}" for p in wires.arrays)]
+    outs = [*wires.addresses, *wires.written]
+    ports += [f"out {p.port} : i{p.width}" for p in outs]
+    result = f"  hw.output {', '.join(f'%{p.port}' for p in outs)} : {', '.join(f'i{p.width}' for p in outs)}"
+    lines = [f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{", "  %yes = hw.constant true", *wires.lines, result, "}", ""]
+    text = "\n".join([*externs, *modules.values(), *lines])
+    return Top(text, top_name(circuit), tuple(units), tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written))
+
+
+def _require_bounds(circuit: Circuit) -> None:
+    unbound = [channel for channel in circuit.channels if channel.depth is None]
+    if unbound:
+        channel = unbound[0]
+        raise HardwareError(
+            f"graph `{circuit.graph.name}`: the FIFO of input `{channel.input.removeprefix('in')}` of `{channel.reader}` has no bound on "
+            "this machine, and a circuit needs one",
+            hint="take a machine with `fifo_depth: 8`, or with `fifo_depth: auto`, or state depths in the schedule",
+        )
+
+
+def _require_names(circuit: Circuit) -> None:
+    names: dict[str, str] = {}
+    for node in circuit.graph.nodes:
+        other = names.setdefault(instance_name(node.name), node.name)
+        if other != node.name:
+            raise HardwareError(f"nodes `{other}` and `{node.name}` have one name in SystemVerilog, `{instance_name(node.name)}`")
+
+
+def _memory_extern(reads: int) -> str:
+    ports = [f"in %address{k} : {ADDRESS}, out read{k} : {WORD}" for k in range(reads)]
+    return f"hw.module.extern @ff_memory{reads}<W: i32, A: i32, N: i32>({', '.join([MEMORY_PORTS, *ports])})"
+
+
+def _unit_extern(call: Expr) -> str:
+    if call.name in ("ff_lowest", "ff_ones"):
+        return f"hw.module.extern @{call.name}<W: i32, A: i32>(in %a : {WORD}, out y : {ADDRESS})"
+    ports = ", ".join(f"in %{name} : i{arg.width}" for name, arg in zip(OPERANDS, call.args, strict=False))
+    return f"hw.module.extern @{call.name}({ports}, out y : i{call.width})"
+
+
+class _Wires:
+    """The instances of the top module, and its ports."""
+
+    def __init__(self, circuit: Circuit, units: list[EmittedUnit]) -> None:
+        self.circuit = circuit
+        self.lines: list[str] = []
+        self.addresses: list[TopPort] = []
+        self.arrays: list[TopPort] = []
+        self.written: list[TopPort] = []
+        self.widths = {(u.node.name, name): width + KIND_BITS for u in circuit.units for name, width in u.module.outputs.items()}
+        self.streams: dict[str, set[str]] = {unit.node: set() for unit in units}
+        for channel in circuit.channels:
+            self.streams[channel.reader].add(channel.input)
+        self.by_reader = {(channel.reader, channel.input): channel for channel in circuit.channels}
+        self.by_writer: dict[tuple[str, str], list[Channel]] = {}
+        for channel in circuit.channels:
+            self.by_writer.setdefault((channel.writer, channel.output), []).append(channel)
+        for unit in units:
+            self.unit(unit)
+
+    def unit(self, unit: EmittedUnit) -> None:
+        """Print the instance of a node, and the channels at its inputs."""
+        node, me = unit.node, instance_name(unit.node)
+        outputs = {name: expr.width for name, expr in unit.netlist.outputs.items()}
+        values = dict(self._inputs(unit))
+        results = {name: f"%{me}_{name}" for name in outputs}
+        for name in [name.removesuffix("_take") for name in outputs if name.endswith("_take")]:
+            self.channel(self.by_reader[node, name])
+        for name, width in outputs.items():
+            if name.endswith("_address"):
+                self.addresses.append(TopPort(f"{me}_{name}", node, name.removesuffix("_address"), width))
+            elif name.startswith(f"{WRITTEN}_"):
+                self.written.append(TopPort(f"{me}_{name}", node, name, width))
+        given = ["clk: %clk: !seq.clock", "rst: %rst: i1"] if unit.netlist.clocked else []
+        given += [f"{port}: {values[port]}: i{width}" for port, width in unit.netlist.inputs]
+        made = ", ".join(f"{name}: i{width}" for name, width in outputs.items())
+        self.lines.append(f'  {", ".join(results.values())} = hw.instance "{me}" @{unit.module}({", ".join(given)}) -> ({made})')
+
+    def _inputs(self, unit: EmittedUnit) -> Iterator[tuple[str, str]]:
+        """Return what is at each input port of the instance of a node."""
+        node, me = unit.node, instance_name(unit.node)
+        streams = self.streams[node]
+        for port, width in unit.netlist.inputs:
+            name, _, end = port.rpartition("_")
+            if end == "ready":
+                yield port, self._room(node, name)
+            elif name in streams:
+                yield port, f"%{me}_{name}_{'there' if end == 'valid' else 'token'}"
+            else:
+                self.arrays.append(TopPort(f"{me}_{port}", node, name, width))
+                yield port, f"%{me}_{port}"
+
+    def _room(self, node: str, output: str) -> str:
+        """Return whether all readers of an output have room."""
+        rooms = [f"%{instance_name(channel.reader)}_{channel.input}_room" for channel in self.by_writer.get((node, output), ())]
+        if len(rooms) < 2:
+            return rooms[0] if rooms else "%yes"
+        name = f"%{instance_name(node)}_{output}_rooms"
+        self.lines.append(f"  {name} = comb.and {', '.join(rooms)} : i1")
+        return name
+
+    def channel(self, channel: Channel) -> None:
+        writer, reader = instance_name(channel.writer), f"{instance_name(channel.reader)}_{channel.input}"
+        width = self.widths[channel.writer, channel.output]
+        source = f"in_valid: %{writer}_{channel.output}_valid: i1, in_data: %{writer}_{channel.output}_data: i{width}"
+        self.lines.append(
+            f'  %{reader}_room, %{reader}_there, %{reader}_token = hw.instance "c_{reader.removeprefix("n_")}" '
+            f"@ff_channel<W: i32 = {width}, D: i32 = {channel.depth}, L: i32 = {channel.latency}>"
+            f"(clk: %clk: !seq.clock, rst: %rst: i1, {source}, out_take: %{reader}_take: i1) "
+            f"-> (in_ready: i1, out_valid: i1, out_data: i{width})"
+        )

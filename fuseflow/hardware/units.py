@@ -1,0 +1,48 @@
+"""The units of a printed circuit: which of them are for simulation only, and which are not written at all."""
+
+from __future__ import annotations
+
+import re
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.emit import called_units
+from fuseflow.hardware.tools import CHANNEL, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.top import Top
+
+
+def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
+    """Return the units of a circuit that are simulated, but cannot be synthesized."""
+    if circuit.arithmetic.synthesizable:
+        return ()
+    units = called_units(unit.netlist for unit in top.units)
+    return tuple(name for name in units if name.startswith(f"ff_{circuit.arithmetic.name}_"))
+
+
+def library_sources(top: Top) -> list[str]:
+    """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
+    units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
+    reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
+    files = dict.fromkeys([CHANNEL, *(f"ff_memory{count}.sv" for count in reads)])
+    waiting = list(called_units(unit.netlist for unit in top.units))
+    while waiting:
+        name = waiting.pop()
+        file = f"{name}.sv"
+        if name.startswith("ff_f64_"):
+            file = WIDE_UNITS
+            if f"({name}," not in library_text(file) and f"module {name} " not in library_text(file):
+                raise _absent(name)
+        if file in files:
+            continue
+        if not has_library(file):
+            raise _absent(name)
+        files[file] = None
+        waiting += sorted(set(re.findall(r"\bff_f32_\w+", library_text(file))) - {name})
+    return sorted(files)
+
+
+def _absent(unit: str) -> HardwareError:
+    format_name, _, operator = unit.removeprefix("ff_").partition("_")
+    return HardwareError(
+        f"the operator `{operator}` has no unit of {format_name} in SystemVerilog", hint="`cosimulate --tool python` computes it"
+    )

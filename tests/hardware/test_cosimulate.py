@@ -1,0 +1,102 @@
+"""Circuits in simulators of SystemVerilog, against fuseflow's: equal in everything, or told what differs first."""
+
+from __future__ import annotations
+
+import pytest
+from hardware_cases import hardware_case
+from hardware_faults import Fault, faults, noticed
+from hardware_tools import require
+
+from fuseflow.errors import HardwareError, UsageError
+from fuseflow.hardware import cosimulate as module
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.comparison import simulated
+from fuseflow.hardware.cosimulate import cosimulate
+from fuseflow.hardware.tools import TOOLS, find_tool
+
+ICARUS = (1, 3, 14, 26, 29, 31, 295)
+"""Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the
+coordinates of a level that has one."""
+DEADLOCK = 19
+
+
+@pytest.mark.parametrize("seed", ICARUS)
+def test_icarus(seed: int) -> None:
+    require("pycde", "iverilog", "vvp")
+    case = hardware_case(seed)
+    assert case is not None
+    run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
+    assert run.difference is None
+    assert run.cycles == run.simulator_cycles > 0
+    assert run.tokens > run.nodes
+
+
+@pytest.mark.parametrize("tool", ["python", "icarus"])
+def test_a_deadlock_in_both_is_agreement(tool: str) -> None:
+    require(*([] if tool == "python" else ["pycde", "iverilog"]))
+    case = hardware_case(DEADLOCK)
+    assert case is not None
+    run = cosimulate(case.graph, case.tensors, case.machine, tool)
+    assert run.difference is None and run.waiting and run.simulation is None
+
+
+@pytest.mark.slow
+def test_verilator() -> None:
+    require("pycde", "verilator", "g++", "make")
+    for seed in (3, 14, 19):
+        case = hardware_case(seed)
+        assert case is not None
+        assert cosimulate(case.graph, case.tensors, case.machine, "verilator").difference is None
+
+
+PLANTED = {
+    "a slot fewer": 1,
+    "visible at once": 3,
+    "no interval": 1,
+    "scan: `closes with` closes a level less": 1,
+    "join: `gives 0` never": 19,
+    "accumulate: `gives 0` changes nothing": 31,
+    "drop: `keeps` changes nothing": 24,
+}
+"""Some of the faults of `tools/hardware_faults.py`, and the seed of a graph that shows each."""
+
+
+@pytest.mark.parametrize("fault", [fault for fault in faults() if fault.name in PLANTED], ids=lambda fault: fault.name)
+def test_planted_faults_are_found(fault: Fault) -> None:
+    case = hardware_case(PLANTED[fault.name])
+    assert case is not None
+    expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
+    assert noticed(fault, case, expected, {})
+
+
+@pytest.mark.parametrize("tool", ["python", "icarus"])
+def test_a_circuit_that_hangs_is_a_difference(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The earliest token that is not given is told, in whatever runs the circuit."""
+    require(*([] if tool == "python" else ["pycde", "iverilog"]))
+    hangs = next(fault for fault in faults() if fault.name == "fork: `to 1` never")
+    case, build = hardware_case(1), module.build_circuit
+
+    def faulty(*arguments: object) -> Circuit:
+        return hangs.plant(build(*arguments))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "build_circuit", faulty)
+    assert case is not None
+    run = cosimulate(case.graph, case.tensors, case.machine, tool)
+    assert run.difference is not None
+    assert "nothing in the circuit" in str(run.difference)
+    assert "fork2" in run.hanging
+    assert run.difference.cycle < run.simulator_cycles
+
+
+def test_names_of_tools() -> None:
+    with pytest.raises(UsageError, match="unknown tool `verilater`") as error:
+        find_tool("verilater")
+    assert "verilator" in error.value.hint
+
+
+def test_a_tool_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(HardwareError, match="`iverilog` is not there") as error:
+        find_tool("icarus")
+    assert "apt-get install iverilog" in error.value.hint
+    assert set(TOOLS) == {"icarus", "verilator"}

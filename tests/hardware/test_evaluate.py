@@ -1,0 +1,66 @@
+"""Circuits in the evaluator do in every cycle what the reference simulator does."""
+
+from __future__ import annotations
+
+import pytest
+from hardware_cases import Tally, check, hardware_case
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import build_circuit
+from fuseflow.hardware.evaluate import evaluate
+from fuseflow.hardware.expressions import YES
+from fuseflow.hardware.python_code import Step
+from fuseflow.samml.text import parse
+from fuseflow.sim import Machine
+from fuseflow.tensors import Format, pack
+
+GRAPHS = 100
+PRIMITIVES = {
+    "root", "scan dense", "scan compressed", "scan singleton", "scan bitmap", "scan nm", "range", "locate dense", "locate bitmap",
+    "locate compressed", "join", "align", "repeat", "load", "alu", "reduce", "accumulate order 1", "accumulate order 2",
+    "accumulate order 3", "permute", "drop", "flatten", "split", "fork", "merge", "write dense", "write compressed", "write bitmap",
+    "write_values",
+}  # fmt: skip
+
+
+def test_random_graphs() -> None:
+    """All primitives, with latencies, intervals and FIFOs of all kinds. `tools/hardware_fuzz.py` runs thousands of these."""
+    tally, steps, seed = Tally(), dict[str, Step](), 0
+    while tally.graphs < GRAPHS:
+        case = hardware_case(seed)
+        if case is not None:
+            assert not check(case, tally, steps), f"seed {seed}"
+        seed += 1
+    assert set(tally.primitives) >= PRIMITIVES
+    assert tally.deadlocks > 5
+
+
+SUM = """
+tensor A[3, 4] csr f64
+tensor y[3] dense f64
+output y
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_v = load(A_j.ref) A
+s = reduce(A_v) sum
+y_i = write(A_i.crd) y.0
+y_v = write(s) y.vals
+"""
+
+
+def test_two_rules_at_once() -> None:
+    """Rules of a process that hold at once are a fault of the primitive, which is not decided silently."""
+    graph = parse(SUM)
+    circuit = build_circuit(graph, Machine(name="plain"))
+    module = circuit.units[4].module
+    module.rule("any", YES, [module.inputs["in0"]])
+    tensor = pack([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]], Format.parse("csr", 2))
+    with pytest.raises(HardwareError, match=r"`s` \(reduce\): the rules `value` and `any` hold at once"):
+        evaluate(circuit, {"A": tensor})
+
+
+def test_cycles_that_are_too_many() -> None:
+    tensor = pack([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]], Format.parse("csr", 2))
+    with pytest.raises(HardwareError, match="still runs after 5 cycles"):
+        evaluate(build_circuit(parse(SUM), Machine(name="plain")), {"A": tensor}, limit=5)

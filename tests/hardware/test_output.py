@@ -1,0 +1,196 @@
+"""What users get of a circuit: MLIR text without any tool, and a directory of SystemVerilog that tools accept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hardware_tools import require
+
+from fuseflow.errors import FileError, HardwareError
+from fuseflow.hardware.output import circuit_text, save_verilog
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.text import parse
+from fuseflow.sim import Machine, load_machine
+
+GRAPH = parse("""
+tensor A[4, 6] csr f32
+tensor B[4, 6] csr f32
+tensor Y[4, 6] csr f32
+output Y
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_v = load(A_j.ref) A
+B_j = scan(A_i.ref) B.1
+B_v = load(B_j.ref) B
+j = join(A_j.crd, A_v; B_j.crd, B_v) union
+s = alu(j.out0, j.out1) add N->0,N->0
+Y_i = write(A_i.crd) Y.0
+Y_j = write(j.crd) Y.1
+Y_v = write(s) Y.vals
+""")
+PLAIN = Machine(name="plain", arithmetic="f32", fifo_depth=2, latency={"default": 1, "add": 3})
+
+
+def test_text_needs_nothing_and_is_always_the_same() -> None:
+    """The modules of the two scans and of the two loads are one each."""
+    text = circuit_text(GRAPH, PLAIN)
+    assert text == circuit_text(GRAPH, PLAIN)
+    instances = [line.split("@")[1].split("(")[0] for line in text.splitlines() if 'hw.instance "n_' in line]
+    modules = list(dict.fromkeys(instances))
+    assert len(instances) == len(GRAPH.nodes)
+    assert [instances.count(name) for name in modules if "_scan_" in name] == [1, 2]
+    assert [instances.count(name) for name in modules if "_load_" in name] == [2]
+    assert "@ff_channel<W: i32 = 34, D: i32 = 2, L: i32 = 3>" in text
+
+
+def test_printing_loads_no_tool() -> None:
+    program = "import sys, fuseflow.hardware.output; print([m for m in ('pycde', 'torch', 'numba') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_fifos_need_a_bound() -> None:
+    with pytest.raises(HardwareError, match=r"input `0` of `A_i` has no bound on this machine") as error:
+        circuit_text(GRAPH, Machine(name="ideal", arithmetic="f32"))
+    assert "fifo_depth: 8" in error.value.hint
+
+
+def test_directory_of_verilog(tmp_path: Path) -> None:
+    require("pycde")
+    save_verilog(tmp_path / "v", [GRAPH], PLAIN)
+    about = json.loads((tmp_path / "v" / "circuit.json").read_text())
+    listed = (tmp_path / "v" / "files.f").read_text().split()
+    assert {*listed, "files.f"} == set(about["files"])
+    assert listed[-1] == "01-ff_graph.sv" and "ff_f32_add.sv" in listed
+    assert about["regions"][0]["simulation_only"] == []
+    first = {name: (tmp_path / "v" / name).read_bytes() for name in listed}
+    save_verilog(tmp_path / "v", [GRAPH], PLAIN)  # what was written this way is replaced, by the same
+    assert {name: (tmp_path / "v" / name).read_bytes() for name in listed} == first
+    (tmp_path / "v" / "notes.txt").write_text("mine")
+    with pytest.raises(FileError, match=r"notes\.txt"):
+        save_verilog(tmp_path / "v", [GRAPH], PLAIN)
+    assert (tmp_path / "v" / "notes.txt").exists()
+
+
+def test_two_regions_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(HardwareError, match="two regions have one name"):
+        save_verilog(tmp_path / "v", [GRAPH, GRAPH], PLAIN)
+    assert not (tmp_path / "v").exists()
+
+
+def test_tools_accept_the_verilog(tmp_path: Path) -> None:
+    """Verilator has no warning, and yosys finds no latch, no loop and no wire that nothing drives."""
+    require("pycde", "verilator", "yosys")
+    save_verilog(tmp_path, [GRAPH], PLAIN)
+    lint = ["verilator", "--lint-only", "-Wall", "--top-module", "ff_graph", "-f", "files.f"]
+    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    sources = " ".join((tmp_path / "files.f").read_text().split())
+    script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
+    done = subprocess.run(["yosys", "-q", "-p", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("first", ["torch_mlir.ir", "pycde.circt"])
+def test_both_mlirs_live_in_one_process(first: str) -> None:
+    require("pycde")
+    second = {"torch_mlir.ir": "pycde.circt", "pycde.circt": "torch_mlir.ir"}[first]
+    program = f"""
+import {first}, {second}
+from fuseflow.hardware.verilog import to_verilog
+from torch_mlir import ir
+with ir.Context():
+    assert "module" in str(ir.Module.parse("module {{}}"))
+print(to_verilog("hw.module @m(in %a : i1, out b : i1) {{ hw.output %a : i1 }}"))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "module m(" in done.stdout
+
+
+def _graph(text: str) -> Graph:
+    return parse(text)
+
+
+COMAL = """
+tensor x[3] dense f32
+tensor y[3] dense f32
+output y
+root = root()
+x_i = scan(root) x.0
+x_v = load(x_i.ref) x
+y_i = write(x_i.crd) y.0
+y_v = write(x_v) y.vals
+"""
+
+
+def test_machines_without_circuits() -> None:
+    with pytest.raises(HardwareError, match="has `rules: comal`"):
+        circuit_text(_graph(COMAL), load_machine("comal"))
+    with pytest.raises(HardwareError, match="has a memory that takes time, `hbm2`"):
+        circuit_text(_graph(COMAL), load_machine("rda"))
+
+
+def test_workspace_that_is_too_large() -> None:
+    graph = _graph("""
+tensor A[3, 100, 90] (dense, dense, dense) f32
+tensor Y[100, 90] (dense, dense) f32
+output Y
+root = root()
+A_k = scan(root) A.0
+A_i = scan(A_k.ref) A.1
+A_j = scan(A_i.ref) A.2
+A_v = load(A_j.ref) A
+acc = accumulate(A_k.crd, A_i.crd, A_j.crd, A_v) sum order=2
+Y_i = write(acc.crd1) Y.0
+Y_j = write(acc.crd2) Y.1
+Y_v = write(acc.val) Y.vals
+""")
+    with pytest.raises(HardwareError, match=r"node `acc` \(accumulate\) needs a workspace of 12,800 entries") as error:
+        circuit_text(graph, load_machine("rtl"))
+    assert "loop order" in error.value.hint
+
+
+def test_select_and_tiles_have_no_circuit() -> None:
+    select = _graph("""
+tensor A[1, 5] csr f32
+tensor Y[1, 5] csr f32
+output Y
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_v = load(A_j.ref) A
+best = select(A_j.crd, A_v) keep=2 every=4 levels=1
+Y_i = write(A_i.crd) Y.0
+Y_j = write(best.crd) Y.1
+Y_v = write(best.val) Y.vals
+""")
+    with pytest.raises(HardwareError, match=r"node `best` \(select\) has no circuit"):
+        circuit_text(select, load_machine("rtl"))
+    tiles = _graph(COMAL.replace("[3] dense f32", "[3] dense f32 tile 2x2"))
+    with pytest.raises(HardwareError, match="works on tiles"):
+        circuit_text(tiles, load_machine("rtl"))
+
+
+def test_streams_that_are_too_deep() -> None:
+    levels = 17
+    format_ = f"({', '.join(['dense'] * levels)})"
+    shape = ", ".join(["1"] * levels)
+    scans = [f"s{k} = scan({f's{k - 1}.ref' if k else 'root'}) A.{k}" for k in range(levels)]
+    writes = [f"w{k} = write(s{k}.crd) Y.{k}" for k in range(levels)]
+    lines = [f"tensor A[{shape}] {format_} f32", f"tensor Y[{shape}] {format_} f32", "output Y", "root = root()", *scans]
+    lines += [f"v = load(s{levels - 1}.ref) A", *writes, "wv = write(v) Y.vals"]
+    with pytest.raises(HardwareError, match="17 levels deep; the stops of a circuit have 16"):
+        circuit_text(_graph("\n".join(lines)), load_machine("rtl"))
+
+
+def test_elements_that_32_bits_do_not_hold() -> None:
+    from fuseflow.errors import MachineError
+
+    with pytest.raises(MachineError, match="has elements of f64"):
+        circuit_text(_graph(COMAL.replace("f32", "f64")), load_machine("rtl"))

@@ -1,0 +1,119 @@
+"""Random graphs for circuits: the project's own, without tiles, on machines with larger latencies. What differs is told by cycle.
+
+The oracle is the reference simulator, with every firing of every process noted, not only the first and the last of a node.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import nm_levels
+import single_floats
+from bitmaps import in_graph
+from random_graphs import Case, random_case
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import Circuit, build_circuit
+from fuseflow.hardware.comparison import differences, simulated
+from fuseflow.hardware.evaluate import Evaluation, evaluate
+from fuseflow.hardware.python_code import Step
+from fuseflow.samml.nodes import Locate
+from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
+from fuseflow.sim.reference.build import build_network
+from fuseflow.sim.reference.process import Process
+from fuseflow.sim.reference.run import run_network
+
+
+@dataclass
+class Tally:
+    """What some seeds had: circuits that were compared, and nodes by primitive."""
+
+    graphs: int = 0
+    deadlocks: int = 0
+    firings: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    primitives: Counter[str] = field(default_factory=Counter)
+
+
+def hardware_case(seed: int) -> Case | None:
+    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats. None if it has tiles,
+    which circuits do not have."""
+    case = random_case(seed, "small")
+    if any(tensor.tile for tensor in case.graph.tensors):
+        return None
+    case = single_floats.in_graph(case) if seed % 2 else case
+    case = [case, in_graph(case, seed), nm_levels.in_graph(case, seed)][seed % 3]
+    machine = hardware_machine(seed).model_copy(update={"arithmetic": case.machine.arithmetic})
+    return replace(case, machine=machine)
+
+
+def hardware_machine(seed: int) -> Machine:
+    """A machine with latencies of 1 to 16, intervals of 1 to 3, folds of 1 to 4, and FIFOs of 1 slot to no bound."""
+    rng = random.Random(f"hardware {seed}")
+    most, slowest = rng.choice((1, 4, 16)), rng.choice((1, 1, 3))
+    interval = {name: rng.randint(1, slowest) for name in UnitCycles.model_fields}
+    return Machine(
+        name="random",
+        latency=UnitCycles(**{name: rng.randint(1, most) for name in UnitCycles.model_fields}),
+        interval=UnitIntervals(**interval, fold=rng.choice((None, 1, 2, 4))),
+        fifo_depth=rng.choice((None, None, 1, 2, 5, 16)),
+        handover_depth=rng.choice((None, 1, 2, 3, 16)),
+    )
+
+
+def check(case: Case, tally: Tally, steps: dict[str, Step]) -> list[str]:
+    """What the evaluator does otherwise than the reference. Graphs without a circuit are counted."""
+    try:
+        circuit = build_circuit(case.graph, case.machine)
+    except HardwareError as error:
+        tally.refused[error.message.partition(")")[2] or error.message] += 1
+        return []
+    expected = simulated(case.graph, case.tensors, case.machine, engine="reference")
+    actual = evaluate(circuit, case.tensors, steps=steps)
+    lines = [str(difference) for difference in differences(circuit, expected, actual)]
+    lines += firing_differences(case, actual)
+    tally.graphs += 1
+    tally.deadlocks += bool(expected.waiting)
+    tally.firings += actual.firings
+    tally.primitives.update(primitives(case, circuit))
+    return lines
+
+
+def primitives(case: Case, circuit: Circuit) -> set[str]:
+    """Which primitives and forms of them a circuit has: those whose rules differ."""
+    named = set()
+    for unit in circuit.units:
+        named.add(unit.node.op)
+        tensor, level = getattr(unit.node, "tensor", None), getattr(unit.node, "level", None)
+        if isinstance(unit.node, Locate) or (unit.node.op in ("scan", "write") and tensor is not None and level is not None):
+            named.add(f"{unit.node.op} {case.graph.declared[tensor].format.levels[level].text.partition('(')[0]}")
+        if unit.node.op == "accumulate":
+            named.add(f"accumulate order {unit.node.order}")
+    return named
+
+
+class _Noted(Process):
+    """A process whose journal has the cycles of all of its firings."""
+
+    __slots__ = ()
+
+    def fire(self, visible: int, free: int = 0) -> int:
+        cycle = super().fire(visible, free)
+        self.journal.append(cycle)
+        return cycle
+
+
+def firing_differences(case: Case, actual: Evaluation) -> list[str]:
+    """Nodes of which a firing is in another cycle than in the reference."""
+    network = build_network(case.graph, case.tensors, case.machine)
+    for process in network.processes:
+        process.__class__, process.journal = _Noted, []
+    run_network(network)
+    lines = []
+    for processes in network.nodes():
+        name, due = processes[0].node.name, sorted(cycle for process in processes for cycle in process.journal)
+        if due != sorted(actual.fired[name]):
+            lines.append(f"`{name}` fires in the cycles {sorted(actual.fired[name])}, in the reference in {due}")
+    return lines

@@ -1,0 +1,157 @@
+"""Faults that are planted in circuits: each must be noticed by a comparison with the simulator on some random graph.
+
+A fault changes one rule of one primitive, or all channels: a guard, a token, a state, an interval, a latency, a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from random_graphs import Case
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
+from fuseflow.hardware.comparison import Simulated, first_difference
+from fuseflow.hardware.evaluate import evaluate
+from fuseflow.hardware.expressions import const
+from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.rules import STOP, Module, Register, Rule
+from fuseflow.sim.machine.machine import Machine, UnitIntervals
+
+Change = Callable[[Module, Rule], Rule]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, and the circuits that it is in: those with this primitive, or with any."""
+
+    name: str
+    op: str
+    plant: Callable[[Circuit], Circuit]
+    slow: bool = False
+    """Whether it shows on machines alone whose units start a value every third cycle."""
+
+    def machine(self, case: Case) -> Machine:
+        return case.machine.model_copy(update={"interval": UnitIntervals(default=3, fold=3)}) if self.slow else case.machine
+
+
+def faults() -> Iterator[Fault]:
+    """All faults, by primitive. Each label is that of a rule, or the beginning of its label."""
+    yield Fault("a slot fewer", "", lambda c: _channels(c, lambda ch: replace(ch, depth=ch.depth and max(ch.depth - 1, 1))))
+    yield Fault("a slot more", "", lambda c: _channels(c, lambda ch: replace(ch, depth=ch.depth and ch.depth + 1)))
+    yield Fault("a cycle later", "", lambda c: _channels(c, lambda ch: replace(ch, latency=ch.latency + 1)))
+    yield Fault("visible at once", "", lambda c: _channels(c, lambda ch: replace(ch, latency=1)))
+    yield Fault("an interval more", "", lambda c: _modules(c, "", _slower))
+    yield Fault("no interval", "", lambda c: _modules(c, "", _faster))
+    yield Fault("the link has a slot", "", lambda c: _channels(c, lambda ch: ch if ch.edge else replace(ch, depth=1)))
+    for op, label in STOPS:
+        yield Fault(f"{op}: `{label}` closes a level less", op, _rule(op, label, _lower_stop))
+    for op, label in PAUSES:
+        plant = _rule(op, label, lambda m, r: replace(r, closes=False))
+        yield Fault(f"{op}: after `{label}` the interval counts", op, plant, slow=True)
+    for op, label in GUARDS:
+        yield Fault(f"{op}: `{label}` never", op, _rule(op, label, lambda m, r: replace(r, when=const(0, 1))))
+    for op, label in STATES:
+        yield Fault(f"{op}: `{label}` changes nothing", op, _rule(op, label, lambda m, r: replace(r, sets=())))
+    for op, label in LOOKS:
+        yield Fault(f"{op}: `{label}` does not look", op, _rule(op, label, lambda m, r: replace(r, looks=())))
+    for op, label in TAKES:
+        yield Fault(f"{op}: `{label}` leaves its last token", op, _rule(op, label, _leave))
+    yield Fault("accumulate: one workspace", "accumulate", lambda c: _modules(c, "accumulate", _one_workspace))
+    yield Fault("permute: one workspace", "permute", lambda c: _modules(c, "permute", _one_workspace))
+    yield Fault("merge: begins with the second lane", "merge", lambda c: _modules(c, "merge", _later_turn))
+
+
+STOPS = (
+    ("scan", "closes with"), ("scan", "stop"), ("repeat", "higher stop"), ("reduce", "due stop"), ("reduce", "stop"),
+    ("drop", "held stop"), ("align", "end of"), ("flatten", "stop 1"), ("split", "stop"), ("accumulate", "ends"), ("permute", "parts 0"),
+    ("accumulate", "parts 0"),
+)  # fmt: skip
+PAUSES = (
+    ("scan", "closes with"), ("scan", "stop"), ("repeat", "higher stop"), ("reduce", "due stop"), ("reduce", "stop"),
+    ("drop", "held stop"), ("align", "end of"), ("flatten", "stop 1"), ("split", "stop"), ("accumulate", "fills stop"),
+)  # fmt: skip
+GUARDS = (
+    ("join", "gives 0"), ("drop", "leaves"), ("align", "new"), ("repeat", "empty"), ("locate", "absent"), ("fork", "to 1"),
+    ("merge", "0 end before more"), ("accumulate", "childless"),
+)  # fmt: skip
+STATES = (
+    ("reduce", "fold"), ("repeat", "stop"), ("drop", "keeps"), ("align", "carries"), ("split", "first"), ("flatten", "stop"),
+    ("accumulate", "gives 0"), ("permute", "puts"), ("scan", "empty"),
+)  # fmt: skip
+LOOKS = (("scan", "closes"), ("join", "skips"))
+TAKES = (
+    ("join", "control"),
+    ("repeat", "higher stop"),
+    ("align", "end of"),
+    ("flatten", "stop 1"),
+    ("drop", "stop"),
+    ("merge", "0 whole"),
+)
+
+
+def noticed(fault: Fault, case: Case, expected: Simulated, steps: dict[str, Step]) -> bool:
+    """Whether the comparison sees a fault in a case. An evaluator that refuses to go on, or takes a token that is not there, sees it, too.
+    `expected` is what the simulator says on the machine of the fault."""
+    circuit = build_circuit(expected.graph, fault.machine(case))
+    faulty = fault.plant(circuit)
+    try:
+        actual = evaluate(faulty, case.tensors, 4 * expected.cycles + 200, steps)
+        return first_difference(circuit, expected, actual) is not None
+    except (HardwareError, IndexError):
+        return True
+
+
+def _rule(op: str, label: str, change: Change) -> Callable[[Circuit], Circuit]:
+    """A fault of the rules whose label is this one, or begins with it where none is."""
+
+    def changed(module: Module) -> None:
+        exact = [rule for rule in module.rules if rule.label == label]
+        chosen = exact or [rule for rule in module.rules if rule.label.startswith(label)]
+        module.rules = [change(module, rule) if rule in chosen else rule for rule in module.rules]
+
+    return lambda circuit: _modules(circuit, op, changed)
+
+
+def _modules(circuit: Circuit, op: str, change: Callable[[Module], None]) -> Circuit:
+    units = []
+    for unit in circuit.units:
+        if op in ("", unit.node.op):
+            change(unit.module)
+        units.append(Unit(unit.node, unit.module, unit.latency))
+    return replace(circuit, units=tuple(units))
+
+
+def _channels(circuit: Circuit, change: Callable[[Channel], Channel]) -> Circuit:
+    return replace(circuit, channels=tuple(change(channel) for channel in circuit.channels))
+
+
+def _lower_stop(module: Module, rule: Rule) -> Rule:
+    """Every stop that a rule gives, with its highest level one less or more."""
+    gives = []
+    for out, token in rule.gives:
+        width = module.outputs[out]
+        is_stop = token.bits(width, 2).is_(STOP)
+        gives.append((out, token ^ (is_stop.fit(width + 2) << 4)))
+    return replace(rule, gives=tuple(gives))
+
+
+def _leave(module: Module, rule: Rule) -> Rule:
+    return replace(rule, takes=rule.takes[:-1], looks=(*rule.looks, rule.takes[-1]))
+
+
+def _slower(module: Module) -> None:
+    module.interval, module.intervals = module.interval + 1, {on: cycles + 1 for on, cycles in module.intervals.items()}
+
+
+def _faster(module: Module) -> None:
+    module.interval, module.intervals = 1, dict.fromkeys(module.intervals, 1)
+
+
+def _one_workspace(module: Module) -> None:
+    module.registers["claimed"] = Register(module.registers["claimed"].width, 1)
+
+
+def _later_turn(module: Module) -> None:
+    module.registers["turn"] = Register(module.registers["turn"].width, 1)

@@ -1,0 +1,85 @@
+"""Modules of single nodes in every form that their rules have: sides, lanes, levels, kinds of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fuseflow.hardware.arithmetic import ARITHMETICS
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.hardware.primitives import RULES
+from fuseflow.hardware.rules import Module
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.timing import NodeTiming
+from fuseflow.tensors import Format
+
+BOUND = 4
+LEVELS = ("dense", "compressed", "compressed(nonunique)", "bitmap", "nm(1:2)")
+
+
+def module_of(node: n.Node, types: list[n.StreamType], levels: str = "dense") -> Module:
+    """The rules of a node whose tensor A has one level, with payloads of 8 bits."""
+    order = f"({levels}, singleton)" if "nonunique" in levels else f"({levels})"
+    format_ = Format.parse(order, 2 if "nonunique" in levels else 1)
+    declared = {"A": n.TensorDecl("A", (BOUND,) * format_.rank, format_)}
+    context = NodeContext(
+        node, tuple(types), (BOUND,) * len(types), declared, 8, ARITHMETICS["f32"], NodeTiming(1, 2, 2)
+    )  # fmt: skip
+    module = Module(node.op, 2)
+    RULES[type(node)](node, context, module)
+    return module
+
+
+def modules() -> Iterator[tuple[str, Module]]:
+    """All of them, by name."""
+    yield "root", module_of(n.Root("r", ()), [])
+    yield "range", module_of(n.Range("r", _ports(1), 3), [_ref(1)])
+    for level in LEVELS:
+        yield f"scan {level}", module_of(n.Scan("s", _ports(1), "A", 0), [_ref(1)], level)
+    yield "scan singleton", module_of(n.Scan("s", _ports(1), "A", 1), [_ref(1)], "compressed(nonunique)")
+    yield "locate kept", module_of(n.Locate("l", _ports(1), "A", 0), [_crd(1)], "compressed")
+    for level in ("dense", "bitmap"):
+        for inputs in (1, 2):
+            yield f"locate {level} {inputs}", module_of(n.Locate("l", _ports(inputs), "A", 0), [_crd(1), _ref(1)][:inputs], level)
+    yield "repeat", module_of(n.Repeat("r", _ports(2)), [_ref(1), _crd(2)])
+    yield "load", module_of(n.Load("l", _ports(1), "A"), [_ref(1)])
+    yield "alu", module_of(n.Alu("a", _ports(2), "add", (n.Operand(0.0), n.Operand(0.0))), [_val(1), _val(1)])
+    yield "reduce", module_of(n.Reduce("r", _ports(1), "sum"), [_val(2)])
+    yield "flatten", module_of(n.Flatten("f", _ports(2), 4), [_crd(1), _crd(2)])
+    yield "split", module_of(n.SplitLevel("s", _ports(1), 4), [_crd(1)])
+    for levels in (1, 2, 3):
+        yield f"align {levels}", module_of(n.Align("a", _ports(3)), [_crd(1), _crd(1), _val(1 + levels)])
+        crds = [_crd(1 + k) for k in range(levels + 1)]
+        accumulate = n.Accumulate("a", _ports(levels + 2), "sum", levels)
+        yield f"accumulate {levels}", module_of(accumulate, [*crds, _val(1 + levels)])
+        permute = n.Permute("p", _ports(levels + 2), tuple(range(levels, -1, -1)))
+        yield f"permute {levels + 1}", module_of(permute, [*crds, _val(1 + levels)])
+        for value in (None, 0.0):
+            drop = n.Drop("d", _ports(levels + 1), value)
+            yield f"drop {levels} {value}", module_of(drop, [*crds[:levels], _val(levels)])
+    for sides in (2, 3):
+        for kind in ("intersect", "union", "left"):
+            join = n.Join("j", _ports(2 * sides), kind, (1,) * sides)
+            yield f"join {kind} {sides}", module_of(join, [_crd(1), _val(1)] * sides)
+    for lanes in (1, 2, 3, 4):
+        yield f"fork {lanes}", module_of(n.Fork("f", _ports(1), lanes), [_crd(2)])
+        for levels in (0, 1, 2):
+            yield f"merge {lanes} of {levels}", module_of(n.Merge("m", _ports(lanes), levels), [_val(3)] * lanes)
+    for level in ("dense", "compressed", "nm(1:2)"):
+        yield f"write {level}", module_of(n.WriteLevel("w", _ports(1), "A", 0), [_crd(1)], level)
+        yield f"write_values {level}", module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level)
+
+
+def _ports(count: int) -> tuple[n.Port, ...]:
+    return tuple(n.Port("x", k) for k in range(count))
+
+
+def _ref(depth: int) -> n.StreamType:
+    return n.StreamType("ref", depth)
+
+
+def _crd(depth: int) -> n.StreamType:
+    return n.StreamType("crd", depth)
+
+
+def _val(depth: int) -> n.StreamType:
+    return n.StreamType("val", depth)
