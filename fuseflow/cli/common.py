@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.run.manifest import MANIFEST
 from fuseflow.sim.machine.files import Setting, load_machine
+from fuseflow.yaml_text import read_yaml, shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,9 +76,9 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
 
 def _scalar(text: str, value: str) -> Setting:
     try:
-        scalar = YAML(typ="safe", pure=True).load(value)
-    except YAMLError:
-        scalar = ()
+        scalar = read_yaml(value, "--set", UsageError).content
+    except UsageError as error:
+        raise UsageError(f"`--set {shortened(text)}`: the value is not a YAML scalar: {error.message}") from error
     if scalar is None or isinstance(scalar, int | float | str):
         return scalar
     raise UsageError(

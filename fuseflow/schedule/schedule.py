@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from fuseflow.errors import Span
+from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.reader import PlanReader
@@ -293,8 +293,13 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | Path) -> Schedule:
-        """Read a schedule file."""
-        return cls.from_yaml(read_text(path, "the schedule"), str(path))
+        """Read a schedule file. Raise `FileError` or `ScheduleError` for one that cannot be read, or has nothing in it."""
+        text = read_text(path, "the schedule")
+        if not text.strip():
+            raise ScheduleError(
+                f"the schedule `{path}` is empty", hint="leave `--schedule` out, or write `{}` for a schedule that says nothing"
+            )
+        return cls.from_yaml(text, str(path))
 
     def place(self, section: str, name: str) -> Span | None:
         """Return the place of an entry (`order`, `T`), if it is from a file."""
