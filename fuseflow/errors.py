@@ -200,6 +200,15 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "level"), counted(2, "dimension")
+    ('1 level', '2 dimensions')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a hint that names the choice nearest to `name`, or lists the choices if none is near.
 

@@ -16,7 +16,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, console, quiet_option, require_writable, say, write_out
 from fuseflow.cli.progress import working
 from fuseflow.cli.sweep_progress import sweep_progress
-from fuseflow.errors import SweepError, UsageError
+from fuseflow.errors import SweepError, UsageError, visible
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import IMAGE_FORMATS
@@ -105,8 +105,9 @@ def run(
         if not quiet:
             for line in status_lines(opened, tally):
                 say(line)
-    if tally.failed and tally.failed == tally.done:
-        click.echo(f"all {tally.failed:,} points failed; `fuseflow sweep show {file}` shows why", err=True)
+    if tally.failed:
+        how_many = "all" if tally.failed == tally.done else f"{tally.failed:,} of {tally.done:,}"
+        click.echo(visible(f"{how_many} points failed; `fuseflow sweep show {file}` shows why"), err=True)
         raise click.exceptions.Exit(1)
 
 
