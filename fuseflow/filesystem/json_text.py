@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.errors import FileError
-from fuseflow.filesystem.reading import read_text
+from fuseflow.filesystem.reading import MOST_TEXT_BYTES, read_bytes
 
 
 def read_json(path: str | Path, kind: str = "", *, hint: str = "") -> Any:
     """Return the value in a JSON file. Raise `FileError` if the file cannot be read or is not JSON; the message calls the file `kind`."""
-    return parse_json(read_text(path, kind), f"`{path}`", hint=hint)
+    return parse_json(read_bytes(path, kind, MOST_TEXT_BYTES), f"`{path}`", hint=hint)
 
 
 def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:
@@ -23,7 +23,7 @@ def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:
     except RecursionError:
         raise FileError(f"{name} is not JSON that can be read: it is nested too deep", hint=hint) from None
     except json.JSONDecodeError as error:
-        raise FileError(f"{name} is not whole, or not JSON: {error}", hint=hint) from error
+        raise FileError(f"{name} is not JSON, or not whole: {error}", hint=hint) from error
     except UnicodeDecodeError:
         raise FileError(f"{name} is not JSON: it is not UTF-8 text", hint=hint) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from fuseflow.errors import FileError
 
@@ -12,6 +12,8 @@ MOST_BYTES: Final = 4 << 30
 MOST_TEXT_BYTES: Final = 256 << 20
 """The most bytes of a text. A device such as /dev/zero has no end, and would fill the memory."""
 
+_PART: Final = 1 << 20
+
 
 def read_bytes(path: str | Path, kind: str = "", most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file. Raise `FileError` if it cannot be read or has more than `most` bytes; the message calls the file `kind`,
@@ -19,7 +21,7 @@ def read_bytes(path: str | Path, kind: str = "", most: int = MOST_BYTES) -> byte
     name = f"{kind} `{path}`".strip()
     try:
         with open(path, "rb") as stream:
-            content = stream.read(most + 1)
+            content = _read(stream, most)
     except OSError as error:
         raise FileError(f"cannot read {name}: {error.strerror}") from error
     except ValueError as error:  # a name with a null character
@@ -27,6 +29,15 @@ def read_bytes(path: str | Path, kind: str = "", most: int = MOST_BYTES) -> byte
     if len(content) > most:
         raise FileError(f"cannot read {name}: it has more than {most:,} bytes")
     return content
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    """Return what a stream has, or more than `most` bytes of it. (To read so many bytes at once takes so much memory at once.)"""
+    parts, length = list[bytes](), 0
+    while length <= most and (part := stream.read(_PART)):
+        parts.append(part)
+        length += len(part)
+    return b"".join(parts)
 
 
 def read_text(path: str | Path, kind: str = "", most: int = MOST_TEXT_BYTES) -> str:
