@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
+from ruamel.yaml.scanner import Scanner, ScannerError
 
 from fuseflow.errors import FuseFlowError, Span, did_you_mean
 
@@ -227,8 +228,26 @@ class _Representer(SafeRepresenter):
 _Representer.add_representer(str, _Representer.represent_str)
 
 
+class _Scanner(Scanner):
+    """A scanner that stops where values are nested too deep: it looks at all open brackets at every token."""
+
+    def fetch_flow_collection_start(self, *arguments: Any, **options: Any) -> None:
+        self._require_shallow(len(self.flow_context))
+        super().fetch_flow_collection_start(*arguments, **options)
+
+    def add_indent(self, column: int) -> bool:
+        self._require_shallow(len(self.indents))
+        added: bool = super().add_indent(column)
+        return added
+
+    def _require_shallow(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ScannerError(None, None, "it is nested too deep", self.reader.get_mark())
+
+
 def _yaml() -> YAML:
     yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = _Scanner
     yaml.Representer = _Representer
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import pickletools
 import random
+import re
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -123,3 +125,54 @@ def change_folder(is_text: bool, inside: Change | None = None) -> Change:
         return SEPARATOR.join(files)
 
     return change
+
+
+def change_lines(content: bytes, chance: random.Random) -> bytes:
+    """Change a text so that it mostly still parses: lines are repeated, removed or exchanged, and numbers and texts are put into the places
+    of others."""
+    for _ in range(chance.choice((1, 1, 2))):
+        lines = content.split(b"\n")
+        at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+        match chance.randrange(8):
+            case 0:
+                lines[at:at] = [lines[other]]
+            case 1:
+                del lines[at]
+            case 2:
+                lines[at], lines[other] = lines[other], lines[at]
+            case 3 | 4:
+                lines[at] = _substitute(lines[at], rb'"[^"\n]*"', content, chance)
+            case _:
+                lines[at] = _substitute(lines[at], rb"(?<![%#\w.])\d+", content, chance)
+        content = b"\n".join(lines)
+    return content
+
+
+def _substitute(line: bytes, pattern: bytes, content: bytes, chance: random.Random) -> bytes:
+    """Put something else of the same kind into one place of a line."""
+    places, choices = list(re.finditer(pattern, line)), re.findall(pattern, content)
+    if not places:
+        return line
+    place = chance.choice(places)
+    new = chance.choice(
+        (chance.choice(choices), b"0", b"9223372036854775807", b"3") if place[0].isdigit() else (chance.choice(choices), b'""')
+    )
+    return line[: place.start()] + new + line[place.end() :]
+
+
+def change_pickles(content: bytes, chance: random.Random) -> bytes:
+    """Change what an operation of one pickle of a folder is given, and leave its length."""
+    files = content.split(SEPARATOR)
+    at = chance.randrange(len(files))
+    name, _, body = files[at].partition(b"\n")
+    changed = bytearray(body)
+    try:
+        starts = [position for _, argument, position in pickletools.genops(body) if argument is not None]
+    except ValueError:
+        return content
+    for _ in range(chance.choice((1, 2, 4))):
+        start = chance.choice(starts) + 1
+        for place in range(start, min(start + chance.choice((1, 1, 4)), len(changed) - 1)):
+            changed[place] = chance.choice((0, 1, 2, 127, 128, 255, chance.randrange(256)))
+    files[at] = name + b"\n" + bytes(changed)
+    return SEPARATOR.join(files)

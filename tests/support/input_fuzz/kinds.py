@@ -33,7 +33,8 @@ Reader = Callable[[bytes, Path], None]
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of file. `first` raises anything for a content that its first parser refuses, and `read` reads a content that is put into a
-    folder. `repack` changes a part of a container, whose sizes and checksums fit afterwards, or makes a text of a grammar."""
+    folder. `repack` changes a part of a container, whose sizes and checksums fit afterwards, or makes a text of a grammar: the share `repacked` of all. The others are
+    damaged anywhere, or as `damage` says."""
 
     name: str
     seeds: Callable[[], list[bytes]]
@@ -41,13 +42,17 @@ class Kind:
     read: Reader
     is_text: bool = False
     repack: containers.Change | None = None
+    damage: containers.Change | None = None
+    repacked: float = 0.5
 
     def draw(self, chance: random.Random) -> bytes:
         """Return a content: half of those that can be are repacked or follow a grammar."""
         contents = good(self)
         content = chance.choice(contents)
-        if self.repack is not None and chance.random() < 0.5:
+        if self.repack is not None and chance.random() < self.repacked:
             return self.repack(content, chance)
+        if self.damage is not None:
+            return self.damage(content, chance)
         return mutate(content, contents, chance, self.is_text)
 
 
@@ -334,9 +339,9 @@ _ALL: Sequence[Kind] = (
         is_text=True,
         repack=lambda _, chance: grammars.program_text(chance),
     ),
-    Kind("mlir", seeds.mlir, _mlir_first, _mlir, is_text=True),
+    Kind("mlir", seeds.mlir, _mlir_first, _mlir, is_text=True, repack=containers.change_lines, repacked=0.8),
     Kind("protobuf", seeds.proto, _proto_first, _proto, repack=_proto_change),
-    Kind("samml", seeds.samml, lambda content: content.decode(), _samml, is_text=True),
+    Kind("samml", seeds.samml, lambda content: content.decode(), _samml, is_text=True, repack=containers.change_lines),
     Kind("fibertree", seeds.fibertree, _fibertree_first, _fibertree, is_text=True, repack=containers.change_folder(True)),
     Kind("sweep store", seeds.sweep_store, _store_first, _store, repack=containers.change_store),
     Kind(
@@ -353,7 +358,14 @@ _ALL: Sequence[Kind] = (
         _entry,
         repack=containers.change_digest(False, containers.change_zip),
     ),
-    Kind("planetoid", seeds.planetoid, _planetoid_first, _planetoid, repack=containers.change_folder(False)),
+    Kind(
+        "planetoid",
+        seeds.planetoid,
+        _planetoid_first,
+        _planetoid,
+        repack=containers.change_pickles,
+        damage=containers.change_folder(False),
+    ),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 """All kinds, by name."""

@@ -118,13 +118,13 @@ def yaml() -> list[bytes]:
     """Schedules, machines, lists of tensors, plans, sparsity specs and sweeps: a first line says which."""
     machine = "name: m\nfifo_depth: 8\nlatency: {default: 2, add: 4}\nmemory: {model: hbm2, channels: 2}\n"
     spec = "weights:\n  '*.weight': {sparsifier: 'magnitude:0.5', layout: csr}\n"
-    plan = "decompose:\n  A:\n  - {store: 'n:m(2, 4)'}\n  - {store: csr}\n"
-    schedule = "fuse: [layer1]\norder: {y: [i, k, j]}\npar: {i: 2}\nformats: {A: csr}\n"
+    plan = (ROOT / "docs/example/plan.yaml").read_text()
+    schedule = "fuse: [layer1]\norder: {y: [i, k, j]}\npar: {i: 2}\nformat: {A: csr}\n"
     texts = {
         "schedule": [schedule, *((path.read_text()) for path in sorted((ROOT / "schedules").glob("gcn_*.yaml")))],
         "machine": [machine],
         "tensors": ["A: {path: a.npz, order: [i, k], levels: [dense, compressed]}\nB: {path: b.npy}\n"],
-        "plan": [plan, (ROOT / "docs/example/plan.yaml").read_text()],
+        "plan": [plan],
         "spec": [spec],
         "sweep": [(ROOT / "docs/example/sweep.yaml").read_text()],
     }
@@ -208,7 +208,7 @@ def planetoid() -> list[bytes]:
         "graph": defaultdict(list, {0: [1, 1, 0], 1: [0, 2], 2: [1, 5], 3: [], 5: [2]}),
     }  # fmt: skip
     contents = []
-    for protocol in (2, 4):
+    for protocol in (3, 4):
         files = {f"ind.cora.{part}": pickle.dumps(value, protocol) for part, value in parts.items()}
         files["ind.cora.test.index"] = b"5\n3\n"
         contents.append(SEPARATOR.join(name.encode() + b"\n" + body for name, body in files.items()))
