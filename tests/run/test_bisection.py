@@ -68,7 +68,7 @@ def test_the_einsums_of_a_region_are_told_apart(monkeypatch):
 
     plant(monkeypatch, "w")  # the region computes y and z for it
     (line,) = explain_deviation(program, unfused, "reference")
-    assert line.startswith("the first Einsum that differs: `w` (<text>:6:1), at (1, 1) it is 110, not 10")
+    assert line.startswith("the first Einsum that differs: `w` (<text>:5:1), at (1, 1) it is 110, not 10")
     monkeypatch.undo()
     (line,) = explain_deviation(program, unfused, "reference")
     assert "the program differs from the model, not the run" in line
