@@ -12,6 +12,7 @@ VENV := .venv-$(shell '$(PYTHON)' -c '$(VERSION)' 2>/dev/null)
 endif
 BIN := $(VENV)/bin
 GRAPHS := 100000
+INPUTS := 5000
 PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
@@ -23,7 +24,7 @@ help:
 	@echo 'make test     install into .venv, then ruff, mypy and pytest'
 	@echo 'make docs     build the documentation site into build/docs; a link that leads nowhere is an error'
 	@echo 'make package  build wheel and sdist into dist, install the wheel into an empty environment and try it there'
-	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones and ones with views, 100,000 random graphs (GRAPHS=n) on both simulators'
+	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones and ones with views, 100,000 random graphs (GRAPHS=n) on both simulators, 5,000 damaged files of each kind (INPUTS=n)'
 	@echo 'make zoo      compile and run the models of tests/zoo at every granularity, and write the table of what became of them'
 	@echo 'make format   format the code'
 	@echo 'make proto    regenerate the protobuf modules'
@@ -49,6 +50,7 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --wide --surfaces 5 --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --views --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
+	$(BIN)/python tools/fuzz_input.py --inputs $(INPUTS)
 
 zoo: $(VENV)/installed-test
 	$(BIN)/python tools/zoo.py --jobs 2

@@ -48,7 +48,7 @@ class ErrorBoundary(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if not was_interrupted():
+            if isinstance(error, click.exceptions.Exit) or not was_interrupted():
                 self._explain(ctx, error)
             _fail(ctx, "interrupted", INTERRUPTED)
         except KeyboardInterrupt:

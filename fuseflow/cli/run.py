@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
@@ -14,12 +14,16 @@ from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
+from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, UsageError
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
+from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.check import Check
+from fuseflow.run.compiled import Compiled
 from fuseflow.sampling.sample import Sample, parse_sample
+from fuseflow.schedule import Schedule
 
 
 @click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
@@ -32,6 +36,7 @@ from fuseflow.sampling.sample import Sample, parse_sample
     help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
 )
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
+@click.option("--bisect", is_flag=True, help="If the check fails, find the first Einsum whose value differs.")
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @result_options("the graphs, outputs and result")
 @trace_options
@@ -43,6 +48,7 @@ def run(
     target: Target,
     sample_text: str | None,
     no_check: bool,
+    bisect: bool,
     no_dedup: bool,
     output: ResultOutput,
     trace: TraceRequest | None,
@@ -53,8 +59,10 @@ def run(
 
     Prints a row for each region: cycles, nodes of the graph, firings, tokens, FLOPs and bytes. Exits with 1 if the check fails.
     """
+    if bisect and no_check:
+        raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
     if sample_text is not None:
-        _refuse_with_sample(output, trace)
+        _refuse_with_sample(output, trace, bisect)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
@@ -77,20 +85,30 @@ def run(
             out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)
     if result.check is not None:
-        _require_passed(result.check, compiled.selection_notices)
+        _require_passed(result.check, compiled.selection_notices, _bisected(compiled, target) if bisect else None)
 
 
-def _require_passed(check: Check, notices: Sequence[str]) -> None:
-    """Raise `CheckError` for a check that failed, with the notices as its hint."""
+def _bisected(compiled: Compiled, target: Target) -> Callable[[], Iterator[str]]:
+    """Return a function that says where the values of a program begin to differ."""
+
+    def unfused() -> Compiled:
+        return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
+
+    return lambda: explain_deviation(compiled, unfused, target.engine)
+
+
+def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[], Iterator[str]] | None = None) -> None:
+    """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
     if not check.passed:
         error = f"relative error {check.max_rel_error:.3g}"
         message = f"output `{check.worst}` differs from {check.reference}: {error}"
-        raise CheckError(message, hint="\n".join(notices))
+        where = () if check.largest is None else (f"the largest difference of `{check.worst}`: {check.largest}",)
+        raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
 
 
-def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None) -> None:
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool) -> None:
     """Raise `UsageError` for an option that needs every cycle of a run."""
-    needs = {"--trace": trace is not None, "--top": output.top is not None, "--memory": output.memory}
+    needs = {"--trace": trace is not None, "--top": output.top is not None, "--memory": output.memory, "--bisect": bisect}
     for option, given in needs.items():
         if given:
             raise UsageError(

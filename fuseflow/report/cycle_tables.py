@@ -11,7 +11,7 @@ from rich.table import Table
 from fuseflow.explain.changes import Change
 from fuseflow.explain.cycles import CyclesReport, PathShare, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.tables import plain_table
+from fuseflow.report.tables import plain_table, working_cycles
 from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
 from fuseflow.sim.events.step_totals import StepKind
@@ -172,8 +172,8 @@ def node_table(region: RegionCycles, top: int) -> Table:
         on_path[step.node] = on_path.get(step.node, 0) + step.cycles
     nodes = sorted(region.result.simulation.nodes, key=lambda n: (-on_path.get(n.name, 0), -n.busy))
     for node in nodes[:top]:
-        parts = (node.busy, node.starved, node.waited, node.blocked)
-        cells = (f"{node.firings:,}", *(_percent(part / node.processes, region) for part in parts))
+        waiting = (part / node.processes for part in (node.starved, node.waited, node.blocked))
+        cells = (f"{node.firings:,}", *(_percent(part, region) for part in (working_cycles(node), *waiting)))
         table.add_row(escape(node.name), node.op, _percent(on_path.get(node.name, 0), region), *cells)
     return table
 

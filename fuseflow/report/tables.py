@@ -131,21 +131,21 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
     """Return a table of the `count` busiest nodes of each region, and one of those that are blocked most, in percent of its cycles."""
-    return _top_table(result, count, "busiest node", _working), _top_table(
+    return _top_table(result, count, "busiest node", working_cycles), _top_table(
         result, count, "most blocked node", attrgetter("blocked")
     )
 
 
-def _working(node: NodeStatistics) -> float:
-    """Return the cycles in which a node fires, or works on a tile that it took before."""
+def working_cycles(node: NodeStatistics) -> float:
+    """Return the cycles in which a node fires, or works on a tile that it took before: those of the busier of two processes."""
     return max(node.busy / node.processes, node.occupied)
 
 
 def cycle_shares(node: NodeStatistics, cycles: int) -> Iterator[str]:
-    """Yield in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of a node of two processes that is
-    the mean of both, so that no share is above 100."""
+    """Yield in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of two processes, busy is the
+    busier one, and the rest is the mean of both, so that no share is above 100."""
     waiting = (part / node.processes for part in (node.starved, node.waited, node.blocked))
-    yield from (f"{100 * part / cycles:.1f}" if cycles else "0.0" for part in (_working(node), *waiting))
+    yield from (f"{100 * part / cycles:.1f}" if cycles else "0.0" for part in (working_cycles(node), *waiting))
 
 
 def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeStatistics], float]) -> Table:

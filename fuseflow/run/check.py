@@ -28,10 +28,24 @@ ROUNDING_FACTOR = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """An element that differs from its reference. It has no `coordinates` if it is the implicit value of a tensor that stores little."""
+
+    coordinates: tuple[int, ...] | None
+    computed: float
+    expected: float
+
+    def __str__(self) -> str:
+        place = "where nothing is stored" if self.coordinates is None else f"at ({', '.join(map(str, self.coordinates))})"
+        return f"{place} it is {self.computed:.9g}, not {self.expected:.9g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """The outcome of a comparison with a reference.
 
-    `max_rel_error` is the largest absolute difference, divided by the largest finite magnitude of its output; `worst` names that output.
+    `max_rel_error` is the largest absolute difference, divided by the largest finite magnitude of its output; `worst` names that output,
+    and `largest` is its element that differs most.
     Where terms cancel, the divisor is so large that an error of rounding passes.
     `masked_rows` counts the rows that are NaN in the reference and empty in the run, and that the comparison leaves out. Such a row is
     fully masked: PyTorch divides 0 by 0, where a sparse row stores nothing.
@@ -42,6 +56,7 @@ class Check:
     max_rel_error: float
     masked_rows: int = 0
     worst: str = ""
+    largest: Difference | None = None
 
 
 Expected = Mapping[str, npt.NDArray[np.generic] | SparseArray]
@@ -67,7 +82,7 @@ def check_outputs(
     outputs: Mapping[str, Tensor], expected: Expected, reference: str, variances: Mapping[str, Operand] | None = None
 ) -> Check:
     """Compare all outputs. The check reports the error of the worst one."""
-    worst, masked, passed, name = 0.0, 0, True, ""
+    worst, masked, passed, name, largest = 0.0, 0, True, "", None
     for output, array in expected.items():
         tensor, tolerance = outputs[output], TOLERANCE.get(outputs[output].element_type.name, 0.0)
         variance = None if variances is None else variances[output]
@@ -75,9 +90,10 @@ def check_outputs(
         expected_variance: npt.NDArray[np.generic] | None
         if isinstance(array, SparseArray) and tensor.shape == array.shape and not np.isnan(array.values).any():
             positions, computed, wanted = stored_elements(tensor, array)
+            places: Ints | None = positions
             expected_variance = None if variance is None else _at(variance, positions, len(computed))
         else:
-            computed, wanted = tensor.to_dense(), _dense(array)
+            computed, wanted, places = tensor.to_dense(), _dense(array), None
             expected_variance = None if variance is None else _dense(variance)
         with np.errstate(over="ignore"):  # the dense interpreter computes in 64 bits what overflows in 32
             wanted = wanted.astype(computed.dtype) if computed.dtype.kind == "f" else wanted
@@ -89,7 +105,29 @@ def check_outputs(
         masked += rows
         if error > worst or not name:
             worst, name = error, output
-    return Check(reference, passed, worst, masked, name)
+            largest = _largest_difference(computed, wanted, tensor, places) if error else None
+    return Check(reference, passed, worst, masked, name, largest)
+
+
+def _largest_difference(
+    computed: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic], tensor: Tensor, positions: Ints | None
+) -> Difference | None:
+    """Return the element that differs most. Elements are those of a whole tensor, or those at `positions` and the implicit value."""
+    if computed.shape != wanted.shape:
+        return None
+    a, b = computed.astype(np.float64).reshape(-1), wanted.astype(np.float64).reshape(-1)
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | (np.isnan(b) & (np.isnan(a) | (a == tensor.fill))), 0.0, np.abs(a - b))
+    if not difference.size:
+        return None
+    at = int(np.argmax(np.where(np.isnan(difference), np.inf, difference)))
+    if positions is None:
+        place = np.unravel_index(at, computed.shape)
+    elif at < len(positions):
+        place = np.unravel_index(int(positions[at]), tensor.shape)
+    else:
+        return Difference(None, float(a[at]), float(b[at]))
+    return Difference(tuple(map(int, place)), float(a[at]), float(b[at]))
 
 
 def _rounding(variance: npt.NDArray[np.generic], dtype: str) -> npt.NDArray[np.float64]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from fuseflow.lower.lanes import LaneAssignment
-    from fuseflow.run.check import Check
+    from fuseflow.run.check import Check, Difference
     from fuseflow.sim import NodeStatistics, Simulation
     from fuseflow.sim.signature import RegionRepeat
     from fuseflow.tensors import Tensor
@@ -223,4 +223,15 @@ def check_json(check: Check | None) -> dict[str, Any] | None:
         "passed": check.passed,
         "max_rel_error": error if np.isfinite(error) else None,
         "masked_rows": check.masked_rows,
+        "largest": None if check.largest is None else _largest_json(check.worst, check.largest),
+    }
+
+
+def _largest_json(output: str, largest: Difference) -> dict[str, Any]:
+    """Return where an output differs most. Values that are no finite numbers are null."""
+    values = {"computed": largest.computed, "expected": largest.expected}
+    return {
+        "output": output,
+        "coordinates": None if largest.coordinates is None else list(largest.coordinates),
+        **{name: value if np.isfinite(value) else None for name, value in values.items()},
     }

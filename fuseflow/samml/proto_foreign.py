@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from fuseflow.errors import GraphError
+from fuseflow.errors import GraphError, counted
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format
@@ -60,6 +60,7 @@ class ForeignGraph:
                 self.look(node)
                 self.note_tile(node, types, tiles)
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
+                _require_inputs(node, self.graph.name)
                 stream_types = node.typed([types[port] for port in node.inputs], decl)
                 types |= {n.Port(node.name, k): kind for k, kind in enumerate(stream_types)}
         outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.TensorWriter))
@@ -166,3 +167,9 @@ def _public(message: pb.ALU) -> int | None:
 def _passed_on(node: n.Node, k: int) -> list[n.Port]:
     """Return the outputs that pass on the elements of input `k`."""
     return [n.Port(node.name, output) for output, carried in enumerate(node.carries()) if k in carried]
+
+
+def _require_inputs(node: n.Primitive, graph: str) -> None:
+    """Raise `GraphError` for a node that has not as many inputs as it takes."""
+    if len(node.inputs) != len(node.takes()) or (not node.inputs and node.role != "source"):
+        raise GraphError(f"graph `{graph}`: `{node.name}` has {counted(len(node.inputs), 'input')}, which is not what it takes")

@@ -229,7 +229,7 @@ def _columns(database: sqlite3.Connection) -> list[str]:
 def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:  # what sqlite says of damage may be damaged, too
         raise FileError(f"`{path}`: {error}", hint="name another store: `--store FILE`") from error
     except OSError as error:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error

@@ -125,7 +125,7 @@ def _read_array(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
             f"it {problem}: an array of {list(shape)} has {count * dtype.itemsize:,} bytes, and {left:,} follow its header"
         )
     values = np.empty(count, dtype)
-    filled, buffer = 0, memoryview(values).cast("B") if count and dtype.itemsize else memoryview(b"")
+    filled, buffer = 0, values.view(np.uint8).data if count and dtype.itemsize else memoryview(b"")
     while filled < len(buffer):
         read = stream.readinto(buffer[filled:])  # type: ignore[attr-defined]
         if not read:

@@ -176,16 +176,16 @@ def read_mtx(path: Path) -> Any:
     header = _mtx_header(path, content)
     if header.rows * header.columns >= _LARGEST:
         raise FileError(f"`{path}` has {header.rows:,} x {header.columns:,} elements, which is too many")
-    _require_entries(path, content, header)
+    entries = _entries(path, content, header)
     from scipy import io  # see `scipy_arrays`
 
-    return io.mmread(BytesIO(content))
+    return io.mmread(BytesIO(header.text + entries + b"\n"))
 
 
 @dataclass(frozen=True, slots=True)
 class _MtxHeader:
     """What the first lines of a MatrixMarket file state. The entries begin at the byte `start`, each with so many `positions` before its
-    `numbers`."""
+    `numbers`. `text` is the header without comments."""
 
     rows: int
     columns: int
@@ -193,6 +193,7 @@ class _MtxHeader:
     positions: int
     numbers: int
     start: int
+    text: bytes
 
 
 _NUMBERS_OF_FIELD: Final = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
@@ -206,6 +207,8 @@ def _mtx_header(path: Path, content: bytes) -> _MtxHeader:
     if len(banner) != 5 or banner[0] not in ("%%matrixmarket", "%matrixmarket") or banner[1] != "matrix":
         raise FileError(f"`{path}` is no MatrixMarket file: its first line is no `%%MatrixMarket matrix ...`")
     _, _, layout, field, symmetry = banner
+    if symmetry not in ("general", "symmetric", "skew-symmetric", "hermitian"):
+        raise FileError(f"`{path}` has a matrix of the unknown symmetry `{symmetry[:40]}`")
     if layout not in ("array", "coordinate") or field not in _NUMBERS_OF_FIELD or (layout, field) == ("array", "pattern"):
         raise FileError(f"`{path}` has a matrix of the unknown kind `{layout} {field}`")
     line = next((text for text in lines if text.strip() and not text.lstrip().startswith(b"%")), b"")
@@ -218,13 +221,14 @@ def _mtx_header(path: Path, content: bytes) -> _MtxHeader:
     below = rows * (rows - 1) // 2
     whole = {"general": rows * columns, "skew-symmetric": below}.get(symmetry, below + rows)
     stored = entries[0] if entries else whole
-    return _MtxHeader(rows, columns, stored, 2 if entries else 0, _NUMBERS_OF_FIELD[field], lines.tell())
+    text = f"%%MatrixMarket matrix {layout} {field} {symmetry}\n{' '.join(str(int(word)) for word in words)}\n".encode()
+    return _MtxHeader(rows, columns, stored, 2 if entries else 0, _NUMBERS_OF_FIELD[field], lines.tell(), text)
 
 
-def _require_entries(path: Path, content: bytes, header: _MtxHeader) -> None:
-    """Raise `FileError` unless the rest of a file has a line with numbers for each entry. (scipy's reader writes outside of its memory for
-    some files in which there are more.)"""
-    body = content[header.start :].strip()
+def _entries(path: Path, content: bytes, header: _MtxHeader) -> bytes:
+    """Return the lines of the entries. Raise `FileError` unless each is as many numbers as the header says. (Where there is anything else,
+    scipy's reader reads and writes outside of its memory.)"""
+    body = content[header.start :].strip(b" \t\r\n")
     count = body.count(b"\n") + bool(body)
     if count != header.stored:
         body = b"\n".join(line for line in body.split(b"\n") if line.strip())
@@ -236,3 +240,4 @@ def _require_entries(path: Path, content: bytes, header: _MtxHeader) -> None:
     end = match.end() if (match := re.match(rb"(?:" + word + rb"(?:\n|\Z))*+", body)) else 0
     if end != len(body):
         raise FileError(f"`{path}` has an entry `{body[end : end + 40].decode('latin-1').partition(chr(10))[0]}`")
+    return body

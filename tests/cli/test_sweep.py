@@ -42,7 +42,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_program(folder)
     (folder / "s.yaml").write_text(SWEEP)
     result = fuseflow("sweep", "--store", folder / "out" / "s.sqlite", folder / "s.yaml", "--jobs", "1")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output  # some schedules fit no region
     assert "8 done" not in result.stderr
     return folder
 
@@ -123,11 +123,11 @@ def test_what_cannot_be_is_refused(here: Path, words: list[str], message: str) -
 def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
     lines = fuseflow("sweep", "status", "s.yaml").stdout.splitlines()
     assert lines[0] == "s.yaml: 12 points"
-    assert lines[1] == "10 done, 4 failed, 0 left"
+    assert lines[1] == "14 runs (each point is estimated, the best are simulated): 10 done, 4 failed, 0 left"
     assert lines[2] == "failed: 4 with schedule"
     (here / "more.yaml").write_text(SWEEP.replace("{q: 3}", "{q: 3}, {i: 3}"))
     lines = fuseflow("sweep", "status", "more.yaml", "--store", "out/s.sqlite").stdout.splitlines()
-    assert lines[1].startswith("10 done, 4 failed, 4 left (about ")
+    assert lines[1].startswith("18 runs (each point is estimated, the best are simulated): 10 done, 4 failed, 4 left (about ")
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_sweep_of_which_nothing_comes_out_fails(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("model: p.ein\ntensors: t.yaml\nvary: {par: [{q: 2}]}\n")
     result = fuseflow("sweep", tmp_path / "s.yaml", "--store", tmp_path / "s.sqlite")
     assert result.exit_code == 1
-    assert "all 1 points failed" in result.stderr
+    assert "all points failed" in result.stderr
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_all_dense():
         ("crs", 2, "unknown format `crs`\n  hint: did you mean `csr`?"),
         ("(dense, compresed)", 2, "unknown level format `compresed`\n  hint: did you mean `compressed`?"),
         ("csr", 3, "format `csr` is for matrices, the tensor has 3 dimensions"),
-        ("(dense)", 2, "format `(dense)` has 1 levels, the tensor 2 dimensions"),
+        ("(dense)", 2, "format `(dense)` has 1 level, the tensor 2 dimensions"),
         ("(dense, dense) order (0, 2)", 2, "mode order (0, 2) is not a permutation of the 2 dimensions"),
         ("(dense, dense) order (0)", 2, "mode order (0,) is not a permutation of the 2 dimensions"),
         ("(dense, dense) order (1 0)", 2, "cannot read the format `(dense, dense) order (1 0)`"),

@@ -132,7 +132,7 @@ def test_a_run_that_failed_its_check_says_so(tmp_path: Path):
 
 
 BROKEN = {
-    "truncated": (lambda text: text[:-50], FileError, "not whole, or not JSON"),
+    "truncated": (lambda text: text[:-50], FileError, "is not JSON, or not whole"),
     "another version": (
         lambda text: text.replace('"schema": 2', '"schema": 1'),
         FileError,

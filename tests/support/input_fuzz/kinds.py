@@ -32,9 +32,12 @@ Reader = Callable[[bytes, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file. `first` raises anything for a content that its first parser refuses, and `read` reads a content that is put into a
-    folder. `repack` changes a part of a container, whose sizes and checksums fit afterwards, or makes a text of a grammar: the share
-    `repacked` of all. The others are damaged anywhere, or as `damage` says."""
+    """A kind of file.
+
+    `first` raises anything for a content that its first parser refuses, and `read` reads a content that is put into a folder. `repack`
+    changes a part of a container, whose sizes and checksums fit afterwards, or makes a text of a grammar: the share `repacked` of all
+    inputs. The others are damaged anywhere, or as `damage` says.
+    """
 
     name: str
     seeds: Callable[[], list[bytes]]
