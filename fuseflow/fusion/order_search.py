@@ -136,7 +136,7 @@ class OrderSearch:
             order = min(orders, key=self.rank)
             if not isinstance(self.outcomes[order], CostBound):
                 return order
-            self.consider(order, max(COST_TOLERANCE * self.least, LIMIT_GROWTH * self.rank(order)))
+            self.consider(order, max(self.least, LIMIT_GROWTH * self.rank(order)))
 
     def descend(self, limit: int) -> None:
         """Consider the orders adjacent to the cheapest one, and go on from the first that is cheaper, until there are `limit` orders."""
@@ -147,7 +147,7 @@ class OrderSearch:
             rank = self.rank(cheapest)
             for order in adjacent_orders(self.graph, cheapest):
                 if order not in self.outcomes:
-                    self.consider(order, max(rank, COST_TOLERANCE * self.least))
+                    self.consider(order, rank)
                     if len(self.outcomes) == limit or self.rank(order) < rank:
                         break
 

@@ -164,20 +164,17 @@ def children(node: Tree) -> tuple[Tree, ...]:
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
     """Return all nodes of the trees, producers first, each once. `below` may hide operands that are not to be visited."""
     visited: dict[Tree, None] = {}
-    stack = list(reversed(trees))
+    stack: list[Tree | None] = list(reversed(trees))
+    pop = stack.pop
     while stack:
-        node = stack[-1]
-        if node in visited:
-            stack.pop()
-            continue
-        operands = below(node)
-        waiting = [child for child in operands if child not in visited] if operands else []
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-        else:
-            stack.pop()
-            visited[node] = None
+        node = pop()
+        if node is None:  # all operands of the node below it are visited
+            visited[pop()] = None  # type: ignore[index]
+        elif node not in visited:
+            if operands := below(node):
+                stack += (node, None, *operands[::-1])
+            else:
+                visited[node] = None
     return tuple(visited)
 
 
@@ -202,7 +199,8 @@ def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[
     """
     names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
-        names |= dict.fromkeys(_own_indices(node))
+        for v in _own_indices(node):
+            names[v] = None
     return tuple(names)
 
 

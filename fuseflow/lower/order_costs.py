@@ -26,6 +26,8 @@ from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
 from fuseflow.tile_ops import TileShape
 
+UNTILED_BITS = 32
+"""The bits of elements, where they do not matter: an operator takes a scalar of any width in one cycle."""
 NOTHING = Estimate(0.0, 0.0, 0.0, 0.0)
 """The cost of no nodes."""
 ROUNDING = 1 - 1e-9
@@ -122,7 +124,7 @@ class PricedCells(Cells):
     def _tiles(self, node: Primitive, tensors: Mapping[str, TensorDecl], ports: tuple[Port, ...]) -> tuple[list[TileShape], int]:
         """Return the tiles of the inputs of a node and the bits of their elements, and keep the types of its outputs if they matter."""
         if not self.tiled:
-            return [()] * len(node.inputs), operand_bits(node, {})
+            return [()] * len(node.inputs), UNTILED_BITS
         types, bits = [self.tile_types[port] for port in node.inputs], operand_bits(node, self.element_bits)
         made = tensors[node.tensor].element_bits if isinstance(node, TensorReader) else bits
         for port, type in zip(ports, node.typed(types, tensors), strict=True):

@@ -43,7 +43,7 @@ class TableBuilder:
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.views = ViewReader(region, self.cells, self.declared, self.root)
+        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root))
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
         self.certain = True  # that what is computed now is needed, and not computed again inside another nest
@@ -68,14 +68,15 @@ class TableBuilder:
         """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step. Those
         without a stage are in `stage`.
         """
-        cells = self.cells
-        if key not in steps:
+        cells, step = self.cells, steps.get(key)
+        if step is None:
             outside, cells.used = cells.used, {}
             outcome = take()
             cells.claim(stage)
-            steps[key], cells.used = Step(outcome, cells.used), outside
-        cells.used.update(steps[key].used)
-        return steps[key].outcome
+            step = steps[key] = Step(outcome, cells.used)
+            cells.used = outside
+        cells.used.update(step.used)
+        return step.outcome
 
     def order_inside(self, node: Producer) -> tuple[str, ...]:
         """Return the order of the loops of a producer and of what is below it: its nest follows from no other loops."""

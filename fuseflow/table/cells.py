@@ -45,6 +45,7 @@ class Cells:
     recorder: Recorder | None = field(default_factory=Recorder)
     used: dict[str, str] = field(default_factory=dict)
     _ports: dict[Hashable, tuple[Port, ...]] = field(default_factory=dict)
+    _repeated: dict[tuple[Port, Port], Port] = field(default_factory=dict)  # by what is repeated, and by what
     _names: NodeNames = field(default_factory=NodeNames)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
@@ -89,10 +90,14 @@ class Cells:
 
     def lift(self, port: Port, loops: LoopContext, depth: int, column: str | View) -> Port:
         """Return a stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each loop (L1)."""
-        for v, crd in loops[self.depth(port) : depth]:
-            source = port
-            (port,) = self.put(Repeat(f"rep_{v}", (source, crd)))
+        for v, crd in loops[self.types[port].depth : depth]:
+            source, repeated = port, self._repeated.get((port, crd))
+            if repeated is None:
+                (repeated,) = self.put(Repeat(f"rep_{v}", (port, crd)))
+                self._repeated[port, crd] = repeated
+            self.used[repeated.node] = None
             self.note(column, v, "Rep({} by {})", source, crd)
+            port = repeated
         return port
 
     def align(self, column: str, row: str, stream: Port, old: Port, new: Port) -> Port:

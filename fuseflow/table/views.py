@@ -17,12 +17,12 @@ from fuseflow.table.view_cursor import ViewCursor
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """A reader of the views of a region. `declared` has the formats in which their tensors are stored."""
+    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored."""
 
     region: FusedRegion
     cells: Cells
     declared: Mapping[str, TensorType]
-    root: Port
+    start: ViewCursor
     _levels: dict[View, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
@@ -37,7 +37,7 @@ class ViewReader:
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
         leaf = nest.env.get(view)
-        return leaf if isinstance(leaf, ViewCursor) else ViewCursor(self.root)
+        return leaf if isinstance(leaf, ViewCursor) else self.start
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
         """Return the coordinates and references of a view for the join of loop `v`, or None if it lacks the loop or is located."""
@@ -59,7 +59,7 @@ class ViewReader:
     def keeps(self, view: View, nest: Nest) -> bool:
         """Return whether the level at which a view stands is an outermost one that would be scanned again in every loop of the nest, and
         that can be kept instead."""
-        if self.region.rescan or not nest.loops or self.leaf(view, nest).port != self.root:
+        if self.region.rescan or not nest.loops or self.leaf(view, nest).port != self.start.port:
             return False
         format = self.declared[view.tensor].format
         assert format is not None

@@ -116,7 +116,7 @@ def test_an_order_that_is_too_expensive_is_not_priced_to_its_end():
 
     choice = compare_orders(free("abc"), "abc", price, "r", guess="cba")
     assert choice.order == ("c", "b", "a") and list(choice.priced) == [choice.order]
-    assert limits.pop(choice.order) == math.inf and set(limits.values()) == {10.5}
+    assert limits.pop(choice.order) == math.inf and set(limits.values()) == {10.0}
 
 
 def lazily(price: Callable[[Order], Cost], draw: random.Random) -> OrderPrice:
