@@ -79,7 +79,9 @@ class Schedule:
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
-    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins."""
+    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins. Written
+    `layer1/T1.i`, they are those of one stage, the nest which computes `T1` in that region, and win over both.
+    """
     depths: Entries[int] = ()
     """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of that of one input of a node, which wins."""
     iteration: str = "factored"
@@ -168,7 +170,8 @@ class Schedule:
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
-        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`."""
+        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`; in one stage of it:
+        `par(**{"layer1/T1.i": 8})`."""
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
 
     @_fluent
