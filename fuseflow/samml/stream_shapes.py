@@ -104,11 +104,21 @@ class StreamShapes:
             return new
         key = shape, old, new
         if key not in self._aligned:
-            assert shape.parent is not None
             dealt = new.origin[0] == "lane" and new.origin[1] is old
-            origin = _mapped(shape.origin, lambda s: self.aligned(s, old, new) if s.hangs_below(old) else None) if dealt else None
-            self._aligned[key] = self.below(self.aligned(shape.parent, old, new), *(origin or ("align", shape, old, new)))
+            self._aligned[key] = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
         return self._aligned[key]
+
+    def _carried(self, shape: StreamShape, old: StreamShape, new: StreamShape, *origin: Hashable) -> StreamShape:
+        assert shape.parent is not None
+        return self.below(self.aligned(shape.parent, old, new), *(origin or ("align", shape, old, new)))
+
+    def _dealt(self, shape: StreamShape, old: StreamShape, lane: StreamShape) -> StreamShape | None:
+        """Return the part of a structure below `old` that a lane of `old` has, if the lane makes it by itself."""
+        match shape.origin:
+            case ("merge", *parts):
+                return next((part for part in parts if isinstance(part, StreamShape) and part.hangs_below(lane)), None)
+        origin = _mapped(shape.origin, lambda part: self.aligned(part, old, lane) if part.hangs_below(old) else None)
+        return None if origin is None else self._carried(shape, old, lane, *origin)
 
     def lane(self, shape: StreamShape, lanes: int, k: int) -> StreamShape:
         """Return the structure that lane `k` of `lanes` gets if the elements of `shape` are dealt to the lanes in turn."""

@@ -64,7 +64,8 @@ class LaneGraph:
 
     `loops` has the indices of its scans and ranges, and `stages` the stage that each node is in. `places` has, by node, the loop and the
     number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` where the lanes are those of stage T alone. It does
-    not have nodes outside all lanes.
+    not have nodes outside all lanes. What deals and gathers is in no stage: if lanes of another loop held a fork and not its merge, each
+    fork would deal in a turn of its own.
     """
 
     graph: Graph
@@ -281,11 +282,14 @@ class _Dealer:
         """Put a copy of a node into every lane, and return the names of the copies."""
         inputs = [self.dealt(p) for p in node.inputs]
         names = []
+        stage = self.stages.get(node.name)
         for k in range(self.count):
             copy = replace(node, name=f"{node.name}/{self.index}{k}", inputs=tuple(lanes[k] for lanes in inputs))
             names.append(self.put(copy, like=Port(node.name), lane=k)[0].node)
             if node.name in self.loops:
                 self.loops[names[-1]] = self.loops[node.name]
+            if stage is not None:
+                self.stages[names[-1]] = stage
         return tuple(names)
 
     def put(self, node: Primitive, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
@@ -297,8 +301,6 @@ class _Dealer:
             place = inside if lane is None else (*inside, (self.inside.get(like.node, self.loop), lane))
             if place:
                 self.places[node.name] = place
-            if like.node in self.stages:
-                self.stages[node.name] = self.stages[like.node]
         self.nodes[node.name] = node
         return _outputs(node)
 
