@@ -59,10 +59,16 @@ class StreamShape:
 
 
 class StreamShapes:
-    """A factory of shapes that returns the same object for equal shapes."""
+    """A factory of shapes that returns the same object for equal shapes.
+
+    `derivations` has the shapes that first came about as a lane's part of another one, or as a whole of which lanes have the parts: the
+    origin that says so, as an align or a merge.
+    """
 
     def __init__(self) -> None:
         self.single = StreamShape(None, ("single",))
+        self.derivations: dict[StreamShape, tuple[Hashable, ...]] = {}
+        self._numbers: dict[StreamShape, int] = {}
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
@@ -72,7 +78,14 @@ class StreamShapes:
         key = parent, origin
         if key not in self._shapes:
             self._shapes[key] = StreamShape(parent, origin)
+            self._numbers[self._shapes[key]] = len(self._numbers)
         return self._shapes[key]
+
+    def _derived(self, shape: StreamShape, known: int, *origin: Hashable) -> StreamShape:
+        """Return a shape, which has this derivation if it is not among the first `known` shapes."""
+        if self._numbers.get(shape, -1) >= known:
+            self.derivations.setdefault(shape, origin)
+        return shape
 
     def full(self, parent: StreamShape, size: int) -> StreamShape:
         """Return the structure with every coordinate 0..size-1 below every element of `parent`."""
@@ -105,7 +118,9 @@ class StreamShapes:
         key = shape, old, new
         if key not in self._aligned:
             dealt = new.origin[0] == "lane" and new.origin[1] is old
-            self._aligned[key] = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
+            known = len(self._numbers)
+            part = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
+            self._aligned[key] = self._derived(part, known, "align", shape, old, new)
         return self._aligned[key]
 
     def _carried(self, shape: StreamShape, old: StreamShape, new: StreamShape, *origin: Hashable) -> StreamShape:
@@ -137,8 +152,12 @@ class StreamShapes:
 
     def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape]) -> StreamShape:
         """Return the structure of which each lane has the part below what was `dealt` to it."""
+        known = len(self._numbers)
         parts = {self._undealt_shape(lane, at) for lane, at in zip(lanes, dealt, strict=True)}
         if len(parts) == 1 and (whole := parts.pop()) is not None:
+            levels = lanes[0].depth - dealt[0].depth
+            for level in range(levels):
+                self._derived(_above(whole, level), known, "merge", *(_above(lane, level) for lane in lanes))
             return whole
         above = self._gathered([lane.parent for lane in lanes if lane.parent is not None], dealt)
         return self.below(above, "merge", *lanes)
@@ -177,6 +196,12 @@ class StreamShapes:
             parent = self.below(parent, *origin, level)
             levels.append(parent)
         return levels
+
+
+def _above(shape: StreamShape, levels: int) -> StreamShape:
+    ancestor = shape.ancestor(levels)
+    assert ancestor is not None
+    return ancestor
 
 
 def _mapped(origin: tuple[Hashable, ...], part: Callable[[StreamShape], StreamShape | None]) -> tuple[Hashable, ...] | None:

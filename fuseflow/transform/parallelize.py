@@ -23,7 +23,7 @@ equally many lanes of an index are dealt together, so that nothing is merged bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar, assert_never
 
@@ -48,7 +48,7 @@ from fuseflow.samml.nodes import (
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
-from fuseflow.samml.verify import stream_facts
+from fuseflow.samml.verify import proved
 from fuseflow.transform.lane_request import LaneRequest, refuse_too_many
 from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
@@ -135,6 +135,7 @@ class _Dealer:
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
         self.shapes: dict[Port, StreamShape] = {}
+        self.derivations: Mapping[StreamShape, tuple[Hashable, ...]] = {}
         self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
         self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
 
@@ -221,7 +222,8 @@ class _Dealer:
         """Return the coordinate stream of level `at` of a stream, and that of every lane. A stream of another index may have the same
         coordinates, if both are full and of equal size."""
         if not self.shapes:
-            self.shapes = {p: s.shape for p, s in stream_facts(self.graph).items()}
+            prover = proved(self.graph)
+            self.shapes, self.derivations = {p: s.shape for p, s in prover.facts.items()}, prover.derivations
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
         own = self.ancestor(port, at)
@@ -264,7 +266,7 @@ class _Dealer:
             crd = next(self.of_shape(shape), None)
             if crd is not None:
                 return self.whole(crd)
-            match shape.origin:
+            match self.derivations.get(shape, shape.origin):
                 case ("align", StreamShape() as below, StreamShape() as old, StreamShape() as new):
                     inputs = tuple(self.carried(s, like) for s in (old, new, below))
                     (self.recovered[shape],) = self.put(Align(self.named("align", like), inputs), like=like)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, cases
 
@@ -160,7 +160,7 @@ def test_refusals(own: dict[tuple[str, str], int], message: str) -> None:
     assert message in error.value.message
 
 
-@settings(max_examples=60, phases=[Phase.generate], deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
 @given(cases(max_einsums=4), st.data())
 def test_random_programs(case: Case, draw: st.DataObject) -> None:
     try:
