@@ -29,7 +29,7 @@ def schedule_options(command: Command) -> Command:
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
         click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
         click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
-        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
+        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index, in a region or a stage; repeatable."),
         click.option(
             "--depth", multiple=True, metavar="REGION=128", help="Slots of the FIFOs of a region, or of one; repeatable."
         ),
