@@ -34,6 +34,9 @@ def schedule_options(command: Command) -> Command:
             "--depth", multiple=True, metavar="REGION=128", help="Slots of the FIFOs of a region, or of one; repeatable."
         ),
         click.option(
+            "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."
+        ),
+        click.option(
             "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
         ),
         click.option(
@@ -65,6 +68,7 @@ def schedule_options(command: Command) -> Command:
         vector: int | None,
         par: tuple[str, ...],
         depth: tuple[str, ...],
+        associate: tuple[str, ...],
         iteration: str | None,
         intermediates: str | None,
         locate: str | None,
@@ -84,7 +88,7 @@ def schedule_options(command: Command) -> Command:
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, **lowering)
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, associate, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

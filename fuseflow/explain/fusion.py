@@ -113,7 +113,13 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     inputs = {t.name: t for t in program.inputs}
     input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
-    unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector, primitives="own")
+    unfused = Schedule(
+        formats=schedule.formats,
+        blocks=schedule.blocks,
+        vector=schedule.vector,
+        associations=schedule.associations,
+        primitives="own",
+    )
     apart = partition_program(source.program, unfused, singletons)
     # What nothing needs is not lowered, so that it may ask of a tensor what no tensor can give.
     computed = {e for region in compiled for e in region.einsums}

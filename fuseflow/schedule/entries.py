@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from fuseflow.einsum.chain import Chain
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
@@ -159,6 +160,14 @@ def fifo_depth(name: str, depth: int) -> int:
     if isinstance(depth, bool) or depth < 1:
         raise ScheduleError(f"depth of `{name}`: {depth} is not a number of slots", hint="1 or more")
     return depth
+
+
+def chain_text(result: str, text: str) -> str:
+    """Return the chain of products of a result in its canonical form. Raises `ScheduleError` for a text that is none."""
+    try:
+        return str(Chain.parse(text))
+    except FuseFlowError as error:
+        raise ScheduleError(f"association of `{result}`: {error.message}", hint=error.hint) from error
 
 
 def split_fifo(name: str) -> tuple[str, str]:
