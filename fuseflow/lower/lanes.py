@@ -1,7 +1,7 @@
 """Lanes: the loops of a region, or of one stage of it, that the schedule deals over several copies of the nodes inside them.
 
-A stage is the nest of one producer of the fused tree: of a reduction, of what a rule keeps, or of a result of the region. It is called after
-the Einsum that the producer computes.
+A stage is the nest of one producer of the fused tree: of a reduction, of what a rule keeps, or of a result of the region. It is called
+after the Einsum that the producer computes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fuseflow.transform import LaneGraph, parallelize
 from fuseflow.transform.stream_levels import stage_loops
 
 LaneAssignment: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
-"""The lanes that each node is in, by node, outermost first, as loop and number. The loop is an index, or `T1.i` in a stage with lanes of its
-own."""
+"""The lanes that each node is in, by node, outermost first, as loop and number. The loop is an index, or `T1.i` in a stage with lanes of
+its own."""
 StageLoops: TypeAlias = Mapping[str, tuple[str, ...]]
 """The stages of a region, producers first, each with the loops that it runs in, outermost first."""
 
@@ -39,7 +39,9 @@ class StagedRegion(Protocol):
 def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
     """Return the stages of a region, given its table and its graph without lanes."""
     inside = stage_loops(graph, table.loops, table.stages)
-    place = {evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)}
+    place = {
+        evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)
+    }
     return {
         stage: tuple([index for index in table.order if index in inside[stage]])
         for stage in sorted(inside, key=lambda stage: place.get(stage, len(place)))

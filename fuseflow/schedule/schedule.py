@@ -231,8 +231,9 @@ class Schedule:
         **lowering: Any,
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`,
-        `--depth R=128` and `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
-        `--order first` and `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
+        `--depth R=128` and `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base`
+        and win over it. `--order first` and `--order best` are the policy for all other regions. Raises `UsageError` for a malformed
+        flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)

@@ -35,7 +35,8 @@ class Cells:
     nodes do: `A_i`, `intersect_k`, `mul'2`.
 
     `used` names the nodes of the table that is being filled, in the order in which it came to need them, each with its stage: the label of
-    the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` takes down what stands in which cell. Without one nothing is taken down, and nodes are known by numbers instead of names.
+    the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` takes down what stands in which cell.
+    Without one nothing is taken down, and nodes are known by numbers instead of names.
     """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)

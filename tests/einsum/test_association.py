@@ -80,7 +80,12 @@ def test_a_tensor_that_is_a_factor_twice() -> None:
         (GCN, "Y", "A (X W)", "it is no product of tensors"),
         (GCN, "Z", "A (X W)", "the program computes no such tensor"),
         (GCN + "output T0\n", "T1", "A (X W)", "`T0` stands between the factors: it is an output"),
-        (GCN.replace("b[h]", "b[h] + (sum(f) T0[i, f])"), "T1", "A (X W)", "`T0` stands between the factors: it is read at 2 places"),
+        (
+            GCN.replace("b[h]", "b[h] + (sum(f) T0[i, f])"),
+            "T1",
+            "A (X W)",
+            "`T0` stands between the factors: it is read at 2 places",
+        ),
         (GCN.replace("= sum(k) A[i, k] * X[k, f]", "= relu(sum(k) A[i, k] * X[k, f])"), "T1", "A (X W)", "it has `relu` in it"),
         (GCN.replace("sum(k)", "max(k)"), "T1", "A (X W)", "it has `max` in it"),
     ],

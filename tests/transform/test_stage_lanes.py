@@ -59,7 +59,9 @@ def table_of(text: str, *order: str) -> FusionTable:
 def data(graph: Graph, density: float = 0.6) -> dict[str, Tensor]:
     """Small integers, so that sums are exact in any order."""
     draw = np.random.default_rng(3)
-    arrays = {t.name: draw.integers(1, 6, t.shape) * (draw.random(t.shape) < density) for t in graph.tensors if t.name in graph.inputs}
+    arrays = {
+        t.name: draw.integers(1, 6, t.shape) * (draw.random(t.shape) < density) for t in graph.tensors if t.name in graph.inputs
+    }
     return {name: pack(array.astype(np.float64), graph.declared[name].format) for name, array in arrays.items()}
 
 
@@ -169,7 +171,9 @@ def test_random_programs(case: Case, draw: st.DataObject) -> None:
         return
     table, counts = region.table, st.sampled_from([1, 2, 3, 5])
     serial = emit(table)
-    loops = [(stage, index) for stage, inside in stage_loops(serial, table.loops, table.stages).items() for index in sorted(inside)]
+    loops = [
+        (stage, index) for stage, inside in stage_loops(serial, table.loops, table.stages).items() for index in sorted(inside)
+    ]
     if not loops or not set(serial.inputs) <= case.tensors.keys():
         return
     own = draw.draw(st.dictionaries(st.sampled_from(loops), counts, min_size=1, max_size=3))
@@ -177,6 +181,7 @@ def test_random_programs(case: Case, draw: st.DataObject) -> None:
     try:
         made = parallelize(serial, table.loops, lanes, table.stages, own)
     except ScheduleError as error:
-        assert any(reason in error.message for reason in REFUSED)
-        return
+        if any(reason in error.message for reason in REFUSED):
+            return
+        raise
     agree(serial, made, case.tensors)
