@@ -61,7 +61,7 @@ def test_stand_ins_for_intermediates(model: str) -> None:
 
 def test_every_schedule_fits_its_model() -> None:
     """Those of figures (`schedules/paper`) are of the GCN, as the cuts are."""
-    files = [file for file in sorted(SCHEDULES.rglob("*.yaml")) if file.parent.name != "sweeps"]
+    files = [file for file in sorted(SCHEDULES.rglob("*.yaml")) if file.parent.name not in ("sweeps", "budget")]
     assert len(files) == 3 * len(DATA) + 27 + 8
     sources = {m: load(ModelSpec(PAPER / f"{m}.py", data=DATA[m], options={"small": True})) for m in DATA}
     for file in files:
@@ -73,6 +73,24 @@ def test_every_schedule_fits_its_model() -> None:
             found = {region.name: set(region.einsums) for region in regions}
             for name, einsums in chosen.regions:
                 assert found[name] == set(einsums)
+
+
+BUDGETS = {"medium": {"mul": 64, "port": 256, "fifo": 1 << 20}, "large": {"mul": 1024, "port": 1024, "fifo": 16 << 20}}
+
+
+@pytest.mark.parametrize("file", sorted((SCHEDULES / "budget").glob("*.yaml")), ids=lambda file: file.stem)
+def test_schedules_within_a_budget(file: Path) -> None:
+    """The small models occupy less than the real ones, for which these schedules are, and mean what PyTorch or the interpreter says."""
+    model, budget = file.stem.split("_")
+    options = {"small": True} | ({"decoders": 1} if model == "gpt" else {})
+    compiled = ff.compile(
+        PAPER / f"{model}.py", data=DATA[model], options=options, schedule=ff.Schedule.load(file), machine="rda"
+    )
+    result = compiled.run()
+    assert result.check is not None and result.check.passed
+    for region in result.regions:
+        for component, limit in BUDGETS[budget].items():
+            assert getattr(region.resources, component) <= limit, (region.name, component)
 
 
 def test_the_first_order_reads_what_is_stored_in_its_order() -> None:

@@ -91,3 +91,33 @@ def test_explanations_are_of_the_graph_without_lanes() -> None:
     source = compiled(Schedule()).source
     machine = load_machine("ideal")
     assert explain_fusion(source, Schedule.par(i=4), machine) == explain_fusion(source, Schedule(), machine)
+
+
+def test_lanes_of_a_stage_win_over_those_of_its_region() -> None:
+    both = compiled(Schedule.fuse("full").par(**{"i": 2, "full/T.i": 3}))
+    assert {n.lanes for n in both.regions[0].graph.nodes if isinstance(n, Fork)} == {2, 3}
+    np.testing.assert_allclose(both.run().outputs["U"], compiled(Schedule.fuse("full")).run().outputs["U"], rtol=1e-5)
+    loads = both.run().regions[0].lanes
+    assert {loop: len(lanes) for loop, lanes in loads.items()} == {"i": 2, "T.i": 3}
+
+
+def test_the_stages_of_a_region() -> None:
+    (region,) = compiled(Schedule.fuse("full")).regions
+    assert region.stages == {"T": ("i", "k", "l", "j"), "U.sum": ("i", "k", "j"), "U": ("i", "j")}
+    assert compiled(Schedule.fuse("full").par(**{"full/T.l": 2})).regions[0].stages == region.stages
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("full/S.i", "region `full` has no stage `S`", "known: `T`, `U`, `U.sum`"),
+        ("fulll/T.i", "no region `fulll`", "did you mean `full`?"),
+        ("full/T.ii", "no loop of region `full` is called `ii`", "did you mean `i`?"),
+        ("full/U.l", "stage `U` does not run in loop l", "`T` runs in i, k, l, j"),
+    ],
+)
+def test_stages_that_are_not_there(name: str, message: str, hint: str) -> None:
+    schedule = Schedule.from_yaml(f"fuse: full\npar:\n  {name}: 2\n", "s.yaml")
+    with pytest.raises(ScheduleError) as error:
+        compiled(schedule)
+    assert message in error.value.message and hint in error.value.hint and str(error.value.span) == "s.yaml:3:3"

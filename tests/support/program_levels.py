@@ -234,10 +234,17 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
 
 def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegion]]:
     """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
-    ways = fusion_choices.MERGE_POLICIES if case.merge == "any" else (case.merge,)
-    with patch.object(fusion_choices, "MERGE_POLICIES", ways):
+    with merged(case):
         program, made = lower(case.program, schedule, case.tensors)
     return program, list(made)
+
+
+@contextmanager
+def merged(case: Case) -> Iterator[None]:
+    """Merge views as the case asks for it: its lanes name the loops that are there then."""
+    ways = fusion_choices.MERGE_POLICIES if case.merge == "any" else (case.merge,)
+    with patch.object(fusion_choices, "MERGE_POLICIES", ways):
+        yield
 
 
 # Execution -------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import random_graphs.compare
 from estimate_exact import check_estimate
-from program_levels import Arrays, Difference, agree, limited, meaning, selected
+from program_levels import Arrays, Difference, agree, limited, meaning, merged, selected
 from random_programs import Case
 from rich.console import Console
 from rich.table import Table
@@ -87,7 +87,7 @@ class ProgramRun:
 
 def check_surfaces(case: Case, schedule: Schedule) -> None:
     """Run a case by a schedule that says all that the case picks, and check everything that can be asked of it."""
-    with limited(SECONDS):
+    with limited(SECONDS), merged(case):
         run = run_program(selected(case), schedule)
         for name, surface in SURFACES.items():
             try:
