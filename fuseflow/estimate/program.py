@@ -181,7 +181,12 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
             "compute": _plain(limits.compute),
             "imbalance": _plain(limits.imbalance),
             "control": _plain(limits.control),
+            "fifos": _plain(limits.fifos),
+            "fifo": list(limits.fifo) if limits.fifo else None,
             "memory": _plain(limits.memory),
+            "answers": _plain(limits.answers),
+            "crowded": _plain(limits.crowded),
+            "behind": _plain(limits.behind),
             "limit": limits.limit,
             "node": limits.node,
         },
@@ -299,7 +304,7 @@ class Estimator:
         """Return the depths of the FIFOs of a region that need more slots than the graph and the machine give them, and add what it writes
         to `knowledge`."""
         self._add_views(region.views_before, knowledge)
-        depths = self._bounds(region.graph, knowledge).depths(machine)
+        depths = self.bounds(region.graph, knowledge).depths(machine)
         self.region(region, machine, knowledge)
         return depths
 
@@ -344,13 +349,13 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        graph_bounds = self._bounds(region.graph, knowledge)
+        graph_bounds = self.bounds(region.graph, knowledge)
         bounds = graph_bounds.on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)
         config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, graph_bounds.counts, machine)
 
-    def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
+    def bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
         names, shape = self._shape(graph)
         kept = knowledge.kept.by_node(graph)

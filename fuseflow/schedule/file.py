@@ -60,7 +60,9 @@ class Sections(BaseModel):
             return content
         for section, policies in (("order", POLICIES), ("depth", DEPTH_POLICIES)):
             if content.get(section) in policies and f"{section}_policy" not in content:
-                content = {key: value for key, value in content.items() if key != section} | {f"{section}_policy": content[section]}
+                content = {key: value for key, value in content.items() if key != section} | {
+                    f"{section}_policy": content[section]
+                }
         return content
 
 
