@@ -1,8 +1,8 @@
-"""The flows of streams in lanes, from their counted lists: which elements each lane gets when they are dealt in turn, and what is below them.
+"""The flows of streams in lanes, from their counted lists: which elements each lane gets when they are dealt in turn, and what is below.
 
-Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. Two dealt levels are lanes in lanes:
-inside a lane of the outer one, the elements of the inner one are dealt in turn again. So the flow of a stream in all lanes takes no more
-than the lane of each element of the innermost dealt level, and sums of what is below.
+Lane k of N gets the elements k, k + N, k + 2 N, ... of a level, counted through all lists of the stream. Two dealt levels are lanes in
+lanes: inside a lane of the outer one, the elements of the inner one are dealt in turn again. So the flow of a stream in all lanes takes
+no more than the lane of each element of the innermost dealt level, and sums of what is below.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def deal(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> Dealt
     """Deal the elements of these levels, the outermost first, of which `nest` has the innermost as its own. Raises `TooMany` if lanes in
     lanes have more elements than can be dealt one by one.
     """
-    return memo.once(("deal", tuple(dealt)), (nest,), lambda: _once(memo, nest, dealt[0]) if len(dealt) == 1 else _nested(nest, dealt))
+    return memo.once(
+        ("deal", tuple(dealt)), (nest,), lambda: _once(memo, nest, dealt[0]) if len(dealt) == 1 else _nested(nest, dealt)
+    )
 
 
 def _once(memo: CountMemo, nest: FiberNest, dealt: DealtLevel) -> DealtElements:

@@ -1,4 +1,4 @@
-"""A graph in lanes by arithmetic: the firings, cycles and resources of every node in every lane, from the lists that were counted on one lane."""
+"""A graph in lanes by arithmetic: the firings, cycles and resources of every node in every lane, from the lists counted on one lane."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class DealtGraph:
         return node
 
     def _counted(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
-        node, declared, counts = each.node, self.template.graph.declared, self.serial.counts
+        node, declared = each.node, self.template.graph.declared
         around = each.indices
         inputs = tuple(self._flow(stream, around, lanes) for stream in each.inputs)
         outputs = tuple(self._flow(stream, around, lanes) for stream in each.outputs)
@@ -102,7 +102,7 @@ class DealtGraph:
             node, self.template.graph, machine, tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
         )
         processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
-        total = sum(int(np.broadcast_to(np.asarray(values + closings), _grown(shape, values + closings)).sum()) for values, closings in processes)
+        total = sum(_in_all(shape, values + closings) for values, closings in processes)
         occupied = max(_most(process_cycles(node, process, interval, machine)) for process in processes)
         number = prod(shape)
         stage = Stage(
@@ -219,7 +219,11 @@ class DealtGraph:
         first = inf if machine.first_depth is None else float(machine.first_depth)
         merged = inf if machine.fifo_depth == "auto" else first
         return tuple(
-            float(depths.get(Edge(self.template.nodes[fifo.target].serial, fifo.input), merged if fifo.target in pipeline.merges else first))
+            float(
+                depths.get(
+                    Edge(self.template.nodes[fifo.target].serial, fifo.input), merged if fifo.target in pipeline.merges else first
+                )
+            )
             for fifo in pipeline.fifos
         )
 
@@ -234,7 +238,13 @@ class DealtGraph:
     # The memory ----------------------------------------------------------------------------------------------------------------
 
     def _ports(
-        self, at: int, each: TemplateNode, inputs: Sequence[Flow], outputs: Sequence[Flow], lanes: Mapping[str, int], machine: Machine
+        self,
+        at: int,
+        each: TemplateNode,
+        inputs: Sequence[Flow],
+        outputs: Sequence[Flow],
+        lanes: Mapping[str, int],
+        machine: Machine,
     ) -> tuple[LanePorts, ...]:
         """Return what the ports of a node request in all lanes, as many times that of a mean lane."""
         node, graph = each.node, self.template.graph
@@ -329,9 +339,10 @@ class _MeanFlows(Mapping[n.Port, Flow]):
         return sum(len(each.outputs) for each in self.graph.template.nodes)
 
 
-def _grown(shape: tuple[int, ...], numbers: Number) -> tuple[int, ...]:
-    """Return the shape of all lanes, and of what numbers have beside it."""
-    return np.broadcast_shapes(shape, np.asarray(numbers).shape)
+def _in_all(shape: tuple[int, ...], numbers: Number) -> int:
+    """Return the sum of numbers over lanes of this shape, of which some may share a number."""
+    array = np.asarray(numbers)
+    return int(np.broadcast_to(array, np.broadcast_shapes(shape, array.shape)).sum())
 
 
 def _most(numbers: Number) -> Number:
@@ -343,7 +354,9 @@ def _mean(numbers: Number) -> Number:
 
 
 def _mean_flow(flow: Flow) -> Flow:
-    return Flow(tuple(map(_mean, flow.lists)), tuple(map(_mean, flow.filled)), _mean(flow.elements), _mean(flow.absent), _mean(flow.read))
+    return Flow(
+        tuple(map(_mean, flow.lists)), tuple(map(_mean, flow.filled)), _mean(flow.elements), _mean(flow.absent), _mean(flow.read)
+    )
 
 
 __all__ = ["DealtGraph", "LaneEstimate"]

@@ -1,8 +1,8 @@
 """The depths that FIFOs need: those on short ways get the slots with which no loop takes longer than the slowest stage of the graph, and
 with which a refresh of the memory holds nothing up that could go on.
 
-Example: a residual of 49 tokens a row goes around two products of 9,400 cycles each. Two rows must be under way at once, so its FIFO gets 98
-slots, and all others keep those of the machine.
+Example: a residual of 49 tokens a row goes around two products of 9,400 cycles each. Two rows must be under way at once, so its FIFO gets
+98 slots, and all others keep those of the machine.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from fuseflow.estimate.program import Estimator, EstimatorRegion, RegionEstimate
 from fuseflow.resources import Resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
-from fuseflow.transform.stream_levels import Loops, stream_levels
 from fuseflow.transform.parallelize import parallelize
+from fuseflow.transform.stream_levels import Loops, stream_levels
 
 
 @dataclass(frozen=True, slots=True)

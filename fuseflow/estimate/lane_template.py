@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
-from fuseflow.transform.parallelize import LaneGraph, parallelize
+from fuseflow.transform.parallelize import parallelize
 from fuseflow.transform.stream_levels import Loops
 
 

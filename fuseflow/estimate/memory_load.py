@@ -86,7 +86,9 @@ class MemoryLoad:
         for port in ports:
             groups.setdefault((stages[port.node], port.kind), []).append(port)
         together = [
-            LanePorts(stage, group[0], len(group), sum(p.lines for p in group), max(p.lines for p in group), sum(p.jumps for p in group))
+            LanePorts(
+                stage, group[0], len(group), sum(p.lines for p in group), max(p.lines for p in group), sum(p.jumps for p in group)
+            )
             for (stage, _), group in groups.items()
         ]
         return cls.of_lanes(together, array_bytes, written, line, channels)
@@ -102,7 +104,14 @@ class MemoryLoad:
     ) -> MemoryLoad:
         """Add up what ports request, those of all lanes together. The other arguments are those of `of`."""
         reads = tuple(
-            ArrayLoad(each.stage, each.lines, each.most, each.alike(line), -(-array_bytes.get(each.array, 0) // line), each.port.in_order)
+            ArrayLoad(
+                each.stage,
+                each.lines,
+                each.most,
+                each.alike(line),
+                -(-array_bytes.get(each.array, 0) // line),
+                each.port.in_order,
+            )
             for each in ports
         )
         out = [-(-number // line) for number in written]
@@ -126,14 +135,12 @@ class LanePorts:
         return self.port.tensor, self.port.level, self.port.kind
 
     def alike(self, line: int) -> float:
-        """Return how many of the ports want the same line at once: lanes that look up the same, and those that share the lines of a fiber."""
+        """Return how many of the ports want the same line at once: lanes that look up the same, or share the lines of a fiber."""
         same = self.number / min(self.number, max(1, self.port.divided))
         return same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
 
 
-def _other_row(
-    ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int
-) -> float:
+def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
     """Return how likely a bank has another row open than that of the next request. What lies together in as many bytes as all open rows
     have does not close each other's rows, so it is how likely two requests are of different ones of these pieces of the memory."""
     lines: dict[tuple[str, int, str], Number] = {}

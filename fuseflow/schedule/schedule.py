@@ -106,7 +106,7 @@ class Schedule:
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
     depth_policy: str = "machine"
-    """The depth that a FIFO gets without one of its own: that of the `machine`; or `auto`, as many slots as the estimate finds it to need."""
+    """The depth that a FIFO gets without one of its own: that of the `machine`; or `auto`, the slots that the estimate finds it to need."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
@@ -224,7 +224,8 @@ class Schedule:
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4` and
         `--depth R=128`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
-        `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other FIFOs. Raises `UsageError` for a malformed flag.
+        `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other FIFOs. Raises
+        `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
