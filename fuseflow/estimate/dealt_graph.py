@@ -114,7 +114,7 @@ class DealtGraph:
             _most(outputs[0].tokens) if outputs else 0,
         )
         tokens = tuple(_most(flow.tokens) for flow in inputs)
-        held = self._held(each, lanes) if isinstance(node, n.Workspace) or isinstance(node, n.Locate) else 0
+        held = self._held(each, lanes) if isinstance(node, n.Workspace | n.Locate) else 0
         return _NodeLanes(total, occupied, stage, tokens, latency, self._ports(at, each, inputs, outputs, lanes, machine), held)
 
     def _flow(self, stream: DealtStream, around: Sequence[str], lanes: Mapping[str, int]) -> Flow:

@@ -89,7 +89,7 @@ class LaneCosts:
                 pass
             else:
                 return LaneCost(made.cycles, made.firings, made.resources, True)
-        return self._lowered(lanes, depths)
+        return self.made(lanes, depths)
 
     def _graph(self, indices: tuple[str, ...]) -> DealtGraph | None:
         """Return the graph in lanes of these indices, None if its costs do not follow from those on one lane."""
@@ -100,10 +100,10 @@ class LaneCosts:
             self._dealt[indices] = None if template is None else DealtGraph(template, self.serial, levels)
         return self._dealt[indices]
 
-    def _lowered(self, lanes: Mapping[str, int], depths: Mapping[Edge, int]) -> LaneCost:
+    def made(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost of the graph with these lanes, counted anew."""
-        lowered = parallelize(self.graph, self.loops, lanes)
-        stated = {(edge.node, edge.input): depth for edge, depth in depths.items()}
+        lowered = parallelize(self.graph, self.loops, {i: lanes[i] for i in self.order if i in lanes})
+        stated = {(edge.node, edge.input): depth for edge, depth in (depths or {}).items()}
         names = {node.name: node.name.split("/")[0] for node in lowered.graph.nodes}
         graph = lowered.graph.with_depths(
             {

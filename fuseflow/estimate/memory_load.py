@@ -159,7 +159,7 @@ def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, 
 
 
 def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. `peak` are its bytes a cycle."""
+    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. `peak` is in bytes a cycle."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
