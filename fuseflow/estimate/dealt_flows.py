@@ -48,11 +48,11 @@ class DealtElements:
 
     def sums(self, counts: Ints) -> Ints:
         """Return the sums by lane of a number for each distinct element, or of one number that holds for all."""
-        if len(counts) == 1:
-            weights = None if self.times is None else self.times
-            return np.bincount(self.lane, weights=weights, minlength=self.lanes).astype(np.int64) * counts[0]
-        weights = counts[self.element] if self.times is None else counts[self.element] * self.times
-        return np.bincount(self.lane, weights=weights, minlength=self.lanes).astype(np.int64)
+        each = (
+            self.times if len(counts) == 1 else counts[self.element] if self.times is None else counts[self.element] * self.times
+        )
+        sums: Ints = np.bincount(self.lane, weights=each, minlength=self.lanes).astype(np.int64)
+        return sums * counts[0] if len(counts) == 1 else sums
 
 
 def deal(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) -> DealtElements:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
@@ -182,7 +183,9 @@ class DealtGraph:
         if isinstance(serial, n.Locate):
             kept = self._serial_held().get(each.serial)
             return kept.most * self.template.lanes(each, lanes) if kept else 0
-        collected = collected_stream(serial, counts) if isinstance(serial, n.Workspace) else None
+        if not isinstance(serial, n.Workspace):
+            return 0
+        collected = collected_stream(serial, counts)
         if collected is None or collected.nest is None:
             raise Uncountable
         if not each.indices or (isinstance(serial, n.Select) and serial.every):
@@ -246,19 +249,20 @@ class DealtGraph:
         lanes: Mapping[str, int],
         machine: Machine,
     ) -> tuple[LanePorts, ...]:
-        """Return what the ports of a node request in all lanes, as many times that of a mean lane."""
+        """Return what the ports of a node request in all lanes: as much more than the busiest one as all its elements are more."""
         node, graph = each.node, self.template.graph
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
             return ()
         number = self.template.lanes(each, lanes)
-        flows = _MeanFlows(self, lanes)
+        flows = _BusiestFlows(self, lanes)
         forks = {t.node.name: lanes[t.lanes_of] for t in self.template.nodes if isinstance(t.node, n.Fork)}
         addresses = Addresses(graph, flows, forks)
-        spread = max((_most(flow.elements) / max(1e-9, _mean(flow.elements)) for flow in inputs), default=1.0)
-        means = [_mean_flow(flow) for flow in inputs], [_mean_flow(flow) for flow in outputs]
+        shape = tuple(lanes[index] for index in each.indices)
+        times = min(_in_all(shape, flow.elements) / max(1, _most(flow.elements)) for flow in inputs)
+        busiest = [_busiest(flow) for flow in inputs], [_busiest(flow) for flow in outputs]
         return tuple(
-            LanePorts(at, port, number, port.lines * number, port.lines * spread, port.jumps * number)
-            for port in node_lines(node, addresses, *means, flows, request_bytes(machine.memory))
+            LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times)
+            for port in node_lines(node, addresses, *busiest, flows, request_bytes(machine.memory))
         )
 
     def _load(self, nodes: Sequence[_NodeLanes], machine: Machine) -> MemoryLoad:
@@ -274,15 +278,15 @@ class DealtGraph:
         self, nodes: Sequence[_NodeLanes], lanes: Mapping[str, int], slots: Sequence[float], machine: Machine
     ) -> Resources:
         count = ResourceCount(self.template.graph, machine)
-        totals = {"mul": 0, "add": 0, "special": 0, "port": 0, "stream": 0}
+        totals, ports, stream = Counter[str](), 0, 0
         workspace, fifo, at_fifo = 0, 0.0, 0
         for each, node in zip(self.template.nodes, nodes, strict=True):
             fixed = self._unit(count, each, machine)
             number = node.stage.lanes
             for name, amount in fixed.lanes.items():
                 totals[name] += amount * number
-            totals["stream"] += fixed.stream * number
-            totals["port"] += fixed.ports * number
+            stream += fixed.stream * number
+            ports += fixed.ports * number
             workspace += fixed.entry_bytes * node.held
             if isinstance(each.node, n.Merge):
                 depth = machine.first_depth or 0
@@ -293,7 +297,9 @@ class DealtGraph:
                 fifo += slots[at_fifo] * width * number
                 at_fifo += 1
         bytes_ = None if machine.first_depth is None else int(fifo)
-        return Resources(**totals, fifo=bytes_, workspace=workspace, fifo_grows=machine.fifo_depth == "auto")
+        grows = machine.fifo_depth == "auto"
+        lanes_of = totals["mul"], totals["add"], totals["special"]
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, fifo_grows=grows)
 
     def _unit(self, count: ResourceCount, each: TemplateNode, machine: Machine) -> _Unit:
         key = ("unit", each.node.name, machine)
@@ -322,15 +328,15 @@ class _Unit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _MeanFlows(Mapping[n.Port, Flow]):
-    """The flows of the streams of a template in a mean lane."""
+class _BusiestFlows(Mapping[n.Port, Flow]):
+    """The flows of the streams of a template, each in its busiest lane."""
 
     graph: DealtGraph
     lanes: Mapping[str, int]
 
     def __getitem__(self, port: n.Port) -> Flow:
         each = self.graph.template.nodes[self.graph._places()[port.node]]
-        return _mean_flow(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
+        return _busiest(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
 
     def __iter__(self) -> Any:
         return (n.Port(each.node.name, k) for each in self.graph.template.nodes for k in range(len(each.outputs)))
@@ -349,13 +355,9 @@ def _most(numbers: Number) -> Number:
     return float(np.max(numbers)) if isinstance(numbers, np.ndarray) else numbers
 
 
-def _mean(numbers: Number) -> Number:
-    return float(np.mean(numbers)) if isinstance(numbers, np.ndarray) else numbers
-
-
-def _mean_flow(flow: Flow) -> Flow:
+def _busiest(flow: Flow) -> Flow:
     return Flow(
-        tuple(map(_mean, flow.lists)), tuple(map(_mean, flow.filled)), _mean(flow.elements), _mean(flow.absent), _mean(flow.read)
+        tuple(map(_most, flow.lists)), tuple(map(_most, flow.filled)), *map(_most, (flow.elements, flow.absent, flow.read))
     )
 
 
