@@ -40,9 +40,6 @@ def schedule_options(command: Command) -> Command:
             "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."
         ),
         click.option(
-            "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."
-        ),
-        click.option(
             "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
         ),
         click.option(

@@ -20,14 +20,14 @@ def held_entries(counts: GraphCounts) -> Mapping[str, HeldEntries]:
         if isinstance(node, n.Locate) and node.keeps(declared):
             if numbers.exact:
                 held[node.name] = HeldEntries(round(numbers.outputs[0].read))
-        elif isinstance(node, n.Workspace) and (collected := _collected(node, counts)) is not None:
+        elif isinstance(node, n.Workspace) and (collected := collected_stream(node, counts)) is not None:
             outer = counts.graph.types()[node.inputs[0]].depth - 1
             every = node.every if isinstance(node, n.Select) else 0
             held[node.name] = HeldEntries(_largest(collected.nest, outer, every))
     return held
 
 
-def _collected(node: n.Workspace, counts: GraphCounts) -> CountedStream | None:
+def collected_stream(node: n.Workspace, counts: GraphCounts) -> CountedStream | None:
     """Return the stream of which a workspace collects the entries, if it was counted: what an accumulator or a permute gives, or what a
     selection reads."""
     if isinstance(node, n.Select):

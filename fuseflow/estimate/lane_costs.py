@@ -1,7 +1,10 @@
 """What a region costs in lanes, from one count of its graph on one lane.
 
-costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
-costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
+    costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
+    costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
+
+Firings are those of the graph with these lanes, exactly: what a node does in a lane follows from the elements that the lane gets when they
+are dealt in turn. Where lanes are folded, since something is reduced over their index, the graph is made and counted.
 """
 
 from __future__ import annotations
@@ -9,21 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fuseflow.estimate.counted.memo import Uncountable
+from fuseflow.estimate.dealt_graph import DealtGraph
+from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.lane_template import LaneTemplate
 from fuseflow.estimate.program import Estimator, EstimatorRegion, RegionEstimate, TensorKnowledge
 from fuseflow.resources import Resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.transform.parallelize import parallelize
-from fuseflow.transform.stream_levels import Loops
+from fuseflow.transform.stream_levels import Loops, stream_levels
 
 
 @dataclass(frozen=True, slots=True)
 class LaneCost:
-    """The expected cycles of a region in lanes, its firings, which are counted, and what its graph occupies."""
+    """The expected cycles of a region in lanes, its firings, which are counted, and what its graph occupies. `by_arithmetic` says that the
+    graph was not made for it."""
 
     cycles: float
     firings: float
     resources: Resources
+    by_arithmetic: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +49,8 @@ class LaneCosts:
     order: tuple[str, ...]
     machine: Machine
     knowledge: TensorKnowledge
+    serial: GraphBounds
+    _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
     _costs: dict[tuple[tuple[str, int], ...], LaneCost] = field(default_factory=dict)
 
     @classmethod
@@ -53,7 +64,8 @@ class LaneCosts:
         knowledge: TensorKnowledge,
     ) -> LaneCosts:
         """Count a region on one lane."""
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge.copy())
+        knowledge = knowledge.copy()
+        return cls(estimator, graph, loops, tuple(order), machine, knowledge, estimator.bounds(graph, knowledge))
 
     def cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost with so many lanes of each index; an index that is not there has one. `depths` are those of FIFOs of the graph on
@@ -62,14 +74,48 @@ class LaneCosts:
         Raises `ScheduleError` for lanes that the graph cannot have, as `parallelize` does.
         """
         key = tuple((index, lanes[index]) for index in self.order if lanes.get(index, 1) > 1)
+        if depths:
+            return self._cost(dict(key), depths)
         if key not in self._costs:
-            self._costs[key] = self._lowered(dict(key))
+            self._costs[key] = self._cost(dict(key), {})
         return self._costs[key]
 
-    def _lowered(self, lanes: Mapping[str, int]) -> LaneCost:
+    def _cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int]) -> LaneCost:
+        dealt = self._graph(tuple(lanes))
+        if dealt is not None:
+            try:
+                made = dealt.cost(lanes, self.machine, depths)
+            except Uncountable:
+                pass
+            else:
+                return LaneCost(made.cycles, made.firings, made.resources, True)
+        return self.made(lanes, depths)
+
+    def _graph(self, indices: tuple[str, ...]) -> DealtGraph | None:
+        """Return the graph in lanes of these indices, None if its costs do not follow from those on one lane."""
+        if indices not in self._dealt:
+            counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
+            template = LaneTemplate.of(self.graph, self.loops, indices) if counted else None
+            levels = stream_levels(self.graph, self.loops)
+            self._dealt[indices] = None if template is None else DealtGraph(template, self.serial, levels)
+        return self._dealt[indices]
+
+    def made(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost of the graph with these lanes, counted anew."""
-        graph = parallelize(self.graph, self.loops, lanes).graph
-        estimate: RegionEstimate = self.estimator.region(
-            EstimatorRegion(graph.name, (), graph), self.machine, self.knowledge.copy()
+        lowered = parallelize(self.graph, self.loops, {i: lanes[i] for i in self.order if i in lanes})
+        stated = {(edge.node, edge.input): depth for edge, depth in (depths or {}).items()}
+        names = {node.name: node.name.split("/")[0] for node in lowered.graph.nodes}
+        graph = lowered.graph.with_depths(
+            {
+                Edge(node.name, k): stated[names[node.name], k]
+                for node in lowered.graph.nodes
+                for k in range(len(node.inputs))
+                if (names[node.name], k) in stated
+            }
         )
+        region = EstimatorRegion(graph.name, (), graph)
+        estimate: RegionEstimate = self.estimator.region(region, self.machine, self.knowledge.copy())
         return LaneCost(estimate.bound.cycles, estimate.firings, estimate.resources)
+
+
+__all__ = ["LaneCost", "LaneCosts"]

@@ -6,7 +6,7 @@ The constants are measured on the memory model (fuseflow/sim/memory), alone, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp
 
@@ -82,41 +82,70 @@ class MemoryLoad:
         """Add up what ports request, given the stage of each node, the bytes of the arrays that are read, in the order in which they lie in
         the memory, and the bytes written to each array.
         """
-        ports = tuple(ports)
         groups: dict[tuple[int, str], list[PortLines]] = {}
         for port in ports:
             groups.setdefault((stages[port.node], port.kind), []).append(port)
+        together = [
+            LanePorts(
+                stage, group[0], len(group), sum(p.lines for p in group), max(p.lines for p in group), sum(p.jumps for p in group)
+            )
+            for (stage, _), group in groups.items()
+        ]
+        return cls.of_lanes(together, array_bytes, written, line, channels)
+
+    @classmethod
+    def of_lanes(
+        cls,
+        ports: Sequence[LanePorts],
+        array_bytes: Mapping[tuple[str, int, str], int],
+        written: Iterable[Number],
+        line: int,
+        channels: int,
+    ) -> MemoryLoad:
+        """Add up what ports request, those of all lanes together. The other arguments are those of `of`."""
         reads = tuple(
             ArrayLoad(
-                stage,
-                sum(port.lines for port in group),
-                max(port.lines for port in group),
-                _alike(group, line),
-                -(-array_bytes.get((group[0].tensor, group[0].level, kind), 0) // line),
-                all(port.in_order for port in group),
+                each.stage,
+                each.lines,
+                each.most,
+                each.alike(line),
+                -(-array_bytes.get(each.array, 0) // line),
+                each.port.in_order,
             )
-            for (stage, kind), group in groups.items()
+            for each in ports
         )
         out = [-(-number // line) for number in written]
-        jumps = sum(port.jumps for port in ports) * _other_row(ports, array_bytes, line, channels)
+        jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, channels)
         return cls(reads, jumps, sum(out), max(out, default=0))
 
 
-def _alike(group: list[PortLines], line: int) -> float:
-    """Return how many ports of a group want the same line at once: lanes that look up the same, and those that share the lines of a
-    fiber."""
-    first = group[0]
-    same = len(group) / min(len(group), max(1, first.divided))
-    return same * (min(first.dealt, line // 4) if first.dealt > 1 else 1)
+@dataclass(frozen=True, slots=True)
+class LanePorts:
+    """Ports that are the same but for the lane: one of them, their number, what they request together, and what the busiest requests."""
+
+    stage: int
+    port: PortLines
+    number: int
+    lines: Number
+    most: Number
+    jumps: Number
+
+    @property
+    def array(self) -> tuple[str, int, str]:
+        return self.port.tensor, self.port.level, self.port.kind
+
+    def alike(self, line: int) -> float:
+        """Return how many of the ports want the same line at once: lanes that look up the same, or share the lines of a fiber."""
+        same = self.number / min(self.number, max(1, self.port.divided))
+        return same * (min(self.port.dealt, line // 4) if self.port.dealt > 1 else 1)
 
 
-def _other_row(ports: Iterable[PortLines], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
+def _other_row(ports: Iterable[LanePorts], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
     """Return how likely a bank has another row open than that of the next request. What lies together in as many bytes as all open rows
     have does not close each other's rows, so it is how likely two requests are of different ones of these pieces of the memory."""
     lines: dict[tuple[str, int, str], Number] = {}
-    for port in ports:
-        array = (port.tensor, port.level, port.kind)
-        lines[array] = lines.get(array, 0) + port.lines
+    for each in ports:
+        lines[each.array] = lines.get(each.array, 0) + each.lines
     size = OPEN_BYTES * channels
     pieces: dict[int, float] = {}
     start = 0
@@ -130,9 +159,7 @@ def _other_row(ports: Iterable[PortLines], array_bytes: Mapping[tuple[str, int, 
 
 
 def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
-    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. Its `peak` is in bytes a
-    cycle.
-    """
+    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. `peak` is in bytes a cycle."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return lines * request_bytes(memory) / peak
@@ -179,6 +206,7 @@ def write_wait(rate: Number, machine: Machine, in_lanes: bool) -> float:
 
 __all__ = [
     "ArrayLoad",
+    "LanePorts",
     "MemoryLoad",
     "answer_cycles",
     "shared_line_cycles",

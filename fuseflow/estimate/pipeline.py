@@ -72,7 +72,7 @@ class Pipeline:
         ordered = tuple(stages[kind] for kind in range(len(stages)))
         fifos = tuple(Fifo(source, target, k, tokens[target, k, source]) for target, k, source in sorted(tokens))
         merges = frozenset(at for at, stage in enumerate(ordered) if isinstance(stage.node, n.Merge))
-        return cls(ordered, of_node, fifos, merges, _behind(ordered, fifos, merges))
+        return cls(ordered, of_node, fifos, merges, stages_behind(ordered, fifos, merges))
 
     def most(self, numbers: Sequence[Number]) -> list[Number]:
         """Return the largest number of each stage, given one of every node."""
@@ -146,7 +146,7 @@ def _held(stage: Stage, lines_ahead: int, line: int) -> float:
     return 0.0
 
 
-def _behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozenset[int]) -> frozenset[int]:
+def stages_behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozenset[int]) -> frozenset[int]:
     """Return the stages behind a merge from which no reading of the memory follows, if writers are among them."""
     merged = [at in merges for at in range(len(stages))]
     for before, at, _, _ in fifos:
@@ -158,4 +158,4 @@ def _behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozenset[in
     return behind if any(isinstance(stages[at].node, n.TensorWriter) for at in behind) else frozenset()
 
 
-__all__ = ["Pipeline", "Stage"]
+__all__ = ["Pipeline", "Stage", "stages_behind"]

@@ -41,7 +41,8 @@ class PortLines:
 
 def read_lines(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int) -> Iterator[PortLines]:
     """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory."""
-    addresses = Addresses(graph, flows)
+    forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
+    addresses = Addresses(graph, flows, forks)
     for node in graph.nodes:
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
             continue
@@ -142,10 +143,10 @@ def _is_even(decl: n.TensorDecl, level: int) -> bool:
 
 
 class Addresses:
-    """The ways of references through a graph: what decides where a node reads."""
+    """The ways of references through a graph: what decides where a node reads. `lanes_of` are the lanes of each fork."""
 
-    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow]) -> None:
-        self.graph, self.flows = graph, flows
+    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow], lanes_of: Mapping[str, int]) -> None:
+        self.graph, self.flows, self.lanes_of = graph, flows, lanes_of
         self.by_name = graph.by_name
         self.types = graph.types()
         self.bounds = stream_bounds(graph)
@@ -207,7 +208,7 @@ class Addresses:
         dealt, at = 1, port
         while isinstance(producer := self.by_name[at.node], n.Fork | n.Join | n.Locate):
             if isinstance(producer, n.Fork):
-                dealt = producer.lanes
+                dealt = self.lanes_of[producer.name]
                 break
             if isinstance(producer, n.Locate):
                 at = producer.inputs[0]
@@ -215,12 +216,7 @@ class Addresses:
                 at = producer.inputs[carried[0]]
             else:
                 break
-        return dealt, prod(self._lanes_of(name) for name in self._deciding(port))
-
-    def _lanes_of(self, fork: str) -> int:
-        node = self.by_name[fork]
-        assert isinstance(node, n.Fork)
-        return node.lanes
+        return dealt, prod(self.lanes_of[name] for name in self._deciding(port))
 
     def _deciding(self, port: n.Port) -> frozenset[str]:
         """Return the forks that decide what a stream has."""
@@ -231,7 +227,7 @@ class Addresses:
                     forks = self._deciding(node.inputs[0]) | {node.name}
                 case n.Merge():  # a stream of all its lanes
                     dealt = frozenset().union(*map(self._deciding, node.inputs))
-                    forks = frozenset(name for name in dealt if self._lanes_of(name) != len(node.inputs))
+                    forks = frozenset(name for name in dealt if self.lanes_of[name] != len(node.inputs))
                 case n.Repeat():
                     forks = self._deciding(node.inputs[0])
                 case n.Join():

@@ -181,7 +181,12 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
             "compute": _plain(limits.compute),
             "imbalance": _plain(limits.imbalance),
             "control": _plain(limits.control),
+            "fifos": _plain(limits.fifos),
+            "fifo": list(limits.fifo) if limits.fifo else None,
             "memory": _plain(limits.memory),
+            "answers": _plain(limits.answers),
+            "crowded": _plain(limits.crowded),
+            "behind": _plain(limits.behind),
             "limit": limits.limit,
             "node": limits.node,
         },
@@ -260,7 +265,7 @@ class Estimator:
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
         for region in regions:
-            self._add_views(region.views_before, knowledge)
+            self.add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
             key = (shape, knowledge.of(names), tuple(knowledge.kept.by_node(region.graph).values()))
             if key not in first:
@@ -272,7 +277,7 @@ class Estimator:
                 repeat = RegionRepeat(region.name, region.einsums, names_here)
                 estimates[at] = replace(estimates[at], repeats=(*estimates[at].repeats, repeat))
             knowledge.write(region.graph, estimates[at].work, names_here)
-            self._add_views(region.views_after, knowledge)
+            self.add_views(region.views_after, knowledge)
         return ProgramEstimate(model, data, machine, tuple(estimates), (*notices, *knowledge.kept.notices))
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
@@ -289,17 +294,17 @@ class Estimator:
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """Estimate one region, and add what it writes to `knowledge`."""
-        self._add_views(region.views_before, knowledge)
+        self.add_views(region.views_before, knowledge)
         estimate = self._region(region, machine, knowledge)
         knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
-        self._add_views(region.views_after, knowledge)
+        self.add_views(region.views_after, knowledge)
         return estimate
 
     def depths(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs of a region that need more slots than the graph and the machine give them, and add what it writes
         to `knowledge`."""
-        self._add_views(region.views_before, knowledge)
-        depths = self._bounds(region.graph, knowledge).depths(machine)
+        self.add_views(region.views_before, knowledge)
+        depths = self.bounds(region.graph, knowledge).depths(machine)
         self.region(region, machine, knowledge)
         return depths
 
@@ -330,7 +335,7 @@ class Estimator:
                 )
         return patterns, statistics
 
-    def _add_views(self, views: Iterable[StoredView], knowledge: TensorKnowledge) -> None:
+    def add_views(self, views: Iterable[StoredView], knowledge: TensorKnowledge) -> None:
         """Add views of tensors that are known to `knowledge`."""
         patterns, statistics, formats = knowledge.patterns, knowledge.statistics, knowledge.formats
         for view in views:
@@ -344,13 +349,13 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        graph_bounds = self._bounds(region.graph, knowledge)
+        graph_bounds = self.bounds(region.graph, knowledge)
         bounds = graph_bounds.on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)
         config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, graph_bounds.counts, machine)
 
-    def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
+    def bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
         names, shape = self._shape(graph)
         kept = knowledge.kept.by_node(graph)

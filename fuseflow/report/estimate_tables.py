@@ -18,7 +18,7 @@ ABOUT = "~"
 
 def estimate_table(estimate: ProgramEstimate) -> Table:
     """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
-    bounds = ("compute", "imbalance", "control", "memory", "bound by")
+    bounds = ("compute", "imbalance", "FIFOs", "control", "memory", "bound by")
     config = CONFIG_COLUMNS if estimate.config.bytes else ()
     columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
@@ -28,7 +28,10 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
         table.add_row(
             escape(name),
             f"{len(region.einsums):,}",
-            *(f"{number:,.0f}" for number in (limits.cycles, limits.compute, limits.imbalance, limits.control, limits.memory)),
+            *(
+                f"{number:,.0f}"
+                for number in (limits.cycles, limits.compute, limits.imbalance, limits.fifos, limits.control, limits.waits)
+            ),
             limits.limit,
             *(_number(number, exact) for number in (region.firings, region.flops, region.bytes("read"), region.bytes("write"))),
             *(_number(number, exact) for number in config_numbers(region.config, config)),

@@ -41,7 +41,7 @@ def graph_resources(
     have. `slots` are the depths that a run gave its FIFOs, or the most slots that were in use where they are unbounded. Without them the
     depths are those of the graph and of the machine.
     """
-    count = _Count(graph, machine)
+    count = ResourceCount(graph, machine)
     lanes, port, stream = Counter[str](), 0, 0
     workspace, bound = 0, False
     for node in graph.nodes:
@@ -68,7 +68,7 @@ def graph_resources(
 
 
 @dataclass(frozen=True)  # with places for what is computed once
-class _Count:
+class ResourceCount:
     """A graph on a machine, of which nodes and FIFOs are counted. Coordinates and references have 32 bits."""
 
     graph: n.Graph

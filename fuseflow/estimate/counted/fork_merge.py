@@ -18,7 +18,7 @@ from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, 
 
 def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberNest, Ints]]:
     """Return for each lane its nest, and for each of its elements which element of `nest` it is."""
-    above, links, turns, fibers = _split_by_turn(memo, nest, lanes)
+    above, links, turns, fibers = split_by_turn(memo, nest, lanes)
     memo.afford(int(nest.level.lengths[fibers].sum()))
     row, at = nest.level.expanded(fibers)
     lane = (np.arange(len(at)) - positions(nest.level.lengths[fibers])[:-1][row] + turns[row]) % lanes
@@ -30,7 +30,7 @@ def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberN
     return nests
 
 
-def _split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberNest | None, Ints, Ints, Ints]:
+def split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberNest | None, Ints, Ints, Ints]:
     """Split the fibers of `nest`, so that all lists of one fiber begin at the same turn.
 
     Returns the nest above the new fibers, its links to them, and for each new fiber its turn and which fiber of `nest` it is.
@@ -75,7 +75,7 @@ def merge_nests(
     fibers, which = distinct_tuples([apply_map(top.link, map) for top, map in zip(tops, maps, strict=True)])
     lengths = sum((take(top.level.lengths, f, 0) for f, top in zip(fibers, tops, strict=True)), start=np.zeros_like(fibers[0]))
     counts = FiberLevel(positions(lengths), np.zeros(int(lengths.sum()), dtype=np.int64), tops[0].level.size)
-    outer, links, turns, rows = _split_by_turn(memo, FiberNest(above, which, counts), lanes)
+    outer, links, turns, rows = split_by_turn(memo, FiberNest(above, which, counts), lanes)
     memo.afford(int(counts.lengths[rows].sum()))
     row = np.repeat(np.arange(len(rows)), counts.lengths[rows])
     within = np.arange(len(row)) - positions(counts.lengths[rows])[:-1][row]

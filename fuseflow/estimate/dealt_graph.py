@@ -1,0 +1,364 @@
+"""A graph in lanes by arithmetic: the firings, cycles and resources of every node in every lane, from the lists counted on one lane."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuseflow.estimate.batches import as_number
+from fuseflow.estimate.counted.memo import Uncountable
+from fuseflow.estimate.dealt_flows import DealtLevel, dealt_counts, dealt_flow, dealt_largest
+from fuseflow.estimate.fifo_loops import Fifo
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
+from fuseflow.estimate.graph_work import process_cycles
+from fuseflow.estimate.held_entries import collected_stream, held_entries
+from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
+from fuseflow.estimate.memory_bound import MEMORY_LATENCY, memory_answers, request_bytes
+from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
+from fuseflow.estimate.node_work import firings
+from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
+from fuseflow.estimate.port_lines import Addresses, ReaderNode, node_lines
+from fuseflow.resources import Resources
+from fuseflow.resources.graph_resources import HeldEntries, ResourceCount, token_bytes
+from fuseflow.resources.units import unit_kind
+from fuseflow.samml import nodes as n
+from fuseflow.samml.nodes import Edge
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.tensors.levels.base import bytes_of
+from fuseflow.transform.stream_levels import Levels
+
+
+class LaneEstimate(NamedTuple):
+    """The expected cycles of a graph in lanes, its firings and its resources."""
+
+    cycles: float
+    firings: float
+    resources: Resources
+
+
+class _NodeLanes(NamedTuple):
+    """What a node does: its firings in all lanes, and in the busiest lane its cycles, and the numbers of its stage and its FIFOs."""
+
+    firings: int
+    occupied: Number
+    stage: Stage
+    tokens: tuple[Number, ...]
+    latency: int
+    ports: tuple[LanePorts, ...]
+    held: int
+
+
+@dataclass(slots=True, eq=False)
+class DealtGraph:
+    """A graph in lanes of some indices, whatever their number. `levels` are those of the streams of the graph on one lane."""
+
+    template: LaneTemplate
+    serial: GraphBounds
+    levels: Mapping[n.Port, Levels]
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def cost(self, lanes: Mapping[str, int], machine: Machine, depths: Mapping[Edge, int]) -> LaneEstimate:
+        """Return the estimate with so many lanes of each index. Raises `Uncountable` if the counts on one lane do not say it."""
+        if machine.rules == "comal":
+            raise Uncountable
+        nodes = [self._node(at, each, lanes, machine) for at, each in enumerate(self.template.nodes)]
+        pipeline = self._pipeline(nodes, lanes)
+        answer = MEMORY_LATENCY[machine.memory.model]
+        latency = [node.latency + answer * node.stage.answers for node in nodes]
+        occupied = [node.occupied for node in nodes]
+        bound = self.serial.on(machine).bound
+        imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
+        graph = GraphCycles(pipeline, latency, occupied, self._load(nodes, machine), imbalance)
+        slots = self._slots(pipeline, machine, depths)
+        limits = graph.bound(machine, lambda: self._loops(graph, slots, machine), "")
+        return LaneEstimate(limits.cycles, sum(node.firings for node in nodes), self._resources(nodes, lanes, slots, machine))
+
+    # The nodes -----------------------------------------------------------------------------------------------------------------
+
+    def _node(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
+        relevant = {*each.indices, *(index for stream in (*each.inputs, *each.outputs) for index in stream.indices)}
+        key = (at, machine, tuple((index, lanes[index]) for index in self.template.indices if index in relevant))
+        if key not in self._kept:
+            self._kept[key] = self._counted(at, each, lanes, machine)
+        node: _NodeLanes = self._kept[key]
+        return node
+
+    def _counted(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
+        node, declared = each.node, self.template.graph.declared
+        around = each.indices
+        inputs = tuple(self._flow(stream, around, lanes) for stream in each.inputs)
+        outputs = tuple(self._flow(stream, around, lanes) for stream in each.outputs)
+        shape = tuple(lanes[index] for index in around)
+        tiles = self.template.graph.types()
+        latency, interval = node_timing(
+            node, self.template.graph, machine, tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
+        )
+        processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
+        total = sum(_in_all(shape, values + closings) for values, closings in processes)
+        occupied = max(_most(process_cycles(node, process, interval, machine)) for process in processes)
+        number = prod(shape)
+        stage = Stage(
+            node,
+            number,
+            max(1, _most(inputs[0].inner)) if node.holds_back else 0,
+            _most(outputs[-1].tokens) if isinstance(node, n.Workspace) else 0,
+            memory_answers(node, declared),
+            _most(outputs[0].tokens) if outputs else 0,
+        )
+        tokens = tuple(_most(flow.tokens) for flow in inputs)
+        held = self._held(each, lanes) if isinstance(node, n.Workspace | n.Locate) else 0
+        return _NodeLanes(total, occupied, stage, tokens, latency, self._ports(at, each, inputs, outputs, lanes, machine), held)
+
+    def _flow(self, stream: DealtStream, around: Sequence[str], lanes: Mapping[str, int]) -> Flow:
+        """Return the flow of a stream in the lanes of the indices `around` it. An array of it has an axis for each of them."""
+        counts = self.serial.counts
+        whole = counts.flows[stream.port]
+        if not stream.indices:
+            return whole
+        key = ("flow", stream, tuple(lanes[index] for index in stream.indices), tuple(around))
+        if key not in self._kept:
+            flow = dealt_flow(self.serial.memo, counts.streams[stream.port], self._dealt(stream.port, stream.indices, lanes))
+            axes = [lanes[index] if index in stream.indices else 1 for index in (around or stream.indices)]
+            extra = [lanes[index] for index in stream.indices if index not in around]
+            shape = (*(axes if around else ()), *extra)
+
+            def shaped(numbers: Number) -> Number:
+                return as_number(np.asarray(numbers).reshape(shape))
+
+            read: Number = 0
+            producer = self.template.graph.by_name.get(stream.port.node) or counts.graph.by_name[stream.port.node]
+            if whole.read:
+                if isinstance(producer, n.Scan) and whole.read == whole.elements:
+                    read = shaped(flow.elements)
+                elif isinstance(producer, n.Locate):
+                    read = whole.read
+                else:
+                    raise Uncountable
+            self._kept[key] = Flow(
+                tuple(map(shaped, flow.lists)), tuple(map(shaped, flow.filled)), shaped(flow.elements), shaped(flow.absent), read
+            )
+        found: Flow = self._kept[key]
+        return found
+
+    def _dealt(self, port: n.Port, indices: Sequence[str], lanes: Mapping[str, int]) -> tuple[DealtLevel, ...]:
+        """Return the levels of a stream of the graph on one lane that are dealt, the outermost first."""
+        levels = self.levels[port]
+        found = []
+        for index in indices:
+            at = next((k for k, names in enumerate(levels) if index in names), None)
+            if at is None:
+                raise Uncountable
+            found.append(DealtLevel(at, lanes[index]))
+        if found != sorted(found):
+            raise Uncountable
+        return tuple(found)
+
+    def _steps(self, each: TemplateNode, inputs: Sequence[Flow], lanes: Mapping[str, int]) -> Number:
+        """Return the comparisons of a node that merges, in every lane."""
+        if isinstance(each.node, n.Align) and not each.serial:
+            return inputs[0].elements
+        comparisons = self.serial.counts.comparisons.get(each.serial)
+        if comparisons is None:
+            return 0
+        if not each.indices:
+            return comparisons.total
+        dealt = self._dealt(each.inputs[0].port, each.indices, lanes)
+        if comparisons.nest is None or dealt[-1].level >= comparisons.nest.depth:
+            raise Uncountable
+        return as_number(dealt_counts(self.serial.memo, comparisons, dealt).reshape([lanes[index] for index in each.indices]))
+
+    def _held(self, each: TemplateNode, lanes: Mapping[str, int]) -> int:
+        """Return the most entries that a node holds at once, added up over its lanes."""
+        counts = self.serial.counts
+        serial = counts.graph.by_name.get(each.serial)
+        if isinstance(serial, n.Locate):
+            kept = self._serial_held().get(each.serial)
+            return kept.most * self.template.lanes(each, lanes) if kept else 0
+        if not isinstance(serial, n.Workspace):
+            return 0
+        collected = collected_stream(serial, counts)
+        if collected is None or collected.nest is None:
+            raise Uncountable
+        if not each.indices or (isinstance(serial, n.Select) and serial.every):
+            return self._serial_held()[each.serial].most * self.template.lanes(each, lanes)
+        outer = counts.graph.types()[serial.inputs[0]].depth - 1
+        dealt = self._dealt(serial.inputs[0], each.indices, lanes)
+        return int(dealt_largest(self.serial.memo, collected.nest, outer, dealt).sum())
+
+    def _serial_held(self) -> Mapping[str, HeldEntries]:
+        if "held" not in self._kept:
+            self._kept["held"] = held_entries(self.serial.counts)
+        held: Mapping[str, HeldEntries] = self._kept["held"]
+        return held
+
+    # The graph -----------------------------------------------------------------------------------------------------------------
+
+    def _places(self) -> Mapping[str, int]:
+        if "places" not in self._kept:
+            self._kept["places"] = {each.node.name: at for at, each in enumerate(self.template.nodes)}
+        places: Mapping[str, int] = self._kept["places"]
+        return places
+
+    def _pipeline(self, nodes: Sequence[_NodeLanes], lanes: Mapping[str, int]) -> Pipeline:
+        places, fifos = self._places(), list[Fifo]()
+        for at, (each, node) in enumerate(zip(self.template.nodes, nodes, strict=True)):
+            for k, (port, tokens) in enumerate(zip(each.node.inputs, node.tokens, strict=True)):
+                if k == 0 or not isinstance(each.node, n.Merge):
+                    fifos.append(Fifo(places[port.node], at, k, tokens))
+        stages = tuple(node.stage for node in nodes)
+        merges = frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
+        return Pipeline(stages, tuple(range(len(stages))), tuple(fifos), merges, stages_behind(stages, fifos, merges))
+
+    def _slots(self, pipeline: Pipeline, machine: Machine, depths: Mapping[Edge, int]) -> tuple[float, ...]:
+        first = inf if machine.first_depth is None else float(machine.first_depth)
+        merged = inf if machine.fifo_depth == "auto" else first
+        return tuple(
+            float(
+                depths.get(
+                    Edge(self.template.nodes[fifo.target].serial, fifo.input), merged if fifo.target in pipeline.merges else first
+                )
+            )
+            for fifo in pipeline.fifos
+        )
+
+    def _loops(self, graph: GraphCycles, slots: Sequence[float], machine: Machine) -> BusyLoops | None:
+        if machine.first_depth is None:
+            return None
+        memory = machine.memory
+        ahead = (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
+        loops = graph.pipeline.loops(*ahead)
+        return BusyLoops(loops, loops.shares(slots), loops.work(graph.occupied))
+
+    # The memory ----------------------------------------------------------------------------------------------------------------
+
+    def _ports(
+        self,
+        at: int,
+        each: TemplateNode,
+        inputs: Sequence[Flow],
+        outputs: Sequence[Flow],
+        lanes: Mapping[str, int],
+        machine: Machine,
+    ) -> tuple[LanePorts, ...]:
+        """Return what the ports of a node request in all lanes: as much more than the busiest one as all its elements are more."""
+        node, graph = each.node, self.template.graph
+        if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
+            return ()
+        number = self.template.lanes(each, lanes)
+        flows = _BusiestFlows(self, lanes)
+        forks = {t.node.name: lanes[t.lanes_of] for t in self.template.nodes if isinstance(t.node, n.Fork)}
+        addresses = Addresses(graph, flows, forks)
+        shape = tuple(lanes[index] for index in each.indices)
+        times = min(_in_all(shape, flow.elements) / max(1, _most(flow.elements)) for flow in inputs)
+        busiest = [_busiest(flow) for flow in inputs], [_busiest(flow) for flow in outputs]
+        return tuple(
+            LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times)
+            for port in node_lines(node, addresses, *busiest, flows, request_bytes(machine.memory))
+        )
+
+    def _load(self, nodes: Sequence[_NodeLanes], machine: Machine) -> MemoryLoad:
+        counts, memory = self.serial.counts, machine.memory
+        ports = [port for node in nodes for port in node.ports]
+        written = [row.bytes for row in counts.traffic if row.direction == "write"]
+        channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
+        return MemoryLoad.of_lanes(ports, counts.array_bytes, written, request_bytes(memory), channels)
+
+    # Resources -----------------------------------------------------------------------------------------------------------------
+
+    def _resources(
+        self, nodes: Sequence[_NodeLanes], lanes: Mapping[str, int], slots: Sequence[float], machine: Machine
+    ) -> Resources:
+        count = ResourceCount(self.template.graph, machine)
+        totals, ports, stream = Counter[str](), 0, 0
+        workspace, fifo, at_fifo = 0, 0.0, 0
+        for each, node in zip(self.template.nodes, nodes, strict=True):
+            fixed = self._unit(count, each, machine)
+            number = node.stage.lanes
+            for name, amount in fixed.lanes.items():
+                totals[name] += amount * number
+            stream += fixed.stream * number
+            ports += fixed.ports * number
+            workspace += fixed.entry_bytes * node.held
+            if isinstance(each.node, n.Merge):
+                depth = machine.first_depth or 0
+                fifo += depth * fixed.tokens[0] * lanes[each.lanes_of] * number
+                at_fifo += 1
+                continue
+            for width in fixed.tokens:
+                fifo += slots[at_fifo] * width * number
+                at_fifo += 1
+        bytes_ = None if machine.first_depth is None else int(fifo)
+        grows = machine.fifo_depth == "auto"
+        lanes_of = totals["mul"], totals["add"], totals["special"]
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, fifo_grows=grows)
+
+    def _unit(self, count: ResourceCount, each: TemplateNode, machine: Machine) -> _Unit:
+        key = ("unit", each.node.name, machine)
+        if key not in self._kept:
+            own = count.lanes(each.node)
+            bits = count.entry_bits(each.node)
+            self._kept[key] = _Unit(
+                own,
+                unit_kind(each.node) != "none" and not own,
+                count.ports(each.node),
+                count.buffers(each.node) * bytes_of(1, bits) if bits else 0,
+                tuple(token_bytes(self.template.graph, port) for port in each.node.inputs),
+            )
+        unit: _Unit = self._kept[key]
+        return unit
+
+
+class _Unit(NamedTuple):
+    """What a node occupies in one lane; `tokens` are the bytes of a slot at each input."""
+
+    lanes: Mapping[str, int]
+    stream: bool
+    ports: int
+    entry_bytes: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BusiestFlows(Mapping[n.Port, Flow]):
+    """The flows of the streams of a template, each in its busiest lane."""
+
+    graph: DealtGraph
+    lanes: Mapping[str, int]
+
+    def __getitem__(self, port: n.Port) -> Flow:
+        each = self.graph.template.nodes[self.graph._places()[port.node]]
+        return _busiest(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
+
+    def __iter__(self) -> Any:
+        return (n.Port(each.node.name, k) for each in self.graph.template.nodes for k in range(len(each.outputs)))
+
+    def __len__(self) -> int:
+        return sum(len(each.outputs) for each in self.graph.template.nodes)
+
+
+def _in_all(shape: tuple[int, ...], numbers: Number) -> int:
+    """Return the sum of numbers over lanes of this shape, of which some may share a number."""
+    array = np.asarray(numbers)
+    return int(np.broadcast_to(array, np.broadcast_shapes(shape, array.shape)).sum())
+
+
+def _most(numbers: Number) -> Number:
+    return float(np.max(numbers)) if isinstance(numbers, np.ndarray) else numbers
+
+
+def _busiest(flow: Flow) -> Flow:
+    return Flow(
+        tuple(map(_most, flow.lists)), tuple(map(_most, flow.filled)), *map(_most, (flow.elements, flow.absent, flow.read))
+    )
+
+
+__all__ = ["DealtGraph", "LaneEstimate"]
