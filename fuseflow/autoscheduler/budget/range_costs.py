@@ -16,7 +16,7 @@ from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
 
-MAX_TRIED = 8
+MAX_TRIED = 6
 """How many lanes of a range in an order are lowered, those that promise the fewest cycles, unless the caller says otherwise."""
 BOUNDED_DEPTH = 64
 """The slots of FIFOs on a machine that does not bound them, where the budget does."""

@@ -42,6 +42,10 @@ class Levers:
         return (self.fusion or edge.part[1] - edge.part[0] == 1) and (self.orders or edge.rank == 0)
 
 
+MAX_RANGES = 80
+"""How many ranges in an order get lanes in one search, unless all lanes that may be the best are wanted. Where waits are most of the
+cycles, bounds are far below them, and tell few ranges apart.
+"""
 ALL_LEVERS = Levers()
 UNFUSED = Levers(fusion=False, formats=False)
 """What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
@@ -110,14 +114,16 @@ class BudgetSearch:
     def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS) -> SearchOutcome:
         """Return the `keep` cheapest programs within a budget that differ in what is fused or in the formats."""
         variants = [v for v in self.variants if levers.formats or v.is_published]
+        ranges = 0
         while True:
             paths = self._cheapest(variants, budget, keep, levers, self._optimistic)
             pending = [edge for _, path in paths for edge in path.edges if not self._is_known(edge, budget, levers)]
-            if not pending or self.deadline.passed:
+            if not pending or self.deadline.passed or (self.costs.tried is not None and ranges >= MAX_RANGES):
                 break
             first = next(path for _, path in paths if any(edge in pending for edge in path.edges))
             for edge in first.edges:
                 if edge in pending and not self.deadline.passed:
+                    ranges += 1
                     self.progress(f"{edge.name}: {', '.join(edge.order)}")
                     self.costs.best(edge, budget, levers.lanes)
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
