@@ -163,6 +163,6 @@ def token_bytes(graph: n.Graph, port: n.Port) -> int:
 
 def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[str, int]]:
     """Return the lanes of arithmetic of each node, by component, for the nodes that have any."""
-    count = _Count(graph, machine)
+    count = ResourceCount(graph, machine)
     lanes = {node.name: count.lanes(node) for node in graph.nodes}
     return {name: of_node for name, of_node in lanes.items() if of_node}

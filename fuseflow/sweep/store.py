@@ -161,8 +161,8 @@ class Store:
             texts = (key, mode, source, reason, error, code)
             if not all(isinstance(text, str) for text in texts) or not isinstance(peak, int):
                 raise ValueError("a text or a number is of another kind")
-            numbers = tuple(float(number) for number in (seconds, attempt, finished))
-            return key, _row(key, mode, source, labels, values, reason, error, numbers[0], peak, *numbers[1:], code)
+            spent, limit, at = float(seconds), float(attempt), float(finished)
+            return key, _row(key, mode, source, labels, values, reason, error, spent, peak, limit, at, code)
         except (FileError, TypeError, ValueError) as problem:
             message = f"`{self.path}` has a damaged row, `{str(key)[:40]}`: {getattr(problem, 'message', problem)}"
             raise FileError(message, hint="name another store: `--store FILE`") from None

@@ -95,7 +95,7 @@ class Cells:
             if repeated is None:
                 (repeated,) = self.put(Repeat(f"rep_{v}", (port, crd)))
                 self._repeated[port, crd] = repeated
-            self.used[repeated.node] = None
+            self.used.setdefault(repeated.node, "")
             self.note(column, v, "Rep({} by {})", source, crd)
             port = repeated
         return port

@@ -39,7 +39,8 @@ def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
         raise FileError(f"`{path}` has the sparse format `{kind[:40]}`", hint=f"known: {', '.join(_KINDS)}")
     try:
         shape = _shape(archive)
-        return _KINDS[kind](archive, shape)
+        array: sparse.coo_array = _KINDS[kind](archive, shape)
+        return array
     except _Malformed as error:
         raise FileError(f"`{path}` is no sparse array: {error}", hint="write it with `scipy.sparse.save_npz`") from None
 
@@ -99,7 +100,8 @@ def _array(data: npt.NDArray[Any], coordinates: tuple[npt.NDArray[np.int64], ...
 
     if data.dtype == np.float16:  # scipy has no such arrays
         data = data.astype(np.float32)
-    return sparse.coo_array((data, coordinates), shape=shape)
+    array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)  # type: ignore[arg-type]  # of any rank
+    return array
 
 
 def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -37,7 +37,7 @@ class PickledType:
         """Return the type. Raise `ValueError` unless it is one of numbers."""
         if not isinstance(self.name, str) or not _ELEMENT.fullmatch(self.name) or self.order not in ("=", "|", "<", ">"):
             raise ValueError("an array does not hold numbers")
-        return np.dtype(self.name).newbyteorder(self.order)
+        return np.dtype(self.name if self.order == "=" else self.order + self.name)
 
 
 class PickledArray:
@@ -130,5 +130,5 @@ def _screen(content: bytes) -> None:
     for number, (operation, argument, _) in enumerate(pickletools.genops(content)):
         if operation.name in _FORBIDDEN or number > _MOST_OPERATIONS:
             raise ValueError(f"a pickle of arrays has no operation {operation.name}")
-        if operation.name in _MEMO and not 0 <= int(argument) <= number:
+        if operation.name in _MEMO and not 0 <= int(argument or 0) <= number:
             raise ValueError(f"it refers to the value {argument} of {number}")

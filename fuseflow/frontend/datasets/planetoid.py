@@ -68,7 +68,8 @@ def _neighbours(graph: Any) -> dict[int, list[int]]:
     )
     if not whole or not graph:
         raise ValueError("the graph is no dictionary of lists of nodes")
-    return graph
+    neighbours: dict[int, list[int]] = graph
+    return neighbours
 
 
 def _load(file: Path) -> Any:
