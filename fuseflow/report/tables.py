@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fuseflow.run.result import RegionResult, Result
     from fuseflow.samml.nodes import Edge
     from fuseflow.sim.configuration import ConfigurationLoad
-    from fuseflow.sim.signature import RegionRepeat
     from fuseflow.sim.outcome.statistics import NodeStatistics
+    from fuseflow.sim.signature import RegionRepeat
 
 
 def print_table(console: Console, table: Table) -> None:
