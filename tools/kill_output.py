@@ -74,7 +74,8 @@ def whole(directory: Path) -> str:
 
 
 def temporaries(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob(".*") if path.name.count(".") >= 4]
+    names = ((inside, name) for inside, folders, files in os.walk(folder) for name in (*folders, *files))
+    return [Path(inside, name) for inside, name in names if name.startswith(".") and name.count(".") >= 4]
 
 
 def kill_runs(folder: Path, kills: int, chance: random.Random) -> None:

@@ -90,7 +90,11 @@ def _remove_listed(folder: Path, manifest: str) -> None:
 
 def list_files(folder: Path) -> list[str]:
     """Return the path of every file below a directory, relative to it, in alphabetical order."""
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    paths = list[Path]()
+    for inside, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(inside, name))]
+        paths += [Path(inside, name) for name in (*files, *links)]
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 def refuse_foreign_files(path: Path, manifest: str) -> None:
@@ -101,7 +105,10 @@ def refuse_foreign_files(path: Path, manifest: str) -> None:
         raise FileError(f"`{path}` is a file, not a directory")
     if not (path / manifest).is_file() and os.listdir(path):
         raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
-    if foreign := _foreign_files(path, manifest):
+    foreign = _foreign_files(path, manifest) and _foreign_files(
+        path, manifest
+    )  # it may be replaced between its files and its manifest
+    if foreign:
         raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=_HINT)
     if Path.cwd().is_relative_to(real_path(path)):
         raise FileError(f"`{path}` would be replaced, and is where you are", hint="change to another directory")

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuseflow.errors import FileError
 from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
-from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table
+from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table, region_label
 
 ABOUT = "~"
 """The mark before a number that is expected from statistics and not counted."""
@@ -24,7 +24,7 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
     for region in estimate.regions:
         limits, exact = region.bound, region.work.exact
-        name = region.name if region.times == 1 else f"{region.name} x{region.times}"
+        name = region_label(region.name, region.repeats)
         table.add_row(
             escape(name),
             f"{len(region.einsums):,}",
@@ -160,7 +160,7 @@ def _rows(*numbers: float) -> list[tuple[str, float, float]]:
 
 
 def _name(region: RegionEstimate) -> str:
-    return region.name if region.times == 1 else f"{region.name} x{region.times}"
+    return region_label(region.name, region.repeats)
 
 
 def _number(number: float, exact: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table
+from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table, region_label
 
 if TYPE_CHECKING:
     from fuseflow.run.check import Check
@@ -21,7 +21,7 @@ def sampled_table(result: SampledResult) -> Table:
     columns = ("cycles", "sampled", "replicates", "firings", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     for region in result.regions:
-        name = region.name if region.times == 1 else f"{region.name} x{region.times}"
+        name = region_label(region.name, region.repeats)
         table.add_row(escape(name), *_cells(region, config))
     mark = "" if result.counted else "~"
     moved = (result.bytes("read"), result.bytes("write"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fuseflow.samml.nodes import Edge
     from fuseflow.sim.configuration import ConfigurationLoad
     from fuseflow.sim.outcome.statistics import NodeStatistics
+    from fuseflow.sim.signature import RegionRepeat
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -106,13 +108,25 @@ def result_table(result: Result) -> Table:
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) + config_numbers(region.config, config) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
-        name = region.name if region.times == 1 else f"{region.name} x{region.times}"
-        table.add_row(escape(name), *(f"{n:,}" for n in row))
+        table.add_row(escape(region_label(region.name, region.repeats)), *(f"{n:,}" for n in row))
     totals = (sum(region.times * row[k] for region, row in zip(result.regions, rows, strict=True)) for k in range(len(columns)))
     for column, cell in zip(table.columns, ("total", *(f"{n:,}" for n in totals)), strict=True):
         column.footer = cell
     return table
 
+
+def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
+    """Return what a row calls a region and those that run like it: the first of them and their number, or, where the compiler only counted
+    them, as `full-2` and `full-4`, all of them, so that no number seems to be missing."""
+    names = [name, *(repeat.name for repeat in repeats)]
+    listed = ", ".join(names)
+    if len({re.sub(r"-\d+$", "", one) for one in names}) == 1 and len(listed) <= _MOST_LISTED:
+        return listed
+    return f"{name} x{len(names)}"
+
+
+_MOST_LISTED = 32
+"""The most characters of such a row."""
 
 CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
 """The columns of what is loaded into configurations, in tables of runs and of estimates."""
