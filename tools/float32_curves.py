@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,18 @@ class Curve:
     at: Callable[[int, Any], Any]
     what: str
 
+    @property
+    def size(self) -> str:
+        return f"{self.pieces} piece{'s' if self.pieces > 1 else ''} of degree {self.degree}"
+
+    def rows(self) -> Iterator[list[int]]:
+        """The coefficients of each piece, the constant first."""
+        for i in range(self.pieces):
+            yield [round(c * 2**self.units) for c in self._interpolated(i)]
+
     def coefficients(self) -> list[int]:
-        """Those of piece 0, then those of piece 1, and so on; in each the constant first."""
-        return [round(c * 2**self.units) for i in range(self.pieces) for c in self._interpolated(i)]
+        """Those of piece 0, then those of piece 1, and so on."""
+        return [value for row in self.rows() for value in row]
 
     def _interpolated(self, piece: int) -> list[Any]:
         count = self.degree + 1
@@ -86,61 +95,52 @@ The coefficients of a piece stand behind those of the piece before it, the const
 def python_text() -> str:
     blocks = []
     for curve in CURVES:
-        lines = [f"{curve.name} = ("]
-        values = curve.coefficients()
-        for i in range(curve.pieces):
-            row = values[i * (curve.degree + 1) : (i + 1) * (curve.degree + 1)]
-            lines.append(f"    {', '.join(map(str, row))},")
-        count = "1 piece" if curve.pieces == 1 else f"{curve.pieces} pieces"
-        lines += [")  # fmt: skip", f'"""{curve.what}: {count} of degree {curve.degree}, in units of 2**-{curve.units}."""']
-        blocks.append("\n".join(lines))
+        rows = [f"    {', '.join(map(str, row))}," for row in curve.rows()]
+        what = f'"""{curve.what}: {curve.size}, in units of 2**-{curve.units}."""'
+        blocks += [f"{curve.name} = (", *rows, ")  # fmt: skip", what]
     return HEADER + "\n".join(blocks) + "\n"
 
 
-def verilog_case(curve: Curve, order: int) -> str:
-    """The lines of a `case` that give coefficient `order` of each piece, as numbers of so many bits as all of them fit into."""
-    values = curve.coefficients()[order :: curve.degree + 1]
-    return "\n".join(f"      {i}: c{order} = {_signed(value)};" for i, value in enumerate(values))
+def verilog_text(curve: Curve) -> str:
+    """The module of a curve: the coefficients of a piece, and Horner's rule at a place in it, which is in units of 2**-T."""
+    orders = range(curve.degree + 1)
+    ports = "#(parameter T = 29) (input [T-1:0] t, output signed [43:0] y)"
+    if curve.pieces == 1:
+        table = [f"  wire signed [43:0] c{k} = {_signed(value)};" for k, value in enumerate(curve.coefficients())]
+    else:
+        ports = ports.replace("(input", f"(input [{(curve.pieces - 1).bit_length() - 1}:0] piece, input")
+        table = [f"  reg signed [43:0] {', '.join(f'c{k}' for k in orders)};", "  always @*", "    case (piece)"]
+        table += [f"      {label}: begin {row} end" for label, row in _rows(curve)]
+        table += ["    endcase"]
+    steps = [f"  wire signed [43:0] h{curve.degree} = c{curve.degree};"]
+    for k in reversed(range(curve.degree)):
+        steps += [
+            f"  wire signed [T+44:0] p{k} = h{k + 1} * $signed({{1'b0, t}});",
+            f"  wire signed [43:0] h{k} = c{k} + p{k}[T+43:T];",
+            f"  wire unused{k} = &{{1'b0, p{k}[T+44], p{k}[T-1:0]}};",
+        ]
+    return "\n".join(
+        (
+            "// Copyright and licence: Apache-2.0, as the package. Written by tools/float32_curves.py.",
+            f"// {curve.what}: {curve.size}, in units of 2**-{curve.units}.",
+            f"module ff_f32_curve_{curve.name.lower()} {ports};",
+            *table,
+            *steps,
+            "  assign y = h0;",
+            "endmodule\n",
+        )
+    )
+
+
+def _rows(curve: Curve) -> Iterator[tuple[str, str]]:
+    """The label of each piece in a `case`, and the assignments of its coefficients."""
+    for i, row in enumerate(curve.rows()):
+        label = f"{(curve.pieces - 1).bit_length()}'d{i}" if i + 1 < curve.pieces else "default"
+        yield label, " ".join(f"c{k} = {_signed(value)};" for k, value in enumerate(row))
 
 
 def _signed(value: int) -> str:
     return f"-44'sd{-value}" if value < 0 else f"44'sd{value}"
-
-
-def verilog_text(curve: Curve) -> str:
-    """The module of a curve: the pieces, the place in a piece and Horner's rule."""
-    from textwrap import dedent
-
-    index = max((curve.pieces - 1).bit_length(), 1)
-    orders = range(curve.degree + 1)
-    names = ", ".join(f"c{k}" for k in orders)
-    if curve.pieces == 1:
-        head, tail = f"// {curve.what}: one polynomial of degree {curve.degree}, in units of 2**-{curve.units}.", ""
-        table = "\n".join(f"  wire signed [43:0] c{k} = {_signed(v)};" for k, v in enumerate(curve.coefficients()))
-        ports = "#(parameter T = 29) (input [T-1:0] t, output signed [43:0] y)"
-    else:
-        head = f"// {curve.what}: {curve.pieces} pieces of degree {curve.degree}, in units of 2**-{curve.units}."
-        rows = []
-        values = curve.coefficients()
-        for i in range(curve.pieces):
-            row = values[i * (curve.degree + 1) : (i + 1) * (curve.degree + 1)]
-            label = f"{index}'d{i}" if i + 1 < curve.pieces else "default"
-            rows.append(f"      {label}: begin " + " ".join(f"c{k} = {_signed(v)};" for k, v in enumerate(row)) + " end")
-        table = f"  reg signed [43:0] {names};\n  always @*\n    case (piece)\n" + "\n".join(rows) + "\n    endcase"
-        ports, tail = f"#(parameter T = 29) (input [{index - 1}:0] piece, input [T-1:0] t, output signed [43:0] y)", ""
-    steps = [f"  wire signed [43:0] h{curve.degree} = c{curve.degree};"]
-    for k in reversed(range(curve.degree)):
-        steps.append(f"  wire signed [T+44:0] p{k} = h{k + 1} * $signed({{1'b0, t}});")
-        steps.append(f"  wire signed [43:0] h{k} = c{k} + p{k}[T+43:T];")
-        steps.append(f"  wire unused{k} = &{{1'b0, p{k}[T+44], p{k}[T-1:0]}};")
-    body = "\n".join(steps)
-    text = f"""\
-    // Copyright and licence: Apache-2.0, as the package. Written by tools/float32_curves.py.
-    {head}
-    """
-    return (
-        f"{dedent(text)}module ff_f32_curve_{curve.name.lower()} {ports};\n{table}\n{body}\n  assign y = h0;\nendmodule\n{tail}"
-    )
 
 
 def files() -> dict[Path, str]:

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package. Written by tools/float32_curves.py.
-// cos(pi/2 a), a**2 from 0 to 1/4: one polynomial of degree 5, in units of 2**-31.
+// cos(pi/2 a), a**2 from 0 to 1/4: 1 piece of degree 5, in units of 2**-31.
 module ff_f32_curve_cosine #(parameter T = 29) (input [T-1:0] t, output signed [43:0] y);
   wire signed [43:0] c0 = 44'sd2147483648;
   wire signed [43:0] c1 = -44'sd662337939;

@@ -1,5 +1,5 @@
 // Copyright and licence: Apache-2.0, as the package. Written by tools/float32_curves.py.
-// sin(pi/2 a) / a, a**2 from 0 to 1/4: one polynomial of degree 5, in units of 2**-31.
+// sin(pi/2 a) / a, a**2 from 0 to 1/4: 1 piece of degree 5, in units of 2**-31.
 module ff_f32_curve_sine #(parameter T = 29) (input [T-1:0] t, output signed [43:0] y);
   wire signed [43:0] c0 = 44'sd3373259426;
   wire signed [43:0] c1 = -44'sd346799334;

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import single_floats
 from engines import LIMITS, disagreements, on_engine
 from memories import at_memory
 from random_graphs import random_case
@@ -93,7 +94,7 @@ def test_all_kernels_that_random_graphs_need_are_known() -> None:
     for seed in range(150):
         case, limits = random_case(seed), LIMITS[seed % len(LIMITS)]
         comal = replace(case, graph=replace(case.graph, depths=()), machine=COMAL)
-        for variant in (case, at_memory(case, seed), comal):
+        for variant in (case, at_memory(case, seed), comal, *([single_floats.in_graph(case)] if seed % 3 == 0 else [])):
             on_engine(variant, limits)
     known = set(all_kernels())
     used = {name for name in library().addresses if name.startswith("fuseflow.")}
