@@ -17,6 +17,8 @@ from fuseflow.cli.common import (
     refuse_inside,
     require_replaceable,
     require_writable,
+    reserved_stdout,
+    say,
     write_out,
 )
 from fuseflow.cli.dump import StageDump, dump_options, known_stage
@@ -64,18 +66,19 @@ def compile_command(
     if emit == VERILOG:
         require_circt()
     on = Target(machine or load_machine(CIRCUIT_MACHINE)) if circuit else None
-    compiled = program.compile(on, quiet=quiet, observe=dump).compiled
+    with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
+        compiled = program.compile(on, quiet=quiet, observe=dump).compiled
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit == VERILOG and target is not None:
         compiled.save_verilog(target)
     elif emit is not None:
-        write_out(compiled.emit(emit), target)
+        write_out(compiled.emit(emit), target, stdout)
     elif target is not None:
         compiled.save(target)
         if not quiet:
             print_table(console(), compiled_table(compiled))
-            click.echo(f"written to {target}")
+            say(f"written to {target}")
             print_notices(console(), compiled.notices)
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "simulate",
     "cosimulate": "cosimulate_command",
     "estimate": "estimate",
+    "schedule": "schedule",
     "sweep": "sweep",
     "sparsify": "sparsify",
     "propagate": "propagate",
