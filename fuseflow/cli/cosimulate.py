@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, console, machine_options, quiet_option, require_writable
+from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, console, machine_options, quiet_option, require_writable, say
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.cli.progress import working
 from fuseflow.cli.target import Target
@@ -83,7 +83,7 @@ def _until(compiled: Compiled, region: str | None) -> Compiled:
 def _print_units(rows: list[Cosimulation]) -> None:
     units = sorted({unit for row in rows for unit in row.simulation_only})
     if units:
-        click.echo(f"note: no synthesizer takes the units {', '.join(units)}: their arithmetic is for simulation only")
+        say(f"note: no synthesizer takes the units {', '.join(units)}: their arithmetic is for simulation only")
 
 
 class _Comparison:

@@ -9,7 +9,7 @@ An expression is an unsigned number of so many bits. Its operations are those of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -123,18 +123,36 @@ def call(unit: str, width: int, *args: Expr) -> Expr:
 
 def any_of(conditions: Iterable[Expr]) -> Expr:
     """Return whether one of the conditions holds."""
-    first, *rest = [*conditions] or [NO]
-    for condition in rest:
-        first = first | condition
-    return first
+    return _tree([*conditions], Expr.__or__, NO)
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:
     """Return whether all of the conditions hold."""
-    first, *rest = [*conditions] or [YES]
-    for condition in rest:
-        first = first & condition
-    return first
+    return _tree([*conditions], Expr.__and__, YES)
+
+
+def _tree(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr], empty: Expr) -> Expr:
+    """Return all parts, joined in a tree: a node may have thousands of rules."""
+    if len(parts) < 2:
+        return parts[0] if parts else empty
+    half = len(parts) // 2
+    return join(_tree(parts[:half], join, empty), _tree(parts[half:], join, empty))
+
+
+def choose(choices: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
+    """Return the value of the one condition that holds, or another one where none does. Equal values are chosen together."""
+    by_value: dict[int, tuple[Expr, list[Expr]]] = {}
+    for condition, value in choices:
+        by_value.setdefault(id(value), (value, []))[1].append(condition)
+    rows = [(any_of(conditions), value) for value, conditions in by_value.values()]
+    return mux(any_of(condition for condition, _ in rows), _chosen(rows), otherwise) if rows else otherwise
+
+
+def _chosen(rows: Sequence[tuple[Expr, Expr]]) -> Expr:
+    if len(rows) == 1:
+        return rows[0][1]
+    half = len(rows) // 2
+    return mux(any_of(condition for condition, _ in rows[:half]), _chosen(rows[:half]), _chosen(rows[half:]))
 
 
 def count_bits(values: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fuseflow.hardware.expressions import Expr, all_of, any_of, const, count_bits, mux
+from fuseflow.hardware.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
 from fuseflow.hardware.rules import KIND_BITS, Memory, Module, Register, Rule
 
 
@@ -122,28 +122,21 @@ def _outputs(module: Module, chosen: list[tuple[Rule, Expr]]) -> dict[str, Expr]
     for name, width in module.outputs.items():
         given = [(enable, token) for rule, enable in chosen for out, token in rule.gives if out == name]
         outputs[f"{name}_valid"] = any_of(enable for enable, _ in given)
-        outputs[f"{name}_data"] = _choice(given, const(0, width + KIND_BITS))
+        outputs[f"{name}_data"] = choose(given, const(0, width + KIND_BITS))
     return outputs
 
 
 def _next_state(name: str, register: Register, chosen: list[tuple[Rule, Expr]]) -> Expr:
     own = Expr("register", (), register.width, name)
-    return _choice([(enable, state) for rule, enable in chosen for set_, state in rule.sets if set_ == name], own)
+    return choose([(enable, state) for rule, enable in chosen for set_, state in rule.sets if set_ == name], own)
 
 
 def _write_port(name: str, memory: Memory, chosen: list[tuple[Rule, Expr]]) -> WritePort:
     stores = [(enable, store) for rule, enable in chosen for store in rule.stores if store.memory == name]
     width = count_bits(memory.depth)
-    address = _choice([(enable, store.address.fit(width)) for enable, store in stores], const(0, width))
-    data = _choice([(enable, store.data) for enable, store in stores], const(0, memory.width))
+    address = choose([(enable, store.address.fit(width)) for enable, store in stores], const(0, width))
+    data = choose([(enable, store.data) for enable, store in stores], const(0, memory.width))
     return WritePort(any_of(enable for enable, _ in stores), address, data)
-
-
-def _choice(choices: Iterable[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
-    """Return what is chosen by the one condition that holds."""
-    for condition, value in choices:
-        otherwise = mux(condition, value, otherwise)
-    return otherwise
 
 
 def _addresses(roots: Iterable[Expr]) -> dict[str, Expr]:

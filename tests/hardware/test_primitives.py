@@ -6,6 +6,7 @@ import pytest
 from hardware_modules import module_of, modules
 from hardware_tools import require
 
+from fuseflow.hardware.emit import module_body
 from fuseflow.hardware.expressions import YES
 from fuseflow.hardware.netlist import expressions, netlist
 from fuseflow.hardware.primitives import RULES
@@ -64,3 +65,10 @@ def test_widths_that_do_not_fit() -> None:
     module.register("state", 2)
     with pytest.raises(ValueError, match="rule `wide` of `odd`: widths"):
         module.rule("wide", YES, sets={"state": YES})
+
+
+def test_many_rules_are_no_long_chain() -> None:
+    """A merge of 24 lanes has 700 rules. What chooses between them is a tree, which a printer can walk."""
+    module = module_of(n.Merge("m", tuple(n.Port("x", k) for k in range(24)), 1), [n.StreamType("val", 3)] * 24)
+    assert len(module.rules) > 600
+    assert "fire_23_last_end" in module_body(netlist(module))

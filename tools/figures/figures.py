@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import click
 import figure4b
 import figure12
+import figure13
 import figure14
 import figure15
 import figure16
@@ -22,7 +23,9 @@ import table2
 import table3
 from frame import PICTURES, ROOT, Check, Data, Figure, between_marks, drawn, markdown, verdicts
 
-FIGURES = tuple(module.FIGURE for module in (figure4b, figure12, figure14, figure15, figure16, figure17, table2, table3))
+FIGURES = tuple(
+    module.FIGURE for module in (figure4b, figure12, figure13, figure14, figure15, figure16, figure17, table2, table3)
+)
 PAGE = ROOT / "docs" / "figures.md"
 COUNTED = ((True, "hold"), (False, "differ"), (None, "not all run"))
 
