@@ -26,6 +26,7 @@ from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.needed_depths import with_needed_depths
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -113,4 +114,6 @@ def compile_source(
     for region in lowered:
         observe(region)
         regions.append(region)
+    if schedule.depth_policy == "auto":
+        regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
     return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

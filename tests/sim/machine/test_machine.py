@@ -180,7 +180,7 @@ def test_unknown_and_missing_machines(tmp_path: Path) -> None:
             "name: m\nrules: comal\nlatency: {default: 1, mul: 2}\n",
             "<text>:3:1: error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle",
         ),
-        ("clock_ghz: 1\n", "<text>:1: error[machine]: the key `name` is missing"),
+        ("clock_ghz: 1\n", "<text>:1:1: error[machine]: the key `name` is missing"),
         ("name: [\n", "<text>:2:1: error[machine]: not YAML: "),
         ("name: m\nname: k\n", "<text>:2:1: error[machine]: not YAML: "),
         ("- 1\n", "<text>:1: error[machine]: a machine is a YAML mapping"),
