@@ -276,7 +276,7 @@ def random_machine(rng: random.Random, depths: tuple[int | None, ...] = (None, N
     machine = Machine(
         name="random",
         latency=units(4),
-        interval=units(rng.choice([1, 1, 3])).model_dump(),
+        interval=units(rng.choice([1, 1, 3])),
         fifo_depth=rng.choice(depths),
         tile_macs=rng.choice([1, 4, 256]),
     )

@@ -98,6 +98,11 @@ class UnitIntervals(UnitCycles):
         return 1 if unit == "fold" and self.fold is None else super().of(unit)
 
 
+def _intervals(value: Any) -> Any:
+    """Return cycles of units, in which a fold has none of its own if they do not say so."""
+    return value.model_dump() if type(value) is UnitCycles else _units(value)
+
+
 def _lanes(value: Any) -> Any:
     if isinstance(value, Lanes):
         return value
@@ -159,7 +164,7 @@ class Machine(_Strict):
     clock_ghz: Clock = 1.0
     arithmetic: Arithmetic = "f64"
     latency: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
-    interval: Annotated[UnitIntervals, BeforeValidator(_units)] = UnitIntervals()
+    interval: Annotated[UnitIntervals, BeforeValidator(_intervals)] = UnitIntervals()
     fifo_depth: Depth = None
     fifo_depth_start: Count = 64
     handover_depth: Slots = None

@@ -59,6 +59,11 @@ def test_what_few_machines_have_is_a_setting_where_it_is() -> None:
     assert keys <= settings.keys() and settings["interval"] == {"default": 1, "fold": 4}
 
 
+def test_intervals_without_a_fold_are_cycles_of_units() -> None:
+    machine = Machine(name="m", interval=UnitCycles(add=5))
+    assert machine.interval == UnitIntervals(add=5) and machine.interval.of("fold") == 1
+
+
 def test_a_fold_has_no_interval_of_the_default() -> None:
     machine = read_machine("name: m\ninterval: {default: 3}\n")
     assert [machine.interval.of(unit) for unit in ("add", "fold")] == [3, 1]
