@@ -14,7 +14,7 @@ from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
-from fuseflow.lower.lanes import LaneAssignment, with_lanes
+from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
@@ -51,6 +51,11 @@ class CompiledRegion:
     def table(self) -> FusionTable:
         """The fusion table of the region in its order."""
         return self.made_table or build_table(self.fused)
+
+    @cached_property
+    def stages(self) -> StageLoops:
+        """The stages of the region, which may have lanes of their own, each with the loops that it runs in."""
+        return stages_of(self.serial, self.table)
 
     @property
     def result_types(self) -> dict[str, TensorType]:

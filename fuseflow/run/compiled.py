@@ -114,11 +114,17 @@ class Compiled:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The texts that must stand beside every result: those of the source, and which regions have no form in public primitives."""
+        """The texts that must stand beside every result: those of the source, which regions have no form in public primitives, and which
+        products are associated otherwise than in the program.
+        """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
         mostly_zero = mostly_zero_notice(self.program, self.source.tensors, chosen)
-        return (*self.source.notices, *private, *([mostly_zero] if mostly_zero else []))
+        associated = [
+            f"`{name}` is computed as `{chain}`, as the schedule asks: its sums are rounded in another order"
+            for name, chain in self.schedule.associations
+        ]
+        return (*self.source.notices, *private, *associated, *([mostly_zero] if mostly_zero else []))
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

@@ -58,15 +58,18 @@ class TableBuilder:
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
-        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal))
+        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
 
-    def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T]) -> T:
-        """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step."""
+    def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T], stage: str = "") -> T:
+        """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step. Those
+        without a stage are in `stage`.
+        """
         cells = self.cells
         if key not in steps:
             outside, cells.used = cells.used, {}
             outcome = take()
-            steps[key], cells.used = Step(outcome, dict.fromkeys(cells.used)), outside
+            cells.claim(stage)
+            steps[key], cells.used = Step(outcome, cells.used), outside
         cells.used.update(steps[key].used)
         return steps[key].outcome
 

@@ -9,7 +9,7 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant
-from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Root, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.builder import TableBuilder
 from fuseflow.table.empty_fibers import may_be_empty
 from fuseflow.table.nest import Nest
@@ -35,6 +35,7 @@ def build_table(region: FusedRegion) -> FusionTable:
         outputs=tuple(r.name for r in region.results),
         evaluations=tuple(builder.evaluations),
         loops=builder.cells.loops,
+        stages={name: stage for name, stage in builder.cells.used.items() if not isinstance(builder.cells.nodes[name], Root)},
     )
 
 
@@ -44,6 +45,7 @@ def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[P
     writes: list[Primitive] = []
     for result in builder.region.results:
         declared, nodes = _write(builder, result)
+        builder.cells.claim(builder.memo.roots[result.name].label)
         tensors[declared.name] = declared
         writes += nodes
     return tensors, tuple(writes)
