@@ -166,7 +166,9 @@ def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Acces
     wanted, present = Counter(chain.factors), Counter(element.tensor for element in elements)
     listed = ", ".join(f"`{element.tensor}`" for element in elements)
     for name in wanted - present:
-        raise ProgramError(f"`{name}` is no factor of it" + (", or not so often" if present[name] else ""), hint=f"it has {listed}")
+        raise ProgramError(
+            f"`{name}` is no factor of it" + (", or not so often" if present[name] else ""), hint=f"it has {listed}"
+        )
     for name in present - wanted:
         raise ProgramError(f"`{name}` is a factor of it, too", hint=f"it has {listed}")
     return {name: [element for element in elements if element.tensor == name] for name in present}
@@ -220,7 +222,11 @@ class ChainWriter:
         body, names = self.product(group, pairs, outside)
         kept = tuple(index for index in names if index in outside)
         over = tuple(index for index in names if index not in outside)
-        same = (n for n, (own, elements) in self.expanded.items() if {*own} == {*kept} and Counter(elements) == Counter(_elements(pairs)))
+        same = (
+            n
+            for n, (own, elements) in self.expanded.items()
+            if {*own} == {*kept} and Counter(elements) == Counter(_elements(pairs))
+        )
         name = next(same, None)
         if name is None:
             name = self.fresh("_".join(factor.replace(".", "_") for factor in factors(group)))

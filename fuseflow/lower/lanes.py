@@ -39,7 +39,9 @@ class StagedRegion(Protocol):
 def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
     """Return the stages of a region, given its table and its graph without lanes."""
     inside = stage_loops(graph, table.loops, table.stages)
-    place = {evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)}
+    place = {
+        evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)
+    }
     return {
         stage: tuple([index for index in table.order if index in inside[stage]])
         for stage in sorted(inside, key=lambda stage: place.get(stage, len(place)))
