@@ -35,7 +35,7 @@ from random_programs import Case, cases  # noqa: E402
 from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule  # noqa: E402
 from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
-from fuseflow.autoscheduler.budget.search import BudgetSearch  # noqa: E402
+from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch  # noqa: E402
 from fuseflow.autoscheduler.budget.variants import variant_of  # noqa: E402
 from fuseflow.compiler import compile_source  # noqa: E402
 from fuseflow.errors import FuseFlowError  # noqa: E402
@@ -75,7 +75,7 @@ def exhaustive(programs: int, first: int) -> None:
             tally["cannot be cut"] += 1
             continue
         costs = RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)
-        outcome = BudgetSearch((variant,), costs).cheapest(budget, 1)
+        outcome = BudgetSearch((variant,), costs).cheapest(budget, 1, ALL_LEVERS.without("stages"))
         oracle = AllCandidates(source, machine, budget, base, ORDERS)
         best, chosen = oracle.best(), outcome.programs[0].cycles if outcome.programs else float("inf")
         same = best == chosen or abs(best - chosen) <= 1e-9 * best

@@ -43,7 +43,7 @@ SLOW = 1.1
 """A simulation that takes so many times the estimate may wait for full FIFOs."""
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-LEVERS = ("fusion", "orders", "lanes", "formats")
+LEVERS = ("fusion", "orders", "stages", "lanes", "formats")
 """The kinds of decisions, in the order in which they are taken away."""
 ALLOWED = ("formats",)
 """What is decided only if the user allows it."""

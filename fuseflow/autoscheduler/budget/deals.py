@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.errors import ScheduleError
 from fuseflow.lower.graphs import scheduled_form
@@ -76,7 +77,7 @@ class LaneModel:
     def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
         """Build two and three lanes of each index and of each pair, and measure what they occupy."""
         region, (*copies, figures) = ordered.pieces[-1], ordered.figures
-        measure = _Measure(ordered, machine, figures.held)
+        measure = LaneMeasure(ordered, machine, figures.held)
         corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
         enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
         for indices in _index_sets(ordered.loops):
@@ -148,7 +149,7 @@ def _twos(indices: tuple[str, ...]) -> Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measure:
+class LaneMeasure:
     """What the graph of a region occupies with some lanes. `held` is what its nodes hold back in one lane."""
 
     ordered: OrderedRange
@@ -158,18 +159,29 @@ class _Measure:
     def corners(self, indices: tuple[str, ...], enclosing: dict[str, set[str]]) -> dict[Lanes, Amounts]:
         """Return what two and three lanes of each index occupy, and add the index to the nodes that it alone copies. Nothing is returned
         for indices that cannot be dealt together."""
-        region, amounts = self.ordered.pieces[-1], dict[Lanes, Amounts]()
+        amounts = dict[Lanes, Amounts]()
         for counts in product((2, 3), repeat=len(indices)):
             lanes = tuple(zip(indices, counts, strict=True))
-            schedule = Schedule().par(**{f"{region.name}.{index}": count for index, count in lanes})
-            try:
-                dealt = with_lanes(region.serial, region.table, region.fused, schedule)
-            except ScheduleError:
+            dealt = self.dealt(lanes)
+            if dealt is None:
                 return {}
             amounts[lanes] = self.amounts(dealt)
             for node, place in dealt.places.items() if len(indices) == 1 else ():
                 enclosing.setdefault(without_lanes(node, place), set()).update(indices)
         return amounts
+
+    def dealt(self, lanes: Lanes) -> LaneGraph | None:
+        """Return the graph with some lanes, or None if it cannot have them."""
+        region = self.ordered.pieces[-1]
+        schedule = RegionDecision((), lanes).scheduled(Schedule(), region.name, is_ordered=False)
+        try:
+            return with_lanes(region.serial, region.table, region.fused, schedule)
+        except ScheduleError:
+            return None
+
+    def copied(self, dealt: LaneGraph) -> set[str]:
+        """Return the nodes of the graph in one lane that are copied."""
+        return {without_lanes(node, place) for node, place in dealt.places.items()} & self.ordered.figures[-1].occupied.keys()
 
     def amounts(self, dealt: LaneGraph) -> Amounts:
         """Return what a graph occupies, FIFOs with one slot each. What a node holds back is that of the node without lanes."""

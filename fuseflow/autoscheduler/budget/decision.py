@@ -13,8 +13,9 @@ LoopOrder = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class RegionDecision:
-    """The loop order of a region, the lanes of its indices (those with one lane are left out), and the slots of all its FIFOs.
+    """The loop order of a region, its lanes, and the slots of all its FIFOs.
 
+    Lanes are those of an index, `i`, or of an index in one stage of the region, `/T1.i`. Those of one lane are left out.
     Without a depth the FIFOs are those of the machine.
     """
 
@@ -30,5 +31,14 @@ class RegionDecision:
     def scheduled(self, schedule: Schedule, region: str, is_ordered: bool = True) -> Schedule:
         """Return the schedule with this decision about a region. If not `is_ordered`, the compiler orders its loops."""
         schedule = schedule.order(region, self.order) if is_ordered else schedule
-        schedule = schedule.par(**{f"{region}.{index}": count for index, count in self.lanes})
+        schedule = schedule.par(**{lanes_name(region, loop): count for loop, count in self.lanes})
         return schedule if self.depth is None else schedule.depth(region, self.depth)
+
+
+def lanes_name(region: str, loop: str) -> str:
+    """Return the name of lanes in a schedule.
+
+    >>> lanes_name("layer1", "i"), lanes_name("layer1", "/T1.i")
+    ('layer1.i', 'layer1/T1.i')
+    """
+    return f"{region}{loop}" if loop.startswith("/") else f"{region}.{loop}"

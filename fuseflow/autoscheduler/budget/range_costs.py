@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
+from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
@@ -20,6 +22,9 @@ MAX_TRIED = 6
 """How many lanes of a range in an order are lowered, those that promise the fewest cycles, unless the caller says otherwise."""
 BOUNDED_DEPTH = 64
 """The slots of FIFOs on a machine that does not bound them, where the budget does."""
+
+Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
+"""What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +52,9 @@ class RangeCosts:
     evaluated: int = 0
     """How many costs of lanes were asked for."""
     _models: dict[int, LaneModel] = field(default_factory=dict)
+    _stage_models: dict[int, StageModel] = field(default_factory=dict)
     _exact: dict[tuple[int, RegionDecision], RegionCost | None] = field(default_factory=dict)
-    _dealt: dict[tuple[int, Budget, bool], DealtRange | None] = field(default_factory=dict)
+    _dealt: dict[tuple[int, Budget, Dealing], DealtRange | None] = field(default_factory=dict)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
@@ -61,15 +67,21 @@ class RangeCosts:
         compute = max((region.work[name] / limit for name, limit in budget.limits.items() if name in region.work), default=0.0)
         return sum(copy.cycles for copy in copies) + max(compute, region.memory) * region.stretch
 
-    def known(self, edge: OrderedRange, budget: Budget, dealt: bool = True) -> bool:
+    def known(self, edge: OrderedRange, budget: Budget, dealing: Dealing = "stages") -> bool:
         """Return whether the lanes of a range were chosen for a budget."""
-        return not edge.pieces or (id(edge), budget, dealt) in self._dealt
+        return not edge.pieces or (id(edge), budget, dealing) in self._dealt
 
-    def best(self, edge: OrderedRange, budget: Budget, dealt: bool = True) -> DealtRange | None:
-        """Return a range with its best lanes, or, if it is not `dealt`, in one lane. None if it has no room."""
-        key = id(edge), budget, dealt
+    def best(self, edge: OrderedRange, budget: Budget, dealing: Dealing = "stages") -> DealtRange | None:
+        """Return a range with its best lanes. None if it has no room."""
+        key = id(edge), budget, dealing
         if key not in self._dealt:
-            self._dealt[key] = self._best(edge, budget, dealt)
+            match dealing:
+                case "nothing" | "regions":
+                    self._dealt[key] = self._best(edge, budget, dealing == "regions")
+                case "stages":
+                    self._dealt[key] = self._with_stages(edge, budget, self.best(edge, budget, "regions"))
+                case unknown:
+                    assert_never(unknown)
         return self._dealt[key]
 
     def depth(self, budget: Budget) -> int | None:
@@ -96,6 +108,26 @@ class RangeCosts:
         else:
             bound = bound if best is None else max(bound, best[1].cycles)
         return None if best is None else DealtRange(*best, min(bound, best[1].cycles))
+
+    def _with_stages(self, edge: OrderedRange, budget: Budget, best: DealtRange | None) -> DealtRange | None:
+        """Return the best lanes of the stages of a range, unless lanes of the whole region are as fast."""
+        if best is None or not edge.pieces or len(edge.pieces[-1].stages) < 2:
+            return best
+        bound = self.relaxed(edge, budget)
+        depth = self.depth(budget)
+        slots = self.machine.first_depth if depth is None else depth
+        if best.cost.cycles > bound:
+            for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
+                decision = RegionDecision(edge.order, lanes, depth)
+                cost = self._cost(edge, decision)
+                if cost is not None and not budget.exceeded(cost.resources) and cost.cycles < best.cost.cycles:
+                    best = DealtRange(decision, cost, bound)
+        return DealtRange(best.decision, best.cost, bound)
+
+    def _stages(self, edge: OrderedRange) -> StageModel:
+        if id(edge) not in self._stage_models:
+            self._stage_models[id(edge)] = StageModel.of(edge, self.machine)
+        return self._stage_models[id(edge)]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
         slots = self.machine.first_depth if depth is None else depth

@@ -15,7 +15,7 @@ from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import Dealing, RangeCosts
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -25,13 +25,24 @@ SearchProgress: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Levers:
-    """What a search may decide. A lever that is not there is as without it: single operators, the orders that the compiler ranks best, one
-    lane, and the formats of the schedule."""
+    """What a search may decide.
+
+    A lever that is not there is as without it: single operators, the orders that the compiler ranks best, lanes of whole regions alone, one
+    lane, and the formats of the schedule.
+    """
 
     fusion: bool = True
     orders: bool = True
+    stages: bool = True
     lanes: bool = True
     formats: bool = True
+
+    @property
+    def dealing(self) -> Dealing:
+        """What may be dealt over lanes."""
+        if not self.lanes:
+            return "nothing"
+        return "stages" if self.stages else "regions"
 
     def without(self, lever: str) -> Levers:
         """Return the levers without one of them."""
@@ -125,7 +136,7 @@ class BudgetSearch:
                 if edge in pending and not self.deadline.passed:
                     ranges += 1
                     self.progress(f"{edge.name}: {', '.join(edge.order)}")
-                    self.costs.best(edge, budget, levers.lanes)
+                    self.costs.best(edge, budget, levers.dealing)
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)
         programs = tuple(self._dealt(variant, path, budget, levers) for variant, path in complete)
@@ -146,7 +157,7 @@ class BudgetSearch:
         return sorted(paths, key=lambda one: one[1].cycles)[:keep]
 
     def _is_known(self, edge: OrderedRange, budget: Budget, levers: Levers) -> bool:
-        return self.costs.known(edge, budget, levers.lanes)
+        return self.costs.known(edge, budget, levers.dealing)
 
     def _optimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return the cycles of a range whose lanes were chosen, else the bound."""
@@ -155,18 +166,18 @@ class BudgetSearch:
 
     def _pessimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return the cycles of a range whose lanes were chosen. They are infinite if they were not."""
-        dealt = self.costs.best(edge, budget, levers.lanes) if self._is_known(edge, budget, levers) else None
+        dealt = self.costs.best(edge, budget, levers.dealing) if self._is_known(edge, budget, levers) else None
         return inf if dealt is None else dealt.cost.cycles
 
     def _bound(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return what no lanes of a range take less than."""
         if not self._is_known(edge, budget, levers):
             return self.costs.relaxed(edge, budget)
-        dealt = self.costs.best(edge, budget, levers.lanes)
+        dealt = self.costs.best(edge, budget, levers.dealing)
         return inf if dealt is None else dealt.least
 
     def _dealt(self, variant: Variant, path: Path, budget: Budget, levers: Levers) -> DealtPath:
-        chosen = ((edge, self.costs.best(edge, budget, levers.lanes)) for edge in path.edges)
+        chosen = ((edge, self.costs.best(edge, budget, levers.dealing)) for edge in path.edges)
         return DealtPath(
             variant, path, tuple((edge, dealt.decision) for edge, dealt in chosen if dealt is not None and edge.pieces)
         )

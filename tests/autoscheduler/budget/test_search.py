@@ -11,7 +11,7 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.search import BudgetSearch, Variant
+from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
 from fuseflow.autoscheduler.budget.variants import variant_of
 from fuseflow.compiler import compile_source
 from fuseflow.estimate.program import Estimator
@@ -24,6 +24,8 @@ from fuseflow.sim import Machine, load_machine
 RDA, IDEAL = load_machine("rda"), load_machine("ideal")
 NONE = Schedule.fuse("none")
 ORDERS = 2
+WITHOUT_STAGES = ALL_LEVERS.without("stages")
+"""All candidates have lanes of whole regions: those of stages are chosen by their work, not compared."""
 
 
 def searched(source: Source, machine: Machine) -> tuple[BudgetSearch, Variant]:
@@ -43,7 +45,7 @@ def random_budget(seed: int) -> Budget:
 def test_it_is_the_best_of_all_candidates(seed: int) -> None:
     source, budget = random_source(seed), random_budget(seed)
     search, _ = searched(source, RDA)
-    outcome = search.cheapest(budget, 1)
+    outcome = search.cheapest(budget, 1, WITHOUT_STAGES)
     best = AllCandidates(source, RDA, budget, NONE, ORDERS).best()
     found = outcome.programs[0].cycles if outcome.programs else float("inf")
     assert found == pytest.approx(best, rel=1e-9)
@@ -84,7 +86,7 @@ def test_the_schedule_takes_what_was_expected_and_fits(seed: int) -> None:
 
 def test_more_of_a_resource_never_costs_cycles() -> None:
     search, _ = searched(random_source(7), RDA)
-    cycles = [search.cheapest(Budget.of({"mul": mul}), 1).programs[0].cycles for mul in (8, 4, 2)]
+    cycles = [search.cheapest(Budget.of({"mul": mul}), 1, WITHOUT_STAGES).programs[0].cycles for mul in (8, 4, 2)]
     assert cycles == sorted(cycles)
 
 

@@ -1,0 +1,103 @@
+"""Lanes of the stages of a region: each stage gets lanes by its work, so that all of them take about as long, within one budget.
+
+The stages run at the same time, and the slowest decides. What each adds to the graph is measured with two and three lanes of that stage,
+and adds up over the stages; stages with equally many lanes share forks and merges, so it may be less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.deals import Amounts, LaneMeasure, Lanes, lane_counts
+from fuseflow.autoscheduler.budget.selection import Option, SelectionProblem
+from fuseflow.autoscheduler.budget.solver import select
+from fuseflow.resources import COMPONENTS
+from fuseflow.resources.budget import Budget
+from fuseflow.sim import Machine
+from fuseflow.transform import LaneGraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageLanes:
+    """A stage that can be dealt over an index. `cycles` are those of the busiest node that is copied for it, and `two` and `three` what so
+    many lanes add to the graph."""
+
+    loop: str
+    size: int
+    cycles: float
+    two: Amounts
+    three: Amounts
+
+    def options(self, floor: float) -> list[tuple[int, Option]]:
+        """Return the numbers of lanes that make the stage faster than `floor` or as fast, with what each adds: few lanes first."""
+        options: list[tuple[int, Option]] = []
+        for count in lane_counts(self.size):
+            more = self.two + (count - 2) * (self.three - self.two) if count > 1 else np.zeros(len(COMPONENTS))
+            options.append((count, Option(max(floor, self.cycles / count), tuple(ceil(amount) for amount in more))))
+            if self.cycles / count <= floor:
+                break
+        return options
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageModel:
+    """The stages of a region that can be dealt over each index, and what the graph occupies in one lane.
+
+    `floor` has, by index, the cycles that no lanes of it shorten: of the nodes outside all stages, and of the memory.
+    """
+
+    base: Amounts
+    stages: dict[str, tuple[StageLanes, ...]]
+    floor: dict[str, float]
+
+    @classmethod
+    def of(cls, ordered: OrderedRange, machine: Machine) -> StageModel:
+        """Measure two and three lanes of every index of every stage."""
+        region, figures = ordered.pieces[-1], ordered.figures[-1]
+        measure = LaneMeasure(ordered, machine, figures.held)
+        base = measure.amounts(LaneGraph(region.graph, {}, {}))
+        stages: dict[str, tuple[StageLanes, ...]] = {}
+        floor: dict[str, float] = {}
+        for index, size in ordered.loops.items():
+            copied: set[str] = set()
+            dealt: list[StageLanes] = []
+            for stage, loops in region.stages.items():
+                loop = f"/{stage}.{index}"
+                graphs = [measure.dealt(((loop, count),)) for count in (2, 3)] if index in loops and size > 1 else []
+                two, three = graphs if graphs else (None, None)
+                if two is None or three is None:
+                    continue
+                nodes = measure.copied(two)
+                copied |= nodes
+                amounts = [measure.amounts(graph) - base for graph in (two, three)]
+                dealt.append(StageLanes(loop, size, max((figures.occupied[n] for n in nodes), default=0.0), *amounts))
+            stages[index] = tuple(dealt)
+            floor[index] = max(figures.memory, *(c for node, c in figures.occupied.items() if node not in copied), 0.0)
+        return cls(base, stages, floor)
+
+    def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
+        """Return, for each index that several stages have, the lanes of the stages that make the slowest as fast as the budget allows.
+        FIFOs have so many slots."""
+        scale = np.array([slots if name == "fifo" else 1.0 for name in COMPONENTS])
+        limited = [n for n, name in enumerate(COMPONENTS) if name in budget.limits]
+        room = [
+            int(limit - self.base[COMPONENTS.index(name)] * (slots if name == "fifo" else 1))
+            for name, limit in budget.limits.items()
+        ]
+        found = (self._selected(index, limited, scale, room) for index, stages in self.stages.items() if len(stages) > 1)
+        return [lanes for lanes in found if lanes]
+
+    def _selected(self, index: str, limited: list[int], scale: Amounts, room: list[int]) -> Lanes:
+        options = [stage.options(self.floor[index]) for stage in self.stages[index]]
+        groups = tuple(
+            tuple(Option(o.cycles, tuple(ceil(o.amounts[n] * scale[n]) for n in limited)) for _, o in group) for group in options
+        )
+        selected = select(SelectionProblem(groups, tuple(room)))
+        if selected is None:
+            return ()
+        counts = (group[at][0] for group, at in zip(options, selected, strict=True))
+        return tuple((stage.loop, count) for stage, count in zip(self.stages[index], counts, strict=True) if count > 1)
