@@ -20,6 +20,7 @@ from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
+from fuseflow.lower.element_types import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
@@ -107,6 +108,7 @@ def compile_source(
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    refuse_wide_tensors(partitioned.program, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
     for region in lowered:

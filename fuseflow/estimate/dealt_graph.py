@@ -116,12 +116,12 @@ class DealtGraph:
         outputs = tuple(self._flow(stream, around, lanes) for stream in each.outputs)
         shape = tuple(lanes[index] for index in around)
         tiles = self.template.graph.types()
-        latency, interval = node_timing(
-            node, self.template.graph, machine, tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
-        )
+        tiles_read = tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
+        timing = node_timing(node, self.template.graph, machine, tiles_read)
         processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
         total = sum(_in_all(shape, values + closings) for values, closings in processes)
-        occupied = max(_most(process_cycles(node, process, interval, machine)) for process in processes)
+        intervals = (timing.interval, timing.emission)
+        occupied = max(_most(process_cycles(node, *process, machine)) for process in zip(processes, intervals, strict=False))
         number = prod(shape)
         stage = Stage(
             node,
@@ -133,7 +133,9 @@ class DealtGraph:
         )
         tokens = tuple(_most(flow.tokens) for flow in inputs)
         held = self._held(each, lanes) if isinstance(node, n.Workspace | n.Locate) else 0
-        return _NodeLanes(total, occupied, stage, tokens, latency, self._ports(at, each, inputs, outputs, lanes, machine), held)
+        return _NodeLanes(
+            total, occupied, stage, tokens, timing.latency, self._ports(at, each, inputs, outputs, lanes, machine), held
+        )
 
     def _flow(self, stream: DealtStream, around: Sequence[str], lanes: Mapping[str, int]) -> Flow:
         """Return the flow of a stream in the lanes of the indices `around` it. An array of it has an axis for each of them."""

@@ -17,7 +17,7 @@ from fuseflow.estimate.fifo_depths import DepthChoice, edge_depths, fifo_bytes
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
-from fuseflow.estimate.graph_work import TimingClasses, Work, work_on
+from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
 from fuseflow.estimate.memory_bound import MEMORY_LATENCY, request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline
@@ -118,12 +118,12 @@ class GraphBounds:
 
         return self._once(("load", line, channels), load)
 
-    def _work(self, intervals: tuple[int, ...], machine: Machine) -> tuple[Work, list[Number]]:
+    def _work(self, intervals: tuple[Intervals, ...], machine: Machine) -> tuple[Work, list[Number]]:
         """Return the work on a machine, and the cycles that each node is occupied."""
         work = work_on(self.counts, intervals, machine)
         return work, [node.occupied for node in work.nodes]
 
-    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[int, ...], machine: Machine) -> Number:
+    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""
         depth = machine.first_depth
         if depth is None:
@@ -145,7 +145,7 @@ class GraphBounds:
         return value
 
 
-def _firing_key(machine: Machine, intervals: tuple[int, ...]) -> Hashable:
+def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:
     """Return what the firings of nodes, and the cycles that these take, depend on in a machine."""
     memory = machine.memory
     return machine.rules, memory.model, None if isinstance(memory, IdealMemory) else memory.line, intervals

@@ -159,3 +159,10 @@ def token_bits(graph: n.Graph, port: n.Port) -> int:
 def token_bytes(graph: n.Graph, port: n.Port) -> int:
     """Return the bytes of a slot of a FIFO through which a stream goes."""
     return bytes_of(1, token_bits(graph, port))
+
+
+def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[str, int]]:
+    """Return the lanes of arithmetic of each node, by component, for the nodes that have any."""
+    count = ResourceCount(graph, machine)
+    lanes = {node.name: count.lanes(node) for node in graph.nodes}
+    return {name: of_node for name, of_node in lanes.items() if of_node}

@@ -39,6 +39,7 @@ class Sections(BaseModel):
     vector: int | None = None
     par: dict[str, int] = {}
     depth: dict[str, int] = {}
+    associate: dict[str, str] = {}
     plan: Any = {}
     iteration: str | None = None
     copies: bool | None = None
