@@ -65,13 +65,18 @@ class DealtGraph:
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
     _kept: dict[Any, Any] = field(default_factory=dict)
+    _indices: list[tuple[str, ...]] = field(default_factory=list)
+    _machine: Machine | None = None
+    _of_machine: dict[Any, _NodeLanes] = field(default_factory=dict)
+    _units: dict[str, _Unit] = field(default_factory=dict)
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depths: Mapping[Edge, int]) -> LaneEstimate:
         """Return the estimate with so many lanes of each index. Raises `Uncountable` if the counts on one lane do not say it."""
         if machine.rules == "comal":
             raise Uncountable
-        nodes = [self._node(at, each, lanes, machine) for at, each in enumerate(self.template.nodes)]
-        pipeline = self._pipeline(nodes, lanes)
+        kept = self._nodes_on(machine)
+        nodes = [self._node(at, lanes, machine, kept) for at in range(len(self.template.nodes))]
+        pipeline = self._pipeline(nodes)
         answer = MEMORY_LATENCY[machine.memory.model]
         latency = [node.latency + answer * node.stage.answers for node in nodes]
         occupied = [node.occupied for node in nodes]
@@ -84,13 +89,25 @@ class DealtGraph:
 
     # The nodes -----------------------------------------------------------------------------------------------------------------
 
-    def _node(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
-        relevant = {*each.indices, *(index for stream in (*each.inputs, *each.outputs) for index in stream.indices)}
-        key = (at, machine, tuple((index, lanes[index]) for index in self.template.indices if index in relevant))
-        if key not in self._kept:
-            self._kept[key] = self._counted(at, each, lanes, machine)
-        node: _NodeLanes = self._kept[key]
-        return node
+    def _nodes_on(self, machine: Machine) -> dict[Any, _NodeLanes]:
+        """Return what is known of nodes on a machine, by their place and the lanes that matter to them."""
+        if self._machine is not machine:
+            self._machine, self._of_machine, self._units = machine, {}, {}
+        return self._of_machine
+
+    def _node(self, at: int, lanes: Mapping[str, int], machine: Machine, kept: dict[Any, _NodeLanes]) -> _NodeLanes:
+        key = (at, *[lanes[index] for index in self._relevant(at)])
+        if key not in kept:
+            kept[key] = self._counted(at, self.template.nodes[at], lanes, machine)
+        return kept[key]
+
+    def _relevant(self, at: int) -> tuple[str, ...]:
+        """Return the indices whose lanes matter to a node."""
+        if not self._indices:
+            for each in self.template.nodes:
+                streams = {index for stream in (*each.inputs, *each.outputs) for index in stream.indices}
+                self._indices.append(tuple(index for index in self.template.indices if index in {*each.indices, *streams}))
+        return self._indices[at]
 
     def _counted(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
         node, declared = each.node, self.template.graph.declared
@@ -99,13 +116,12 @@ class DealtGraph:
         outputs = tuple(self._flow(stream, around, lanes) for stream in each.outputs)
         shape = tuple(lanes[index] for index in around)
         tiles = self.template.graph.types()
-        timing = node_timing(
-            node, self.template.graph, machine, tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
-        )
+        tiles_read = tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
+        timing = node_timing(node, self.template.graph, machine, tiles_read)
         processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
         total = sum(_in_all(shape, values + closings) for values, closings in processes)
-        own = (timing.interval, timing.emission)
-        occupied = max(_most(process_cycles(node, *process, machine)) for process in zip(processes, own, strict=False))
+        intervals = (timing.interval, timing.emission)
+        occupied = max(_most(process_cycles(node, *process, machine)) for process in zip(processes, intervals, strict=False))
         number = prod(shape)
         stage = Stage(
             node,
@@ -211,15 +227,21 @@ class DealtGraph:
         places: Mapping[str, int] = self._kept["places"]
         return places
 
-    def _pipeline(self, nodes: Sequence[_NodeLanes], lanes: Mapping[str, int]) -> Pipeline:
-        places, fifos = self._places(), list[Fifo]()
-        for at, (each, node) in enumerate(zip(self.template.nodes, nodes, strict=True)):
-            for k, (port, tokens) in enumerate(zip(each.node.inputs, node.tokens, strict=True)):
-                if k == 0 or not isinstance(each.node, n.Merge):
-                    fifos.append(Fifo(places[port.node], at, k, tokens))
+    def _pipeline(self, nodes: Sequence[_NodeLanes]) -> Pipeline:
+        if "ways" not in self._kept:
+            places = self._places()
+            self._kept["ways"] = tuple(
+                (places[port.node], at, k)
+                for at, each in enumerate(self.template.nodes)
+                for k, port in enumerate(each.node.inputs)
+                if k == 0 or not isinstance(each.node, n.Merge)
+            )
+            merges = frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
+            fifos = [Fifo(*way, 0) for way in self._kept["ways"]]
+            self._kept["behind"] = merges, stages_behind([node.stage for node in nodes], fifos, merges)
         stages = tuple(node.stage for node in nodes)
-        merges = frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
-        return Pipeline(stages, tuple(range(len(stages))), tuple(fifos), merges, stages_behind(stages, fifos, merges))
+        fifos = tuple(Fifo(source, at, k, nodes[at].tokens[k]) for source, at, k in self._kept["ways"])
+        return Pipeline(stages, tuple(range(len(stages))), fifos, *self._kept["behind"])
 
     def _slots(self, pipeline: Pipeline, machine: Machine, depths: Mapping[Edge, int]) -> tuple[float, ...]:
         first = inf if machine.first_depth is None else float(machine.first_depth)
@@ -284,7 +306,7 @@ class DealtGraph:
         totals, ports, stream = Counter[str](), 0, 0
         workspace, fifo, at_fifo = 0, 0.0, 0
         for each, node in zip(self.template.nodes, nodes, strict=True):
-            fixed = self._unit(count, each, machine)
+            fixed = self._unit(count, each.node)
             number = node.stage.lanes
             for name, amount in fixed.lanes.items():
                 totals[name] += amount * number
@@ -304,20 +326,18 @@ class DealtGraph:
         lanes_of = totals["mul"], totals["add"], totals["special"]
         return Resources(*lanes_of, ports, stream, bytes_, workspace, fifo_grows=grows)
 
-    def _unit(self, count: ResourceCount, each: TemplateNode, machine: Machine) -> _Unit:
-        key = ("unit", each.node.name, machine)
-        if key not in self._kept:
-            own = count.lanes(each.node)
-            bits = count.entry_bits(each.node)
-            self._kept[key] = _Unit(
+    def _unit(self, count: ResourceCount, node: n.Primitive) -> _Unit:
+        """Return what a node occupies in one lane, on the machine of the last call."""
+        if node.name not in self._units:
+            own, bits = count.lanes(node), count.entry_bits(node)
+            self._units[node.name] = _Unit(
                 own,
-                unit_kind(each.node) != "none" and not own,
-                count.ports(each.node),
-                count.buffers(each.node) * bytes_of(1, bits) if bits else 0,
-                tuple(token_bytes(self.template.graph, port) for port in each.node.inputs),
+                unit_kind(node) != "none" and not own,
+                count.ports(node),
+                count.buffers(node) * bytes_of(1, bits) if bits else 0,
+                tuple(token_bytes(self.template.graph, port) for port in node.inputs),
             )
-        unit: _Unit = self._kept[key]
-        return unit
+        return self._units[node.name]
 
 
 class _Unit(NamedTuple):

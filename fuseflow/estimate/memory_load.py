@@ -1,7 +1,8 @@
 """What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, lines that many
 lanes want at once, and the answers for which a port waits.
 
-The constants are measured on the memory model (fuseflow/sim/memory), alone, in `tests/estimate/test_memory_load.py`.
+The constants were chosen on runs on `rda` (tools/figures/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
+memory model alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ GROUPS = 8
 """The bank groups of a channel."""
 WINDOW = 18
 """The lines that a channel has in its queue at once, and among which it chooses."""
+CROWD = 64
+"""The ports from which on their requests fill the queues, so that those for the same lines are in them together."""
 OPEN_BYTES = 32 * 1024
 """The bytes of the rows that the banks of one channel have open together."""
 ANSWER_CYCLES = 37
@@ -42,11 +45,12 @@ LONGEST_WRITE = 40_000.0
 class ArrayLoad:
     """What ports that are the same but for the lane request of one array.
 
-    `lines` are those of all ports and `most` those of the busiest one. `alike` is how many ports want the same line at the same time, and
-    `array_lines` the lines of the array. `in_order` says that lines are fetched ahead.
+    `lines` are those of all ports and `most` those of the busiest one. `alike` is how many of the `ports` want the same line at the same
+    time, and `array_lines` the lines of the array. `in_order` says that lines are fetched ahead.
     """
 
     stage: int
+    ports: int
     lines: Number
     most: Number
     alike: float
@@ -106,6 +110,7 @@ class MemoryLoad:
         reads = tuple(
             ArrayLoad(
                 each.stage,
+                each.number,
                 each.lines,
                 each.most,
                 each.alike(line),
@@ -179,7 +184,7 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     cycles = GROUP_CYCLES / ratio * memory.line / 64 / (1 - HBM2_2000.nRFC / HBM2_2000.nREFI)
     longest = 0.0
     for read in load.reads:
-        if read.alike > 1.5:
+        if read.alike > 1.5 and read.ports >= CROWD:
             at_once = min(GROUPS, 1 + WINDOW / read.alike) * memory.channels
             longest = max(longest, read.lines * cycles / at_once)
         if 0 < read.array_lines < GROUPS * memory.channels:

@@ -1,0 +1,66 @@
+"""Lanes by arithmetic are lanes that are made: firings and resources are equal. `tools/lane_arithmetic.py` compares hundreds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import ScheduleError
+from fuseflow.estimate.lane_costs import LaneCosts
+from fuseflow.estimate.program import Estimator
+from fuseflow.samml.nodes import Edge
+
+PROGRAM = """
+tensor A[19, 13] csr
+tensor X[13, 11] csr
+tensor b[11]
+T[i, j] = sum(k) A[i, k] * X[k, j]
+Y[i, j] = T[i, j] + b[j]
+output Y
+"""
+
+
+def costs(seed: int, fused: str = "full", machine: str = "rda") -> LaneCosts:
+    rng = random.Random(seed)
+    dense = {"A": (19, 13), "X": (13, 11)}
+    tensors = {name: [[float(rng.random() < 0.3) for _ in range(c)] for _ in range(r)] for name, (r, c) in dense.items()}
+    compiled = ff.compile(parse(PROGRAM), tensors={**tensors, "b": [1.0] * 11}, schedule=ff.Schedule.fuse(fused), machine=machine)
+    estimator = Estimator()
+    region = compiled.regions[0]
+    knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
+    return LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, compiled.machine, knowledge)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("machine", ["rda", "ideal"])
+def test_lanes_of_rows_are_those_that_are_made(seed: int, machine: str):
+    region = costs(seed, machine=machine)
+    for lanes in (1, 2, 5, 32):
+        cost, made = region.cost({"i": lanes}), region.made({"i": lanes} if lanes > 1 else {})
+        assert cost.by_arithmetic
+        assert (cost.firings, cost.resources) == (made.firings, made.resources)
+        assert cost.cycles == pytest.approx(made.cycles, rel=0.15)
+
+
+def test_lanes_that_are_folded_are_made():
+    region = costs(0)
+    cost = region.cost({"k": 3})
+    assert not cost.by_arithmetic and cost == region.made({"k": 3})
+
+
+def test_deeper_fifos_take_more_bytes_and_no_more_cycles():
+    region = costs(0)
+    accumulate = next(node for node in region.graph.nodes if node.op == "accumulate")
+    plain, deep = region.cost({"i": 4}), region.cost({"i": 4}, {Edge(accumulate.name, 0): 4096})
+    assert plain.resources.fifo is not None and deep.resources.fifo is not None
+    assert deep.resources.fifo == plain.resources.fifo + 4 * (4096 - 64) * 4
+    assert deep.cycles <= plain.cycles
+
+
+def test_an_index_that_the_region_lacks_counts_as_in_a_schedule():
+    assert costs(0).cost({"z": 8}) == costs(0).cost({})
+    with pytest.raises(ScheduleError, match="not a number of lanes"):
+        costs(0).made({"i": 0})

@@ -1,0 +1,84 @@
+"""The constants of the memory, against runs of the memory model alone: no graph, no node, and none of the estimate's code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from fuseflow.estimate.memory_load import (
+    GROUP_CYCLES,
+    IN_ORDER_SHARE,
+    ArrayLoad,
+    MemoryLoad,
+    answer_cycles,
+    shared_line_cycles,
+    transfer_cycles,
+)
+from fuseflow.sim import load_machine
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import Hbm2
+
+RDA = load_machine("rda")
+PORTS, OUTSTANDING = 16, 32
+
+
+def cycles_of(address: Callable[[int, int], int], lines: int, ports: int = PORTS) -> int:
+    """Return the cycles in which ports read so many lines each, with at most 32 without an answer. `address` says which, by port and
+    number."""
+    memory = Memory(Hbm2(channels=8), ports=ports)
+    requests: list[list[int]] = [[] for _ in range(ports)]
+    cycle = 0
+    while any(len(r) < lines for r in requests):
+        for port, own in enumerate(requests):
+            open_ = len(own) < OUTSTANDING or 0 <= memory.answer_cycle(port, own[len(own) - OUTSTANDING]) <= cycle
+            if len(own) < lines and open_:
+                own.append(memory.issue(port, address=address(port, len(own)) * 64, size=64, write=False, cycle=cycle))
+        cycle += 1
+        memory.advance(cycle)
+    memory.drain()
+    return max(memory.answer_cycle(port, own[-1]) for port, own in enumerate(requests))
+
+
+def test_lines_in_order_come_at_the_share_of_the_peak_that_is_stated():
+    took = cycles_of(lambda port, n: n * PORTS + port, 1500)
+    load = MemoryLoad((), 0, 0, 0)
+    assert transfer_cycles(load, PORTS * 1500, RDA, 256) == pytest.approx(took, rel=0.08)
+    assert PORTS * 1500 * 64 / took / 256 == pytest.approx(IN_ORDER_SHARE, rel=0.08)
+
+
+def test_lines_anywhere_in_the_memory_take_the_cycles_of_a_row_more():
+    rng = random.Random(0)
+    took = cycles_of(lambda port, n: rng.randrange(1 << 26), 1000)
+    assert transfer_cycles(MemoryLoad((), PORTS * 1000, 0, 0), PORTS * 1000, RDA, 256) == pytest.approx(took, rel=0.35)
+
+
+@pytest.mark.parametrize("lines", [1, 4, 8])
+def test_an_array_of_few_lines_gives_eight_bytes_a_cycle_for_each(lines: int):
+    rng = random.Random(0)
+    took = cycles_of(lambda port, n: rng.randrange(lines), 60)
+    load = MemoryLoad((ArrayLoad(0, PORTS, PORTS * 60, 60, 1.0, lines, False),), 0, 0, 0)
+    assert GROUP_CYCLES == 8 and PORTS * 60 * 64 / took <= 8 * lines
+    assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
+
+
+def test_many_lanes_that_read_the_same_lines_crowd_the_queues():
+    """Sixteen groups of sixteen ports read the same lines, one group apart from the other."""
+    took = cycles_of(lambda port, n: port // 16 * 1003 + n, 60, ports=256)
+    load = MemoryLoad((ArrayLoad(0, 256, 256 * 60, 60, 16.0, 16_000, False),), 0, 0, 0)
+    assert took > 1.5 * transfer_cycles(load, 256 * 60, RDA, 256)
+    assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
+
+
+def test_a_port_alone_waits_for_its_answers():
+    memory = Memory(Hbm2(channels=8), ports=1)
+    own: list[int] = []
+    cycle = 0
+    while len(own) < 1000:
+        if len(own) < OUTSTANDING or 0 <= memory.answer_cycle(0, own[len(own) - OUTSTANDING]) <= cycle:
+            own.append(memory.issue(0, address=len(own) * 64, size=64, write=False, cycle=cycle))
+        cycle += 1
+        memory.advance(cycle)
+    load = MemoryLoad((ArrayLoad(0, 1, 1000, 1000, 1.0, 1000, False),), 0, 0, 0)
+    assert answer_cycles(load, RDA) == pytest.approx(cycle, rel=0.15)
