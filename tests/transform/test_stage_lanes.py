@@ -164,11 +164,14 @@ def test_refusals(own: dict[tuple[str, str], int], message: str) -> None:
 
 
 TWO_FORKS = """
-    tensor A[3, 3, 2] csf
+    tensor A[3, 3, 1] (compressed, dense, dense)
+    tensor B[3, 3, 1] (dense, dense, dense) order (2, 0, 1)
     T[q, k, j] = A[j, k, q] + A[j, k, q]
     M[r] = max(k, j) A[k, j, r]
+    S = sum(k, i, q) (B[k, i, q] + T[q, k, i])
     output T
     output M
+    output S
 """
 VARIANCE = """
     tensor A[4, 3, 3, 2] csf
