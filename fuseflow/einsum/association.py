@@ -127,6 +127,8 @@ class Expansion:
             why = "its indices are split"
         elif einsum.name in self.program.outputs:
             why = "it is an output of the program"
+        elif (declared := self.program.declared.get(einsum.name)) is not None and declared.dtype not in ("f32", "f64"):
+            why = f"its values are rounded to {declared.dtype}"
         elif readers > 1:
             why = f"it is read at {readers} places"
         else:

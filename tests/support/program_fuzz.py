@@ -45,6 +45,7 @@ QUOTAS = {
     "different patterns joined": 0.10,
     "an empty operand": 0.10,
     "lanes": 0.15,
+    "lanes of a stage": 0.10,
 }
 """What a long run must hold, as a share of the programs that compile."""
 REFUSALS = 0.05
@@ -229,6 +230,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "different patterns joined": any(joins_patterns(run) for run in checked.runs),
         "an empty operand": any(reads_nothing(run) for run in checked.runs),
         "lanes": any(run.region.places for run in checked.runs),
+        "lanes of a stage": any("." in loop for run in checked.runs for place in run.region.places.values() for loop, _ in place),
         "vectors": checked.schedule.vector > 1 and any(decl.tile for run in checked.runs for decl in run.region.graph.tensors),
         "a merged dimension": any(isinstance(index, Split) for e in program.einsums for index in e.indices),
         "a split dimension": any(isinstance(i, Split) for e in program.einsums for a in accesses(e.body) for i in a.indices),

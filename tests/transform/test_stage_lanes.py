@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -160,6 +161,53 @@ def test_refusals(own: dict[tuple[str, str], int], message: str) -> None:
     with pytest.raises(ScheduleError) as error:
         parallelize(emit(table), table.loops, dict.fromkeys("ikfh", 1), table.stages, own)
     assert message in error.value.message
+
+
+TWO_FORKS = """
+    tensor A[3, 3, 1] (compressed, dense, dense)
+    tensor B[3, 3, 1] (dense, dense, dense) order (2, 0, 1)
+    T[q, k, j] = A[j, k, q] + A[j, k, q]
+    M[r] = max(k, j) A[k, j, r]
+    S = sum(k, i, q) (B[k, i, q] + T[q, k, i])
+    output T
+    output M
+    output S
+"""
+VARIANCE = """
+    tensor A[4, 3, 3, 2] csf
+    T[k, j, q] = (sum(i) A[q, k, j, i]) / 2
+    D[i, k, j, q] = A[q, k, j, i] - T[k, j, q]
+    V[k, j, q] = sum(i) D[i, k, j, q] * D[i, k, j, q]
+    Y[i, k, j, q] = D[i, k, j, q] * rsqrt(V[k, j, q] + 1)
+    output Y
+"""
+CENTERED = """
+    tensor A[3, 3, 3] dense
+    T[i, k] = (sum(j) A[i, j, k]) / 3
+    D[i, j, k] = A[i, j, k] - T[i, k]
+    V[i, k] = sum(j) D[i, j, k] * D[i, j, k]
+    output V
+"""
+
+
+@pytest.mark.parametrize("text", [TWO_FORKS, VARIANCE, CENTERED])
+def test_every_two_loops_of_stages(text: str) -> None:
+    """Programs that once failed: a fork stood in lanes of another loop than its merge; what a lane made by itself met what was dealt to
+    it; and coordinates were asked for that only lanes had."""
+    program = infer(parse(text))
+    _, (region, *_) = lower(program, Schedule.fuse("full"), {})
+    table = region.table
+    serial = emit(table)
+    tensors = data(serial)
+    loops = [(stage, index) for stage, inside in region.stages.items() for index in inside]
+    for first, second in combinations(loops, 2):
+        try:
+            made = parallelize(serial, table.loops, dict.fromkeys(table.order, 1), table.stages, {first: 3, second: 2})
+        except ScheduleError as error:
+            if any(reason in error.message for reason in REFUSED):
+                continue
+            raise
+        agree(serial, made, tensors)
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
