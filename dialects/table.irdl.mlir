@@ -108,4 +108,11 @@ irdl.dialect @table {
     %indices = irdl.base "#builtin.array"
     irdl.attributes {"node" = %node, "indices" = %indices}
   }
+
+  // The nodes that stand in the nest of the producer `label`.
+  irdl.operation @stage {
+    %label = irdl.base "#builtin.string"
+    %nodes = irdl.base "#builtin.array"
+    irdl.attributes {"label" = %label, "nodes" = %nodes}
+  }
 }

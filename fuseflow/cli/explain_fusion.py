@@ -11,7 +11,7 @@ from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.primitives import explain_primitives
 from fuseflow.report.attribute_tables import attribute_table
-from fuseflow.report.fusion_tables import fusion_json, keep_table, pair_table, producer_table
+from fuseflow.report.fusion_tables import fusion_json, keep_table, pair_table, producer_table, stage_table
 from fuseflow.report.primitives_table import notice_lines, primitives_json, primitives_table, private_lines
 from fuseflow.report.tables import print_table
 
@@ -28,8 +28,10 @@ def fusion(
 
     The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
     means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another
-    one says where each is kept, why, and what that costs. With public primitives, the last one says what these are expected to cost in each
-    region. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without data.
+    one says where each is kept, why, and what that costs. With public primitives, the next one says what these are expected to cost in each
+    region. A last one lists the stages of every region, which may have lanes of their own (`--par REGION/STAGE.INDEX=4`), each with the
+    loops that it runs in. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for
+    those without data.
     """
     json_file.require_writable()
     scheduled = program.compile()
@@ -59,3 +61,5 @@ def fusion(
         for line in private_lines(costs):
             out.print(line, soft_wrap=True, markup=False)
         print_notices(out, notice_lines(costs))
+    out.print()
+    print_table(out, stage_table(report))

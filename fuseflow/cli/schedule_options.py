@@ -29,9 +29,15 @@ def schedule_options(command: Command) -> Command:
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
         click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
         click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
-        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
+        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index, in a region or a stage; repeatable."),
         click.option(
-            "--depth", multiple=True, metavar="REGION=128", help="Slots of the FIFOs of a region, or of one; repeatable."
+            "--depth",
+            multiple=True,
+            metavar="REGION=128",
+            help="Slots of the FIFOs of a region, or of one; `auto`: as many as they need; repeatable.",
+        ),
+        click.option(
+            "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."
         ),
         click.option(
             "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
@@ -65,6 +71,7 @@ def schedule_options(command: Command) -> Command:
         vector: int | None,
         par: tuple[str, ...],
         depth: tuple[str, ...],
+        associate: tuple[str, ...],
         iteration: str | None,
         intermediates: str | None,
         locate: str | None,
@@ -84,7 +91,7 @@ def schedule_options(command: Command) -> Command:
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, **lowering)
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, associate, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

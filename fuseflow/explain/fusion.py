@@ -78,13 +78,25 @@ class Producer:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a region: the nest that computes one producer. It may have lanes of its own over each of the `loops` that it runs in,
+    outermost first, as `--par REGION/NAME.INDEX=4` asks for them.
+    """
+
+    region: str
+    name: str
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FusionReport:
-    """The decision on every Einsum and each of its producers, the costs of every producer, and those of every result of which a part is
-    kept."""
+    """The decision on every Einsum and each of its producers, the costs of every producer, those of every result of which a part is kept,
+    and the stages of every region."""
 
     decisions: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
     keeps: tuple[KeptResult, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
 
 def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> FusionReport:
@@ -101,7 +113,13 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     inputs = {t.name: t for t in program.inputs}
     input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
-    unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector, primitives="own")
+    unfused = Schedule(
+        formats=schedule.formats,
+        blocks=schedule.blocks,
+        vector=schedule.vector,
+        associations=schedule.associations,
+        primitives="own",
+    )
     apart = partition_program(source.program, unfused, singletons)
     # What nothing needs is not lowered, so that it may ask of a tensor what no tensor can give.
     computed = {e for region in compiled for e in region.einsums}
@@ -109,7 +127,10 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     alone = tuple(lower_regions(apart, source.tensors))
     streams, statistics = expected_streams(compiled, input_statistics)
     keeps = kept_results(compiled, streams, statistics, partitioned.user_names)
-    return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics, streams), keeps)
+    producers = _producers(partitioned, compiled, alone, input_statistics, streams)
+    regions = [region for region in compiled if region.einsums]
+    stages = tuple(Stage(region.name, name, loops) for region in regions for name, loops in region.stages.items())
+    return FusionReport(decisions, producers, keeps, stages)
 
 
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:

@@ -1,26 +1,63 @@
-"""Lanes: the loops of a region that the schedule deals over several copies of the nodes inside them."""
+"""Lanes: the loops of a region, or of one stage of it, that the schedule deals over several copies of the nodes inside them.
+
+A stage is the nest of one producer of the fused tree: of a reduction, of what a rule keeps, or of a result of the region. It is called
+after the Einsum that the producer computes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.fuse import to_region_names
+from fuseflow.fusion.tree import Producer
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import split_lanes
 from fuseflow.table import FusionTable
 from fuseflow.transform import LaneGraph, parallelize
+from fuseflow.transform.stream_levels import stage_loops
 
 LaneAssignment: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
-"""The lanes that each node is in, by node, outermost first, as index and number."""
+"""The lanes that each node is in, by node, outermost first, as loop and number. The loop is an index, or `T1.i` in a stage with lanes of
+its own."""
+StageLoops: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The stages of a region, producers first, each with the loops that it runs in, outermost first."""
+
+
+class StagedRegion(Protocol):
+    """A region with its stages."""
+
+    @property
+    def fused(self) -> FusedRegion: ...
+    @property
+    def stages(self) -> StageLoops: ...
+
+
+def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
+    """Return the stages of a region, given its table and its graph without lanes."""
+    inside = stage_loops(graph, table.loops, table.stages)
+    place = {
+        evaluation.node.label: at for at, evaluation in enumerate(table.evaluations) if isinstance(evaluation.node, Producer)
+    }
+    return {
+        stage: tuple([index for index in table.order if index in inside[stage]])
+        for stage in sorted(inside, key=lambda stage: place.get(stage, len(place)))
+    }
 
 
 def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: Schedule) -> LaneGraph:
     """Return the graph of a region with the lanes that the schedule asks for."""
+    lanes = scheduled_lanes(schedule, fused)
+    asked = _stage_entries(schedule, fused)
+    stages = stages_of(graph, table) if asked else {}
+    own = {key: count for key, count in asked.items() if key[1] in stages.get(key[0], ())}
+    if own:
+        lanes = {index: lanes.get(index, 1) for index in fused.order}
     try:
-        return parallelize(graph, table.loops, scheduled_lanes(schedule, fused))
+        return parallelize(graph, table.loops, lanes, table.stages, own)
     except ScheduleError as error:
         error.span = error.span or schedule.place("par", schedule.parallel[0][0])
         raise
@@ -37,23 +74,57 @@ def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
     return lanes
 
 
+def most_lanes(schedule: Schedule, fused: FusedRegion, index: str) -> int:
+    """Return the number of lanes over which a region deals an index, of the stage that has most."""
+    own = (count for (_, dealt), count in _stage_entries(schedule, fused).items() if dealt == index)
+    return max((scheduled_lanes(schedule, fused).get(index, 1), *own))
+
+
 def without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
     """Return the name that a node in these lanes has in the graph without lanes."""
-    for index, lane in place:
-        node = node.replace(f"/{index}{lane}", "", 1)
+    for loop, lane in place:
+        node = node.replace(f"/{loop.rpartition('.')[2]}{lane}", "", 1)
     return node
 
 
-def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[FusedRegion]) -> None:
-    """Raise `ScheduleError` for lanes of an index that no region has."""
-    names = {key: None for region in regions for keys in _keys(region).values() for key in keys}
+def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[StagedRegion]) -> None:
+    """Raise `ScheduleError` for lanes of an index that no region has, or of a stage that its region does not have."""
+    by_name = {region.fused.name: region for region in regions}
+    names = {key: None for region in by_name.values() for keys in _keys(region.fused).values() for key in keys}
     for name, count in schedule.parallel:
-        if name not in names:
-            where, dot, index = name.rpartition(".")
-            message = f"no region `{where}` has an index `{index}`" if dot else "no region has this index"
-            raise ScheduleError(
-                f"{count} lanes of `{name}`: {message}", hint=_nearest(name, names), span=schedule.place("par", name)
-            )
+        where, stage, index = split_lanes(name)
+        if stage and where in by_name:
+            message, hint = _stage_refusal(by_name[where], stage, index)
+        elif stage:
+            message, hint = f"no region `{where}`", did_you_mean(where, by_name)
+        elif name not in names:
+            message = f"no region `{where}` has an index `{index}`" if where else "no region has this index"
+            hint = _nearest(name, names)
+        else:
+            continue
+        if message:
+            raise ScheduleError(f"{count} lanes of `{name}`: {message}", hint=hint, span=schedule.place("par", name))
+
+
+def _stage_refusal(region: StagedRegion, stage: str, index: str) -> tuple[str, str]:
+    """Return why a region cannot deal an index in a stage, and a hint; both are empty if it can."""
+    name, stages = region.fused.name, region.stages
+    listed = "; ".join(f"`{label}` runs in {', '.join(loops) or 'no loop'}" for label, loops in stages.items())
+    if stage not in stages and stage in region.fused.einsums:
+        return f"`{stage}` is no stage of region `{name}`, but computed in the nest of another one", listed
+    if stage not in stages:
+        return f"region `{name}` has no stage `{stage}`", did_you_mean(stage, stages) or listed
+    if index not in region.fused.order:
+        return f"no loop of region `{name}` is called `{index}`", did_you_mean(index, stages[stage]) or listed
+    if index not in stages[stage]:
+        return f"stage `{stage}` does not run in loop {index}: its nest neither has it nor lies in it", listed
+    return "", ""
+
+
+def _stage_entries(schedule: Schedule, fused: FusedRegion) -> dict[tuple[str, str], int]:
+    """Return the lanes that the schedule gives to stages of a region, by stage and index."""
+    entries = ((split_lanes(name), count) for name, count in schedule.parallel)
+    return {(stage, index): count for (region, stage, index), count in entries if stage and region == fused.name}
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

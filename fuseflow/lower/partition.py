@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fuseflow.einsum.association import associated
+from fuseflow.einsum.chain import Chain
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
 from fuseflow.einsum.verify import Extents, extents
-from fuseflow.errors import ScheduleError, TensorError, did_you_mean
+from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.views import source_of
@@ -79,7 +81,7 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
 
 
 def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None) -> PartitionedProgram:
-    typed = declare_formats(TypedProgram.of(program), schedule)
+    typed = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule)
     typed = typed.rewritten(round_results(typed.source, typed.program.declared))
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)
@@ -104,6 +106,20 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
         user_names={ours: name for name, ours in reshapes.statements.items()},
         formed=formed,
     )
+
+
+def with_associations(program: Program, schedule: Schedule) -> Program:
+    """Return the program with its products in the order that the schedule says, one result after the other. Raises `ScheduleError` where
+    that cannot be.
+    """
+    last = len(program.einsums)
+    for name, text in sorted(schedule.associations, key=lambda entry: program.positions.get(entry[0], last)):
+        try:
+            program = associated(program, name, Chain.parse(text))
+        except ProgramError as error:
+            message = f"`{name}` cannot be computed as `{text}`: {error.message}"
+            raise ScheduleError(message, hint=error.hint, span=schedule.place("associate", name)) from error
+    return program
 
 
 def refuse_auto(schedule: Schedule) -> None:

@@ -46,7 +46,7 @@ def lower_regions(
                 refuse_resident_copy(partitioned, region.fused)
             lowered.append(region)
             yield region
-    refuse_unknown_lanes(partitioned.schedule, [region.fused for region in lowered if region.einsums])
+    refuse_unknown_lanes(partitioned.schedule, [region for region in lowered if region.einsums])
     graphs = {region.name: (region.graph, region.places) for region in lowered if region.einsums}
     refuse_unknown_depths(partitioned.schedule, graphs)
     refuse_unread_residents(partitioned, [region.graph for region in lowered])

@@ -14,11 +14,12 @@ from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
-from fuseflow.lower.lanes import LaneAssignment, with_lanes
+from fuseflow.lower.lanes import LaneAssignment, StageLoops, stages_of, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Alu, Graph
+from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS
@@ -50,6 +51,11 @@ class CompiledRegion:
     def table(self) -> FusionTable:
         """The fusion table of the region in its order."""
         return self.made_table or build_table(self.fused)
+
+    @cached_property
+    def stages(self) -> StageLoops:
+        """The stages of the region, which may have lanes of their own, each with the loops that it runs in."""
+        return stages_of(self.serial, self.table)
 
     @property
     def result_types(self) -> dict[str, TensorType]:
@@ -99,6 +105,19 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
     region, state = _compiled(state, request, fused, precedent)
     views_after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
     return _with_views((*views_before, *copies, region, *views_after)), state
+
+
+def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedule) -> CompiledRegion:
+    """Return a region without lanes as it is with the lanes and the depths that a schedule states for it. `state` is the state before it.
+
+    Raises `ScheduleError` for lanes that the graph cannot have.
+    """
+    parallel = with_lanes(region.serial, region.table, region.fused, schedule)
+    form = scheduled_form(state, parallel.graph)
+    places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
+    graph = with_depths(verified(state, form.graph), region.name, places, schedule)
+    own = None if form.graph is parallel.graph or form.graph == parallel.graph else mark_fiber_fifos(parallel.graph)
+    return replace(region, graph=graph, places=places, own=own, private=form.private)
 
 
 def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:

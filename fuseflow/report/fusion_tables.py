@@ -47,6 +47,16 @@ def producer_table(report: FusionReport) -> Table:
     return table
 
 
+def stage_table(report: FusionReport) -> Table:
+    """Return a table with a row for each stage, which may have lanes of its own."""
+    table = plain_table("region", "stage", "loops", numbers_from=3)
+    region = ""
+    for row in report.stages:
+        table.add_row("" if row.region == region else escape(row.region), escape(row.name), ",".join(row.loops))
+        region = row.region
+    return table
+
+
 def keep_table(report: FusionReport) -> Table:
     """Return a table with a row for each result of which a part is kept."""
     columns = ("held\nat most", "bytes\nread", "bytes\nwritten")
@@ -82,6 +92,7 @@ def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, An
         ],
         "producers": [_producer_json(row) for row in report.producers],
         "keeps": [_keep_json(row) for row in report.keeps],
+        "stages": [{"region": row.region, "name": row.name, "loops": list(row.loops)} for row in report.stages],
     }
 
 

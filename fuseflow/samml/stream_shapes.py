@@ -7,8 +7,13 @@ shapes are one object. A shape also fixes its coordinates: two coordinate stream
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+
+LOCAL = frozenset({"full", "accumulate", "permute", "union", "intersect", "flatten", "split"})
+"""The origins that say of each list what it holds, given the lists of other structures at the same place. So they hold for the part of a
+structure that one lane has as for the whole. A scan, a drop and a select do not: they are known by their node, which is another one in
+every lane. Dealing in turn is not local, since the turn runs on from list to list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +37,19 @@ class StreamShape:
                 return kept.entries
         return self
 
+    @property
+    def depth(self) -> int:
+        """The number of structures above this one."""
+        depth, shape = 0, self.parent
+        while shape is not None:
+            depth, shape = depth + 1, shape.parent
+        return depth
+
+    def hangs_below(self, other: StreamShape) -> bool:
+        """Return whether this structure is another one, or hangs below it."""
+        levels = self.depth - other.depth
+        return levels >= 0 and self.ancestor(levels) is other
+
     def ancestor(self, levels: int) -> StreamShape | None:
         """Return the structure `levels` levels up, or None if there are not so many levels."""
         shape: StreamShape | None = self
@@ -41,18 +59,33 @@ class StreamShape:
 
 
 class StreamShapes:
-    """A factory of shapes that returns the same object for equal shapes."""
+    """A factory of shapes that returns the same object for equal shapes.
+
+    `derivations` has the shapes that first came about as a lane's part of another one, or as a whole of which lanes have the parts: the
+    origin that says so, as an align or a merge.
+    """
 
     def __init__(self) -> None:
         self.single = StreamShape(None, ("single",))
+        self.derivations: dict[StreamShape, tuple[Hashable, ...]] = {}
+        self._numbers: dict[StreamShape, int] = {}
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
+        self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
+        self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
         """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
         key = parent, origin
         if key not in self._shapes:
             self._shapes[key] = StreamShape(parent, origin)
+            self._numbers[self._shapes[key]] = len(self._numbers)
         return self._shapes[key]
+
+    def _derived(self, shape: StreamShape, known: int, *origin: Hashable) -> StreamShape:
+        """Return a shape, which has this derivation if it is not among the first `known` shapes."""
+        if self._numbers.get(shape, -1) >= known:
+            self.derivations.setdefault(shape, origin)
+        return shape
 
     def full(self, parent: StreamShape, size: int) -> StreamShape:
         """Return the structure with every coordinate 0..size-1 below every element of `parent`."""
@@ -78,11 +111,29 @@ class StreamShapes:
         return self.below(parent, kind, frozenset(sides))
 
     def aligned(self, shape: StreamShape, old: StreamShape, new: StreamShape) -> StreamShape:
-        """Return the structure of a stream below `old` after its subtrees have been carried to `new`."""
+        """Return the structure of a stream below `old` after its subtrees have been carried to `new`. If `new` is a lane of `old`, it is
+        the structure that the lane makes of its part of `old` by itself, where that is known."""
         if shape is old:
             return new
+        key = shape, old, new
+        if key not in self._aligned:
+            dealt = new.origin[0] == "lane" and new.origin[1] is old
+            known = len(self._numbers)
+            part = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
+            self._aligned[key] = self._derived(part, known, "align", shape, old, new)
+        return self._aligned[key]
+
+    def _carried(self, shape: StreamShape, old: StreamShape, new: StreamShape, *origin: Hashable) -> StreamShape:
         assert shape.parent is not None
-        return self.below(self.aligned(shape.parent, old, new), "align", shape, old, new)
+        return self.below(self.aligned(shape.parent, old, new), *(origin or ("align", shape, old, new)))
+
+    def _dealt(self, shape: StreamShape, old: StreamShape, lane: StreamShape) -> StreamShape | None:
+        """Return the part of a structure below `old` that a lane of `old` has, if the lane makes it by itself."""
+        match shape.origin:
+            case ("merge", *parts):
+                return next((part for part in parts if isinstance(part, StreamShape) and part.hangs_below(lane)), None)
+        origin = _mapped(shape.origin, lambda part: self.aligned(part, old, lane) if part.hangs_below(old) else None)
+        return None if origin is None else self._carried(shape, old, lane, *origin)
 
     def lane(self, shape: StreamShape, lanes: int, k: int) -> StreamShape:
         """Return the structure that lane `k` of `lanes` gets if the elements of `shape` are dealt to the lanes in turn."""
@@ -92,22 +143,45 @@ class StreamShapes:
     def merged(self, lanes: Sequence[StreamShape], levels: int) -> StreamShape | None:
         """Return the structure whose elements were dealt to `lanes`, `levels` levels above the innermost one. The result is None unless
         these are all lanes of one structure, in order."""
-        if levels > 0:
-            match lanes[0].origin:
-                case ("align", StreamShape() as carried, StreamShape() as old, _) if carried.ancestor(levels) is old and all(
-                    s.origin == ("align", carried, old, self.lane(old, len(lanes), k)) for k, s in enumerate(lanes)
-                ):
-                    return carried  # what lay below each coordinate went to the lane of the coordinate
-            parents = [lane.parent for lane in lanes if lane.parent is not None]
-            above = self.merged(parents, levels - 1) if len(parents) == len(lanes) else None
-            if above is None:
-                return None
-            equal = lanes[0].full and len({lane.origin for lane in lanes}) == 1
-            return self.below(above, *lanes[0].origin) if equal else self.below(above, "merge", *lanes)
-        match lanes[0].origin:
-            case ("lane", StreamShape() as dealt, *_) if all(s is self.lane(dealt, len(lanes), k) for k, s in enumerate(lanes)):
-                return dealt
+        dealt = [lane.ancestor(levels) for lane in lanes]
+        match dealt[0]:
+            case StreamShape(origin=("lane", StreamShape() as whole, *_)):
+                in_order = [self.lane(whole, len(lanes), k) for k in range(len(lanes))]
+                return self._gathered(lanes, in_order) if dealt == in_order else None
         return None
+
+    def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape]) -> StreamShape:
+        """Return the structure of which each lane has the part below what was `dealt` to it."""
+        known = len(self._numbers)
+        parts = {self._undealt_shape(lane, at) for lane, at in zip(lanes, dealt, strict=True)}
+        if len(parts) == 1 and (whole := parts.pop()) is not None:
+            levels = lanes[0].depth - dealt[0].depth
+            for level in range(levels):
+                self._derived(_above(whole, level), known, "merge", *(_above(lane, level) for lane in lanes))
+            return whole
+        above = self._gathered([lane.parent for lane in lanes if lane.parent is not None], dealt)
+        return self.below(above, "merge", *lanes)
+
+    def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
+        """Return the structure of which a lane has the part `shape`, or None if the lane does not tell. `dealt` is what it was dealt."""
+        key = shape, dealt
+        if key not in self._undealt:
+            self._undealt[key] = self._whole_of(shape, dealt)
+        return self._undealt[key]
+
+    def _whole_of(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
+        _, whole, *_ = dealt.origin
+        if shape is dealt:
+            assert isinstance(whole, StreamShape)
+            return whole
+        if not shape.hangs_below(dealt) or shape.parent is None:
+            return None
+        match shape.origin:
+            case ("align", StreamShape() as carried, old, new) if old is whole and new is dealt:
+                return carried  # what lay below each coordinate went to the lane of the coordinate
+        origin = _mapped(shape.origin, lambda part: self._undealt_shape(part, dealt))
+        above = self._undealt_shape(shape.parent, dealt)
+        return None if origin is None or above is None else self.below(above, *origin)
 
     def dropped(self, parent: StreamShape, count: int, node: str, kept: StreamShape | None) -> list[StreamShape]:
         """Return the `count` levels that the drop `node` makes, outermost first. Where only coordinates with nothing below them can leave,
@@ -122,6 +196,27 @@ class StreamShapes:
             parent = self.below(parent, *origin, level)
             levels.append(parent)
         return levels
+
+
+def _above(shape: StreamShape, levels: int) -> StreamShape:
+    ancestor = shape.ancestor(levels)
+    assert ancestor is not None
+    return ancestor
+
+
+def _mapped(origin: tuple[Hashable, ...], part: Callable[[StreamShape], StreamShape | None]) -> tuple[Hashable, ...] | None:
+    """Return an origin with other structures in the place of those that it names. It is None if one has no other, or the origin is not
+    local."""
+    if origin[0] not in LOCAL:
+        return None
+    mapped: list[Hashable] = []
+    for word in origin:
+        words = word if isinstance(word, frozenset) else (word,)
+        parts = [part(w) if isinstance(w, StreamShape) else w for w in words]
+        if None in parts:
+            return None
+        mapped.append(frozenset(parts) if isinstance(word, frozenset) else parts[0])
+    return tuple(mapped)
 
 
 def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:

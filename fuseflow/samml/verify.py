@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
@@ -44,6 +44,11 @@ class StreamProver:
         self._context = RuleContext(graph.name, graph.declared, frozenset(graph.outputs))
         self._names = {node.name for node in graph.nodes}
 
+    @property
+    def derivations(self) -> Mapping[StreamShape, tuple[Hashable, ...]]:
+        """The shapes that first came about by an align to a lane or a merge of lanes, with the origin that says so."""
+        return self._context.shapes.derivations
+
     def visit(self, node: n.Primitive) -> None:
         """Add what is known of the outputs of a node. Raises `GraphError` if the node may not read what it reads."""
         context, facts = self._context, self.facts
@@ -61,12 +66,17 @@ class StreamProver:
             facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
 
 
-def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
-    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+def proved(graph: n.Graph) -> StreamProver:
+    """Return a walk that has been through all nodes. Raises `GraphError` at the first node that may not read what it reads."""
     prover = StreamProver(graph)
     for node in graph.nodes:
         prover.visit(node)
-    return prover.facts
+    return prover
+
+
+def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
+    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    return proved(graph).facts
 
 
 def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:

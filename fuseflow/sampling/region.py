@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.lower.lanes import scheduled_lanes
+from fuseflow.lower.lanes import most_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sampling.design import Position
 from fuseflow.sampling.ends import end_uncertainty
@@ -69,7 +69,7 @@ class RegionSampler:
         if not fused.order or not region.einsums or self.sample.fraction == 1:
             return None
         index = sampled_index(fused)
-        lanes = scheduled_lanes(self.schedule, fused).get(index, 1)
+        lanes = most_lanes(self.schedule, fused, index)
         if lanes == 1:
             return None
         place = "the outermost index of its order" if index == fused.order[0] else "the index that is sampled"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from fuseflow.einsum.chain import Chain
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
@@ -21,6 +22,7 @@ SETTINGS = {
     "repeat": ("value", "reference"),
     "primitives": ("auto", "own", "public"),
     "order_policy": ("best", "first", "auto"),
+    "depth_policy": ("machine", "auto"),
     "intermediates": ("real", "dense"),
 }
 """The settings that hold for all regions, with their possible values; the first is the default."""
@@ -126,12 +128,26 @@ def vector_width(width: int) -> int:
 
 def lane_count(index: str, lanes: int) -> int:
     """Return the number of lanes of an index. Raises `ScheduleError` for a name that is no index, and for a number below 1."""
-    region, dot, name = index.rpartition(".")
-    if not name.isidentifier() or (dot and not re.fullmatch(r"\w[\w.-]*", region)):
-        raise ScheduleError(f"lanes of `{index}`: not an index", hint="write `i`, or `layer1.i` for that of one region")
+    region, stage, name = split_lanes(index)
+    words = [region] if region or index != name else []
+    words += [stage] if "/" in index else []
+    if not name.isidentifier() or not all(re.fullmatch(r"\w[\w.-]*", word) for word in words):
+        hint = "write `i`, `layer1.i` for that of one region, or `layer1/T1.i` for that of the stage which computes T1 there"
+        raise ScheduleError(f"lanes of `{index}`: not an index", hint=hint)
     if isinstance(lanes, bool) or lanes < 1:
         raise ScheduleError(f"lanes of `{index}`: {lanes} is not a number of lanes", hint="1 or more")
     return lanes
+
+
+def split_lanes(name: str) -> tuple[str, str, str]:
+    """Return the region, the stage and the index that a name in the section `par` means. What the name does not say is empty.
+
+    >>> split_lanes("layer1/T1.i"), split_lanes("layer1.i"), split_lanes("i")
+    (('layer1', 'T1', 'i'), ('layer1', '', 'i'), ('', '', 'i'))
+    """
+    place, _, index = name.rpartition(".")
+    region, _, stage = place.partition("/")
+    return region, stage, index
 
 
 def fifo_depth(name: str, depth: int) -> int:
@@ -145,6 +161,14 @@ def fifo_depth(name: str, depth: int) -> int:
     if isinstance(depth, bool) or depth < 1:
         raise ScheduleError(f"depth of `{name}`: {depth} is not a number of slots", hint="1 or more")
     return depth
+
+
+def chain_text(result: str, text: str) -> str:
+    """Return the chain of products of a result in its canonical form. Raises `ScheduleError` for a text that is none."""
+    try:
+        return str(Chain.parse(text))
+    except FuseFlowError as error:
+        raise ScheduleError(f"association of `{result}`: {error.message}", hint=error.hint) from error
 
 
 def split_fifo(name: str) -> tuple[str, str]:
@@ -197,6 +221,14 @@ def split_order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
     chosen = {text.strip() for text in texts} & set(policies)
     if len(chosen) > 1:
         raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(chosen))}", hint="say one of them")
+    return next(iter(chosen), None), [text for text in texts if text.strip() not in chosen]
+
+
+def split_depth_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the policy among the `--depth` texts, if there is one, and the other texts. Raises `UsageError` for two policies."""
+    chosen = {text.strip() for text in texts} & set(SETTINGS["depth_policy"])
+    if len(chosen) > 1:
+        raise UsageError("`--depth` asks for `auto` and `machine`", hint="say one of them")
     return next(iter(chosen), None), [text for text in texts if text.strip() not in chosen]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from fuseflow.errors import Span
+from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.reader import PlanReader
@@ -18,6 +18,7 @@ from fuseflow.schedule.entries import (
     Entries,
     block_sizes,
     block_text,
+    chain_text,
     depth_text,
     fifo_depth,
     format_text,
@@ -29,6 +30,7 @@ from fuseflow.schedule.entries import (
     parse_assignments,
     setting_value,
     sorted_entries,
+    split_depth_policy,
     split_order_policy,
     tensor_names,
     vector_width,
@@ -79,9 +81,13 @@ class Schedule:
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
-    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins."""
+    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins. Written
+    `layer1/T1.i`, they are those of one stage, the nest which computes `T1` in that region, and win over both.
+    """
     depths: Entries[int] = ()
     """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of that of one input of a node, which wins."""
+    associations: Entries[str] = ()
+    """The order in which the products that end in a result are computed, as in `A (X W)`. Rounding changes with it."""
     iteration: str = "factored"
     """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
     baseline.
@@ -104,6 +110,8 @@ class Schedule:
     """
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
+    depth_policy: str = "machine"
+    """The depth of a FIFO without one of its own: that of the `machine`; or `auto`, as many slots as the estimate finds it to need."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
@@ -125,6 +133,7 @@ class Schedule:
             "vector": vector_width(self.vector),
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "depths": sorted_entries("depth of", self.depths, fifo_depth),
+            "associations": sorted_entries("association of", self.associations, chain_text),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
             "resident": tensor_names("resident", self.resident),
         } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
@@ -168,13 +177,19 @@ class Schedule:
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
-        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`."""
+        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`; in one stage of it:
+        `par(**{"layer1/T1.i": 8})`."""
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
 
     @_fluent
     def depth(self, name: str, slots: int) -> Schedule:
         """Give all FIFOs of a region so many slots: `depth("layer1", 128)`; or one of them: `depth("layer1/mul.1", 4096)`."""
         return replace(self, depths=_with(self.depths, name, slots))
+
+    @_fluent
+    def associate(self, result: str, chain: str) -> Schedule:
+        """Compute the products that end in a result in this order, pair by pair: `associate("T1", "A (X W)")`. Rounding changes with it."""
+        return replace(self, associations=_with(self.associations, result, chain))
 
     @_fluent
     def lower(
@@ -188,6 +203,7 @@ class Schedule:
         repeat: str | None = None,
         primitives: str | None = None,
         order_policy: str | None = None,
+        depth_policy: str | None = None,
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
         resident: Sequence[str] = (),
@@ -199,6 +215,7 @@ class Schedule:
             "copies": copies,
             "vector": vector,
             "order_policy": order_policy,
+            "depth_policy": depth_policy,
             "intermediates": intermediates,
         }
         changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
@@ -215,16 +232,21 @@ class Schedule:
         base: Schedule | None = None,
         plan: Plan | None = None,
         depths: Sequence[str] = (),
+        associations: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
-        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4` and
-        `--depth R=128`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
-        `--order first` and `--order best` are the policy for all other regions. Raises `UsageError` for a malformed flag.
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`
+        and `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
+        `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other FIFOs. Raises
+        `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
+        depth_policy, depths = split_depth_policy(depths)
+        if depth_policy is not None:
+            lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
@@ -238,6 +260,7 @@ class Schedule:
             blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
             depths=_merged(start.depths, slots),
+            associations=_merged(start.associations, parse_assignments("--associate", associations, '"T1=A (X W)"')),
             plan=start.plan if plan is None else plan,
         ).lower(**lowering)
 
@@ -276,6 +299,9 @@ class Schedule:
         for name, slots in sections.depth.items():
             with document.blame("depth", name):
                 schedule = schedule.depth(name, slots)
+        for result, chain in sections.associate.items():
+            with document.blame("associate", result):
+                schedule = schedule.associate(result, chain)
         schedule = replace(schedule, plan=Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), sections.plan))
         for setting in SETTINGS:
             with document.blame(setting):
@@ -293,8 +319,13 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | Path) -> Schedule:
-        """Read a schedule file."""
-        return cls.from_yaml(read_text(path, "the schedule"), str(path))
+        """Read a schedule file. Raise `FileError` or `ScheduleError` for one that cannot be read, or has nothing in it."""
+        text = read_text(path, "the schedule")
+        if not text.strip():
+            raise ScheduleError(
+                f"the schedule `{path}` is empty", hint="leave `--schedule` out, or write `{}` for a schedule that says nothing"
+            )
+        return cls.from_yaml(text, str(path))
 
     def place(self, section: str, name: str) -> Span | None:
         """Return the place of an entry (`order`, `T`), if it is from a file."""
@@ -312,6 +343,7 @@ class Schedule:
             "block": self.blocks,
             "par": self.parallel,
             "depth": self.depths,
+            "associate": self.associations,
         }
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
@@ -327,6 +359,7 @@ class Schedule:
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
             "depth": dict(self.depths),
+            "associate": dict(self.associations),
             "plan": self.plan.to_rows(),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}

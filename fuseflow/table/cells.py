@@ -34,15 +34,16 @@ class Cells:
     """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. Node names say what the
     nodes do: `A_i`, `intersect_k`, `mul'2`.
 
-    `used` names the nodes of the table that is being filled, in the order in which it came to need them. The `recorder` takes down what
-    stands in which cell. Without one nothing is taken down, and nodes are known by numbers instead of names.
+    `used` names the nodes of the table that is being filled, in the order in which it came to need them, each with its stage: the label of
+    the producer in whose nest it stands, or "" while that nest is not filled yet. The `recorder` takes down what stands in which cell.
+    Without one nothing is taken down, and nodes are known by numbers instead of names.
     """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
     recorder: Recorder | None = field(default_factory=Recorder)
-    used: dict[str, None] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)
     _ports: dict[Hashable, tuple[Port, ...]] = field(default_factory=dict)
     _names: NodeNames = field(default_factory=NodeNames)
 
@@ -52,7 +53,7 @@ class Cells:
         ports = self._ports.get(key)
         if ports is None:
             ports = self._ports[key] = self._added(node)
-        self.used[ports[0].node] = None
+        self.used.setdefault(ports[0].node, "")
         return ports
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
@@ -63,11 +64,18 @@ class Cells:
         self.types.update(zip(ports, outputs, strict=True))
         return ports
 
+    def needs(self, port: Port) -> None:
+        """Take notice that the table needs a stream for certain."""
+
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """Add a node that makes the level of `index`, and return the output ports. One node may make the levels of several indices."""
         ports = self.put(node)
         self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}
         return ports
+
+    def claim(self, stage: str) -> None:
+        """Put the nodes without a stage into this one."""
+        self.used = {name: own or stage for name, own in self.used.items()}
 
     def begin(self, title: str, *words: str) -> None:
         """Begin a step of the table, with these words in the places of its title."""

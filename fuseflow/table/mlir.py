@@ -35,7 +35,8 @@ from fuseflow.table.emit import emit
 from fuseflow.table.steps import TableStep
 from fuseflow.table.table import Evaluation, FusionTable
 
-TABLE, BEGIN_STEP, CELL, EVALUATION, LOOP = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation", "loop"))
+TABLE, BEGIN_STEP, CELL, EVALUATION = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation"))
+LOOP, STAGE = "table.loop", "table.stage"
 VIEW, NUMBER, OP, REDUCTION, SELECTION = (f"table.{name}" for name in ("view", "number", "op", "reduction", "selection"))
 STEP, TREE = "table.step", "table.tree"
 
@@ -107,6 +108,9 @@ def _write(table: FusionTable) -> None:
     write_nodes(graph.nodes, graph.types())
     for node, indices in table.loops.items():
         ir.Operation.create(LOOP, attributes={"node": a.string(node), "indices": a.strings(sorted(indices))})
+    for label in dict.fromkeys(table.stages.values()):
+        inside = [node for node, stage in table.stages.items() if stage == label]
+        ir.Operation.create(STAGE, attributes={"label": a.string(label), "nodes": a.strings(inside)})
     for step in table.steps:
         _write_step(step)
     _write_evaluations(table.evaluations)
@@ -168,6 +172,7 @@ class _Reader:
     trees: dict[ir.Value, Tree] = field(default_factory=dict)
     evaluations: list[tuple[m.Operation, Evaluation]] = field(default_factory=list)
     loops: list[tuple[m.Operation, str, tuple[str, ...]]] = field(default_factory=list)
+    stages: list[tuple[m.Operation, str, str]] = field(default_factory=list)
 
     def read(self, op: m.Operation) -> None:
         match op.name:
@@ -186,6 +191,8 @@ class _Reader:
                 self.cells.append(op)
             case "table.loop":
                 self.loops.append((op, op.string("node"), op.strings("indices")))
+            case "table.stage":
+                self.stages += [(op, node, op.string("label")) for node in op.strings("nodes")]
             case "table.evaluation":
                 port = n.Port(op.string("node"), op.integer("output"))
                 self.evaluations.append((op, Evaluation(op.operand(0, self.trees), port, op.strings("around"))))
@@ -226,6 +233,7 @@ class _Reader:
             outputs=tuple(self.outputs),
             evaluations=tuple(evaluation for _, evaluation in self.evaluations),
             loops={node: frozenset(indices) for _, node, indices in self.loops},
+            stages={node: label for _, node, label in self.stages},
         )
 
     def check(self, table: FusionTable) -> None:
@@ -243,12 +251,13 @@ class _Reader:
             _require(op, "node", evaluation.port.node, graph.by_name)
             if evaluation.port not in types:
                 op.refuse(f"names output {evaluation.port.output} of `{evaluation.port.node}`, which it does not have")
-        nodes: set[str] = set()
-        for op, name, _ in self.loops:
-            _require(op, "node", name, graph.by_name)
-            if name in nodes:
-                op.refuse(f"stands here a second time for `{name}`")
-            nodes.add(name)
+        for facts in (self.loops, self.stages):
+            nodes: set[str] = set()
+            for op, name, _ in facts:
+                _require(op, "node", name, graph.by_name)
+                if name in nodes:
+                    op.refuse(f"stands here a second time for `{name}`")
+                nodes.add(name)
 
 
 def _require(op: m.Operation, thing: str, name: str, names: Iterable[str]) -> None:

@@ -18,10 +18,10 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 
 
 class Step(NamedTuple, Generic[T]):
-    """The outcome of a step of a builder, with the names of the nodes that the step uses, in the order in which it came to need them."""
+    """The outcome of a step of a builder, with the nodes that the step uses and their stages, in the order in which they were needed."""
 
     outcome: T
-    used: Mapping[str, None]
+    used: Mapping[str, str]
 
 
 Steps: TypeAlias = dict[Hashable, Step[T]]

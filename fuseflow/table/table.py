@@ -34,7 +34,8 @@ class FusionTable:
     `order` has the loops, outermost first. `steps` say how the table was filled, and `columns` are the result. `nodes` are the primitives
     that cells name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written. `evaluations`
     say where every producer is computed, which may be at several places. `loops` has, by node name, the indices of the level that each scan
-    and range makes: several where loops share the level.
+    and range makes: several where loops share the level. `stages` has, by node name, the label of the producer in whose nest the node
+    stands; a node that several nests need is in the last of them.
     """
 
     region: str
@@ -46,6 +47,7 @@ class FusionTable:
     outputs: tuple[str, ...]
     evaluations: tuple[Evaluation, ...] = ()
     loops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -11,17 +11,23 @@ one that lacks it goes to all lanes. A node runs in every lane if the index encl
 Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their names,
 those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
 
+A stage, which is the nest of one producer, may have lanes of its own. Then its nodes are those that run in these lanes, and all others
+count as outside of them. So a stream is forked where it enters the stage, and merged where it leaves it: a reader outside the stage sees
+the stream that it would see without lanes. Of n nodes of a stage with p lanes there are p * n then, but for those that run once; beside
+them, each stream that enters has a fork, or p aligns below coordinates that are dealt, and each that leaves has a merge. Stages with
+equally many lanes of an index are dealt together, so that nothing is merged between them.
+
     A_k = scan(A_i.ref) A.1
     ->  fork_i_A_i_ref = fork(A_i.ref);  A_k/i0 = scan(fork_i_A_i_ref.lane0) A.1;  A_k/i1 = ...;  merge_i_A_k_crd = merge(...)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar, assert_never
 
-from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.errors import ScheduleError
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import (
     Accumulate,
@@ -42,11 +48,11 @@ from fuseflow.samml.nodes import (
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
-from fuseflow.samml.verify import stream_facts
+from fuseflow.samml.verify import proved
+from fuseflow.transform.lane_request import LaneRequest, refuse_too_many
 from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
-MAX_NODES = 30_000
-"""The number of nodes that a graph with lanes may have."""
+NO_STAGES: Mapping[str, str] = {}
 
 Placement: TypeAlias = Literal["once", "lanes", "fold"]
 T = TypeVar("T")
@@ -56,57 +62,69 @@ T = TypeVar("T")
 class LaneGraph:
     """A graph with lanes.
 
-    `loops` has the indices of its scans and ranges. `places` has, by node, the index and the number of each lane that the node is in,
-    outermost first. It does not have nodes outside all lanes.
+    `loops` has the indices of its scans and ranges, and `stages` the stage that each node is in. `places` has, by node, the loop and the
+    number of each lane that the node is in, outermost first: the loop is `i`, or `T.i` where the lanes are those of stage T alone. It does
+    not have nodes outside all lanes. What deals and gathers is in no stage: if lanes of another loop held a fork and not its merge, each
+    fork would deal in a turn of its own.
     """
 
     graph: Graph
     loops: Loops
     places: Mapping[str, tuple[tuple[str, int], ...]]
+    stages: Mapping[str, str] = field(default_factory=dict)
 
 
-def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> LaneGraph:
+def parallelize(
+    graph: Graph,
+    loops: Loops,
+    lanes: Mapping[str, int],
+    stages: Mapping[str, str] = NO_STAGES,
+    own: Mapping[tuple[str, str], int] | None = None,
+) -> LaneGraph:
     """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
 
-    Raises `ScheduleError` where two of the indices share a loop, and for more lanes than a graph can hold.
+    `stages` says by node which stage the node is in. `own` has the lanes that a stage has of an index, in the place of those that
+    `lanes` has for all others. An index that only stages deal has one lane in `lanes`, where its place in the order is.
+
+    Raises `ScheduleError` where two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has nothing
+    to be dealt.
     """
-    indices = {index for node in graph.nodes for index in loops.get(node.name, ())}
-    for index, count in lanes.items():
-        if count < 1:
-            raise ScheduleError(f"{count} lanes of `{index}`: not a number of lanes", hint="1 or more")
-        if index not in indices:
-            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, indices))
-    many = {index: count for index, count in lanes.items() if count > 1}
-    _refuse_shared(graph, loops, many)
-    result = LaneGraph(graph, loops, {})
-    for index, count in many.items():
-        if count * len(result.graph.nodes) > MAX_NODES:
+    request = LaneRequest(lanes, {} if own is None else own)
+    request.check(graph, loops, stages)
+    result = LaneGraph(graph, loops, {}, stages)
+    for index in lanes:
+        for count in request.counts(index):
+            result = _dealt(result, request, index, count)
+    used = {loop for place in result.places.values() for loop, _ in place}
+    for (stage, index), count in request.own.items():
+        if count > 1 and request.loop(stage, index) not in used:
             raise ScheduleError(
-                f"{count} lanes of `{index}` may take {count * len(result.graph.nodes):,} nodes in graph `{graph.name}`, "
-                f"which has {len(result.graph.nodes):,}",
-                hint=f"at most {max(1, MAX_NODES // len(result.graph.nodes)):,} lanes",
+                f"stage `{stage}` of graph `{graph.name}` has nothing to be dealt over `{index}`: "
+                "what it has there makes the coordinates, or needs all of them"
             )
-        result = _Dealer(result, index, count).run()
     return result
 
 
-def _refuse_shared(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> None:
-    for node in graph.nodes:
-        shared = sorted(loops.get(node.name, frozenset()) & lanes.keys())
-        if len(shared) > 1:
-            names = " and ".join(f"`{index}`" for index in shared)
-            raise ScheduleError(
-                f"indices {names} of graph `{graph.name}` are one loop: `{node.name}` runs over both",
-                hint=f"deal one of them there: `--par {graph.name}.{shared[-1]}=1`",
-            )
+def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> LaneGraph:
+    """Deal an index in the stages that ask for this number of lanes."""
+    nodes = {node.name: before.stages.get(node.name, "") for node in before.graph.nodes}
+    loops = {name: request.loop(stage, index) for name, stage in nodes.items() if request.count(stage, index) == count}
+    refuse_too_many(before.graph, index, count, len(loops))
+    return _Dealer(before, index, count, loops).run()
 
 
 class _Dealer:
     """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
-    and `dealt` that of each lane; both are made on demand."""
+    and `dealt` that of each lane; both are made on demand.
 
-    def __init__(self, before: LaneGraph, index: str, count: int) -> None:
-        self.before, self.index, self.count = before, index, count
+    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once.
+    """
+
+    def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str]) -> None:
+        self.before, self.index, self.count, self.inside = before, index, count, inside
+        names = set(inside.values())
+        self.loop = names.pop() if len(names) == 1 else index
+        self.stages = dict(before.stages)
         self.graph = before.graph
         self.levels = stream_levels(before.graph, before.loops)
         self.types = before.graph.types()
@@ -117,6 +135,7 @@ class _Dealer:
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
         self.shapes: dict[Port, StreamShape] = {}
+        self.derivations: Mapping[StreamShape, tuple[Hashable, ...]] = {}
         self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
         self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
 
@@ -138,6 +157,7 @@ class _Dealer:
             replace(self.graph, nodes=tuple(map(self.accessed, nodes)), fiber_fifos=(), depths=()),
             {name: indices for name, indices in self.loops.items() if name in kept},
             {name: place for name, place in self.places.items() if name in kept},
+            {name: stage for name, stage in self.stages.items() if name in kept},
         )
 
     # Where a node runs ---------------------------------------------------------------------------------------------------------
@@ -148,6 +168,8 @@ class _Dealer:
 
     def way(self, node: Primitive) -> Placement:
         """Return where a node runs, which depends on its grain and on the level of the index."""
+        if node.name not in self.inside:
+            return "once"
         shared = common_levels(self.levels[p] for p in node.inputs)
         at = next((at for at, indices in enumerate(shared) if self.index in indices), None)
         if at is None or any(self.at(p) != (at if self.types[p].depth > at else None) for p in node.inputs):
@@ -200,7 +222,8 @@ class _Dealer:
         """Return the coordinate stream of level `at` of a stream, and that of every lane. A stream of another index may have the same
         coordinates, if both are full and of equal size."""
         if not self.shapes:
-            self.shapes = {p: s.shape for p, s in stream_facts(self.graph).items()}
+            prover = proved(self.graph)
+            self.shapes, self.derivations = {p: s.shape for p, s in prover.facts.items()}, prover.derivations
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
         own = self.ancestor(port, at)
@@ -243,7 +266,7 @@ class _Dealer:
             crd = next(self.of_shape(shape), None)
             if crd is not None:
                 return self.whole(crd)
-            match shape.origin:
+            match self.derivations.get(shape, shape.origin):
                 case ("align", StreamShape() as below, StreamShape() as old, StreamShape() as new):
                     inputs = tuple(self.carried(s, like) for s in (old, new, below))
                     (self.recovered[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
@@ -261,11 +284,14 @@ class _Dealer:
         """Put a copy of a node into every lane, and return the names of the copies."""
         inputs = [self.dealt(p) for p in node.inputs]
         names = []
+        stage = self.stages.get(node.name)
         for k in range(self.count):
             copy = replace(node, name=f"{node.name}/{self.index}{k}", inputs=tuple(lanes[k] for lanes in inputs))
             names.append(self.put(copy, like=Port(node.name), lane=k)[0].node)
             if node.name in self.loops:
                 self.loops[names[-1]] = self.loops[node.name]
+            if stage is not None:
+                self.stages[names[-1]] = stage
         return tuple(names)
 
     def put(self, node: Primitive, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
@@ -274,7 +300,7 @@ class _Dealer:
         if like is not None:
             node = replace(node, name=self.fresh(node.name))
             inside = self.places.get(like.node, ())
-            place = inside if lane is None else (*inside, (self.index, lane))
+            place = inside if lane is None else (*inside, (self.inside.get(like.node, self.loop), lane))
             if place:
                 self.places[node.name] = place
         self.nodes[node.name] = node

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import TypeAlias
 
-from fuseflow.samml.nodes import Graph, Port
+from fuseflow.samml.nodes import Graph, Port, Primitive
 
 Levels: TypeAlias = tuple[frozenset[str], ...]
 """The indices of each level of a stream, outermost first. They are several where loops share a scan, and none where a level is made of two
@@ -38,3 +38,19 @@ def common_levels(streams: Iterable[Levels]) -> Levels:
         first, *others = (indices for indices in level if indices is not None)
         shared.append(first.intersection(*others))
     return tuple(shared)
+
+
+def node_levels(node: Primitive, levels: Mapping[Port, Levels]) -> Iterator[frozenset[str]]:
+    """Yield the indices of every level of every stream that a node reads or makes."""
+    for port in (*node.inputs, *(Port(node.name, k) for k in range(len(node.port_names())))):
+        yield from levels[port]
+
+
+def stage_loops(graph: Graph, loops: Loops, stages: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return by stage, in the order of the graph, the indices of the loops that its nodes run in. `stages` is by node name."""
+    levels, inside = stream_levels(graph, loops), dict[str, frozenset[str]]()
+    for node in graph.nodes:
+        stage = stages.get(node.name)
+        if stage is not None:
+            inside[stage] = inside.get(stage, NO_INDICES).union(*node_levels(node, levels))
+    return inside

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
@@ -93,10 +94,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_complex_numbers_give_what_pytorch_gives(case: str) -> None:
     model, inputs = CASES[case]
     expected = model(*inputs).detach().numpy()
-    for fuse in ("none", "layerwise", "full"):
-        result = ff.compile(model, inputs, schedule=ff.Schedule.fuse(fuse)).run()
-        (output,) = result.outputs.values()
-        np.testing.assert_allclose(np.asarray(output, dtype=np.float64), expected, rtol=1e-4, atol=2e-5, err_msg=fuse)
+    for compiled in compiled_at(model, inputs, "none", "layerwise", "full"):
+        (output,) = compiled.run().outputs.values()
+        np.testing.assert_allclose(
+            np.asarray(output, dtype=np.float64), expected, rtol=1e-4, atol=2e-5, err_msg=str(compiled.schedule)
+        )
 
 
 def test_transforms_give_what_numpy_gives() -> None:

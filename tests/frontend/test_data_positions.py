@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sources import compiled_at
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -63,9 +64,9 @@ CASES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
-    for fuse in ("none", "full"):
-        result = ff.compile(CASES[case], (X, Y), schedule=ff.Schedule.fuse(fuse)).run()
-        assert result.check is not None and result.check.passed, fuse
+    for compiled in compiled_at(CASES[case], (X, Y), "none", "full"):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule
 
 
 @pytest.mark.parametrize("function", [torch.floor, torch.ceil, torch.round, torch.trunc, torch.frac], ids=lambda f: f.__name__)
@@ -94,6 +95,6 @@ def test_a_mixture_of_experts() -> None:
             hidden = torch.relu(torch.einsum("ti,tkio->tko", x, self.up[experts]))
             return (torch.einsum("tko,tkoi->tki", hidden, self.down[experts]) * weights[..., None]).sum(1)
 
-    for fuse in ("none", "layerwise", "full"):
-        result = ff.compile(Mixture().eval(), (X,), schedule=ff.Schedule.fuse(fuse)).run()
-        assert result.check is not None and result.check.passed, fuse
+    for compiled in compiled_at(Mixture().eval(), (X,), "none", "layerwise", "full"):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule

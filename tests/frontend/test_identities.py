@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sources import compiled_at
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -103,9 +104,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_an_operator_gives_what_pytorch_gives(case: str) -> None:
     model, inputs = CASES[case]
-    for fuse in ("none", "full"):
-        result = ff.compile(model, inputs, schedule=ff.Schedule.fuse(fuse)).run()
-        assert result.check is not None and result.check.passed, fuse
+    for compiled in compiled_at(model, inputs, "none", "full"):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule
 
 
 def test_positions_of_a_scan_are_refused() -> None:

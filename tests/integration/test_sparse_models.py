@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from sources import compiled_at
 from torch import nn
 
 import fuseflow as ff
@@ -106,10 +107,9 @@ def test_intermediates_of_every_kind(model_name: str, intermediate: str, rule: s
     builder = sp.SparsityBuilder()
     builder.set_interm(intermediate, external_sparsifier=sp.parse_sparsifier(rule))
     sparse = builder.get_sparse_model(model)
-    for fuse in ("none", "full"):
-        compiled = ff.compile(sparse, inputs, schedule=ff.Schedule.fuse(fuse))
+    for compiled in compiled_at(sparse, inputs, "none", "full"):
         check = compiled.run().check
-        assert check is not None and check.passed and check.max_rel_error < 1e-4, fuse
+        assert check is not None and check.passed and check.max_rel_error < 1e-4, compiled.schedule
     text = str(compiled.emit("einsum"))
     if rule not in ("keepall", "random:0.5", "random:0.5:seed=3"):
         assert "keep(" in text

@@ -18,6 +18,9 @@ names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_
     lambda s: s not in ("none", "layerwise", "full")
 )
 indices = st.from_regex(r"[a-z_][a-z0-9_]{0,3}", fullmatch=True)
+places = st.from_regex(r"[a-z][a-z0-9_.-]{0,5}", fullmatch=True)
+dealt = st.one_of(indices, st.builds("{}.{}".format, places, indices), st.builds("{}/{}.{}".format, places, places, indices))
+chains = st.sampled_from(["A X", "A (X layer1.weight)", "(A (B C)) (D E)"])
 schedules = st.builds(
     Schedule,
     fuse_regions=st.one_of(
@@ -32,7 +35,8 @@ schedules = st.builds(
     formats=st.dictionaries(
         names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
     ).map(lambda d: tuple(d.items())),
-    parallel=st.dictionaries(indices, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+    parallel=st.dictionaries(dealt, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+    associations=st.dictionaries(names, chains, max_size=3).map(lambda d: tuple(d.items())),
     iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),
     locate=st.sampled_from(SETTINGS["locate"]),
@@ -113,7 +117,7 @@ def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:
         ("regions: {'a\"b': [a]}\n", "s.yaml:1:11", "not a name"),
         ("order: {1: i}\n", "s.yaml:1:9", "`order.1`: input should be a valid string"),
         ("fuse: a\x00b\n", "s.yaml:1", "not YAML"),
-        ("a: &x [*x]\n", "s.yaml:1:1", "unknown key `a`"),
+        ("a: &x [*x]\n", "s.yaml:1:4", "refers to itself"),
         ("fuse: !!python/object:os.system x\n", "s.yaml:1", "not YAML"),
     ],
 )

@@ -168,27 +168,37 @@ def compiled(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
     if not lanes:
         return schedule, program, made
     orders = [region.fused.order for region in made]
-    try:
-        program, made = lowered(case, schedule.par(**lanes))
-    except ScheduleError as error:
-        if "are one loop" not in error.message:
-            raise
-        lanes.popitem()
-        program, made = lowered(case, schedule.par(**lanes))
+    while True:
+        try:
+            program, made = lowered(case, schedule.par(**lanes))
+            break
+        except ScheduleError as error:
+            if not lanes or not any(reason in error.message for reason in ("are one loop", "has nothing to be dealt")):
+                raise
+            lanes.popitem()
     if [region.fused.order for region in made] != orders:
         raise Difference(f"lanes {lanes} change the order of the loops")
     return schedule.par(**lanes), program, made
 
 
 def dealt(case: Case, made: list[CompiledRegion]) -> dict[str, int]:
-    """Lanes of one or two indices of a region, as the case picks them."""
+    """Lanes of one or two indices of a region, and often of stages of it, as the case picks them."""
     draw = Random(case.deal)
     regions = [region for region in made if region.einsums and region.fused.order]
     if not case.deal or case.schedule.parallel or not regions:
         return {}
     region = draw.choice(regions)
     indices = draw.sample(region.fused.order, min(len(region.fused.order), draw.choice((1, 1, 2))))
-    return {f"{region.name}.{index}": draw.choice((2, 2, 3, 4, 8)) for index in indices}
+    lanes = {f"{region.name}.{index}": draw.choice((2, 2, 3, 4, 8)) for index in indices}
+    return staged(region, lanes, draw)
+
+
+def staged(region: CompiledRegion, lanes: dict[str, int], draw: Random) -> dict[str, int]:
+    """Lanes of up to three loops of stages of a region, beside those of the whole region or instead of them."""
+    loops = [(stage, index) for stage, inside in region.stages.items() for index in inside]
+    chosen = draw.sample(loops, min(len(loops), draw.choice((0, 1, 1, 2, 3))))
+    own = {f"{region.name}/{stage}.{index}": draw.choice((1, 2, 2, 3, 5)) for stage, index in chosen}
+    return {**({} if own and draw.random() < 0.5 else lanes), **own}
 
 
 def ordered(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:

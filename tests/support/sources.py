@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,3 +31,10 @@ def compiled(
     file: str, schedule: Schedule, machine: str = "ideal", options: Mapping[str, Any] | None = None, data: str | None = None
 ) -> Compiled:
     return compile_source(source(file, options, data), schedule, load_machine(machine))
+
+
+def compiled_at(model: Any, inputs: Sequence[Any], *granularities: str, machine: str = "rda") -> Iterator[Compiled]:
+    """A model in Python is imported once, and compiled with each of the granularities, such as `none` and `full`."""
+    imported, hardware = load(ModelSpec(model, inputs)), load_machine(machine)
+    for granularity in granularities:
+        yield compile_source(imported, Schedule.fuse(granularity), hardware)

@@ -28,6 +28,8 @@ module {
   "table.loop"() {indices = ["i"], node = "M_i"} : () -> ()
   "table.loop"() {indices = ["j"], node = "M_j"} : () -> ()
   "table.loop"() {indices = ["k"], node = "Q_k"} : () -> ()
+  "table.stage"() {label = "Y", nodes = ["M_i", "rep_i", "Q_i.loc", "M_j", "rep_j", "K_j.loc", "M_val", "mul'2"]} : () -> ()
+  "table.stage"() {label = "D", nodes = ["rep_j'2", "Q_k", "rep_k", "K_k.loc", "Q_val", "K_val", "mul", "red_k"]} : () -> ()
   %17 = "table.begin_step"() {title = "Y: loop i"} : () -> !table.step
   "table.cell"(%17) {column = "M[i, j]", row = "i", text = "LS = <M_i.ref>"} : (!table.step) -> ()
   "table.cell"(%17) {column = "Q[i, k]", row = "i", text = "Rep(root by <M_i.crd>)"} : (!table.step) -> ()

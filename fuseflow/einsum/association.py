@@ -1,0 +1,255 @@
+"""The association of products: a chain of products is computed in another order.
+
+In exact arithmetic (A X) W and A (X W) are equal, and one of them may be much less work. The chain `A (X W)` of the result T1 means:
+
+    T0[i, f] = sum(k) A[i, k] * X[k, f]             T1.X_W[k, h] = sum(f) X[k, f] * W[f, h]
+    T1[i, h] = sum(f) T0[i, f] * W[f, h]     ->     T1[i, h] = sum(k) A[i, k] * T1.X_W[k, h]
+
+Sums are rounded in another order then, so nothing is associated anew unless the user asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from fuseflow.einsum.chain import Chain, Group, factors, show
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, accesses, children, free_indices, walk
+from fuseflow.errors import ProgramError, did_you_mean
+
+Pairs: TypeAlias = "Access | tuple[Pairs, Pairs]"
+"""An element of a factor, or the product of two."""
+
+
+def associated(program: Program, name: str, chain: Chain) -> Program:
+    """Return the program in which the products that end in the result `name` are computed in the order of a chain.
+
+    Raises `ProgramError` with the reason where there is no such chain: where its factors are others, where something else than products
+    stands between them, where an intermediate is an output or has other readers, and where two that are multiplied share no index.
+    """
+    if name not in program.defined:
+        raise ProgramError("the program computes no such tensor", hint=did_you_mean(name, program.defined))
+    einsum = program.defined[name]
+    products = tuple(_products(einsum.body))
+    if not products:
+        raise ProgramError("it is no product of tensors", hint="name the result of the last product of the chain")
+    refusals: list[ProgramError] = []
+    for node in products:
+        expansion = Expansion(program, einsum, frozenset(chain.factors))
+        try:
+            expansion.add(node, {index: index for index in expansion.used})
+            return _rewritten(program, einsum, node, expansion, chain)
+        except ProgramError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _products(node: Expr) -> Iterator[Expr]:
+    """Yield the outermost products of tensors in an expression."""
+    if _is_product(node):
+        if len(accesses(node)) > 1:
+            yield node
+        return
+    for child in children(node):
+        yield from _products(child)
+
+
+def _is_product(node: Expr) -> bool:
+    return all(_multiplies(inner) for inner in walk(node))
+
+
+def _multiplies(node: Expr) -> bool:
+    match node:
+        case Access() | Const() | Apply(op="mul") | Reduce(op="sum"):
+            return True
+    return False
+
+
+# What a chain is made of -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Expansion:
+    """A product in the indices of one Einsum: its constants, and the elements of its factors. Intermediates that are not among the `named`
+    tensors are expanded, as are those inside them. `expanded` has the indices of each, and the elements that it is the product of.
+    """
+
+    program: Program
+    einsum: Einsum
+    named: frozenset[str]
+    constants: list[float] = field(default_factory=list)
+    elements: list[Access] = field(default_factory=list)
+    expanded: dict[str, tuple[tuple[str, ...], list[Access]]] = field(default_factory=dict)
+    used: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.used = {*free_indices(self.einsum.body), *(index for index in self.einsum.indices if isinstance(index, str))}
+
+    def add(self, node: Expr, names: Mapping[str, str]) -> None:
+        """Multiply with an expression whose free indices have these names here."""
+        match node:
+            case Const():
+                self.constants.append(node.value)
+            case Apply():
+                for arg in node.args:
+                    self.add(arg, names)
+            case Reduce():
+                inside = {index: self.fresh(index) for index in node.over}
+                self.add(node.body, {**names, **inside})
+            case Access():
+                self.add_element(node, names)
+            case _:
+                raise AssertionError("no product")
+
+    def add_element(self, node: Access, names: Mapping[str, str]) -> None:
+        if not all(isinstance(index, str) for index in node.indices):
+            raise ProgramError(f"it reads `{node.tensor}` at an index that is split or has an offset", hint="leave it as it is")
+        element = Access(node.tensor, tuple(names[str(index)] for index in node.indices))
+        if node.tensor in self.named or node.tensor not in self.program.defined:
+            self.elements.append(element)
+            return
+        einsum = self.program.defined[node.tensor]
+        self.refuse_kept(einsum)
+        start = len(self.elements)
+        self.add(einsum.body, dict(zip(map(str, einsum.indices), element.names, strict=True)))
+        self.expanded[einsum.name] = element.names, self.elements[start:]
+
+    def refuse_kept(self, einsum: Einsum) -> None:
+        """Raise `ProgramError` for an intermediate that must stay, or that is no product."""
+        readers = sum(access.tensor == einsum.name for e in self.program.einsums for access in e.accesses)
+        others = [node for node in walk(einsum.body) if not _multiplies(node)]
+        if others:
+            what = next((f"`{node.op}`" for node in others if isinstance(node, Apply | Reduce)), "a `keep`")
+            why = f"it has {what} in it, and products are not moved past that"
+        elif not all(isinstance(index, str) for index in einsum.indices):
+            why = "its indices are split"
+        elif einsum.name in self.program.outputs:
+            why = "it is an output of the program"
+        elif readers > 1:
+            why = f"it is read at {readers} places"
+        else:
+            return
+        raise ProgramError(f"`{einsum.name}` stands between the factors: {why}", hint=f"name `{einsum.name}` as a factor")
+
+    def fresh(self, index: str) -> str:
+        name, count = index, 1
+        while name in self.used:
+            count += 1
+            name = f"{index}{count}"
+        self.used.add(name)
+        return name
+
+
+# The program in another order ------------------------------------------------------------------------------------------------
+
+
+def _rewritten(program: Program, einsum: Einsum, node: Expr, expansion: Expansion, chain: Chain) -> Program:
+    pairs = _pairs(chain.root, _by_tensor(expansion.elements, chain))
+    writer, free = ChainWriter(program, einsum, expansion.expanded), free_indices(node)
+    body, names = writer.product(chain.root, pairs, frozenset(free))
+    over = tuple(index for index in names if index not in free)
+    body = Reduce("sum", over, body) if over else body
+    for constant in expansion.constants:
+        body = Apply("mul", (Const(constant), body))
+    final = replace(einsum, body=_replaced(einsum.body, node, body))
+    at, written = program.positions[einsum.name], {e.name for e in writer.einsums}
+    before = [e for e in program.einsums[:at] if e.name not in expansion.expanded]
+    gone = expansion.expanded.keys() - written
+    tensors = tuple(t for t in program.tensors if t.name not in gone)
+    return replace(program, tensors=tensors, einsums=(*before, *writer.einsums, final, *program.einsums[at + 1 :]))
+
+
+def _by_tensor(elements: Sequence[Access], chain: Chain) -> dict[str, list[Access]]:
+    """Return the elements of each factor, in the order of the program. Raises `ProgramError` if the chain has other factors."""
+    wanted, present = Counter(chain.factors), Counter(element.tensor for element in elements)
+    listed = ", ".join(f"`{element.tensor}`" for element in elements)
+    for name in wanted - present:
+        raise ProgramError(
+            f"`{name}` is no factor of it" + (", or not so often" if present[name] else ""), hint=f"it has {listed}"
+        )
+    for name in present - wanted:
+        raise ProgramError(f"`{name}` is a factor of it, too", hint=f"it has {listed}")
+    return {name: [element for element in elements if element.tensor == name] for name in present}
+
+
+def _pairs(group: Group, elements: dict[str, list[Access]]) -> Pairs:
+    """Return a group with the elements of its factors. They are used up from left to right."""
+    if isinstance(group, str):
+        return elements[group].pop(0)
+    left = _pairs(group[0], elements)
+    return left, _pairs(group[1], elements)
+
+
+def _elements(pairs: Pairs) -> tuple[Access, ...]:
+    """Return the elements of the factors of a group."""
+    return (pairs,) if isinstance(pairs, Access) else (*_elements(pairs[0]), *_elements(pairs[1]))
+
+
+def _indices(pairs: Pairs) -> frozenset[str]:
+    """Return all indices of the factors of a group."""
+    return frozenset(name for element in _elements(pairs) for name in element.names)
+
+
+@dataclass(slots=True)
+class ChainWriter:
+    """A writer of the Einsums of a chain that ends in `einsum`: one for each pair, but for the last. A pair that the program has already,
+    among those that were `expanded`, keeps its name and the order of its indices."""
+
+    program: Program
+    einsum: Einsum
+    expanded: Mapping[str, tuple[tuple[str, ...], list[Access]]]
+    einsums: list[Einsum] = field(default_factory=list)
+
+    def product(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> tuple[Expr, tuple[str, ...]]:
+        """Return the product of a pair with its indices. `outside` are those that are needed elsewhere."""
+        assert isinstance(group, tuple)
+        assert isinstance(pairs, tuple)
+        left = self.read(group[0], pairs[0], outside | _indices(pairs[1]))
+        right = self.read(group[1], pairs[1], outside | _indices(pairs[0]))
+        if not set(left.names) & set(right.names):
+            raise ProgramError(
+                f"`{show(group[0])}` and `{show(group[1])}` share no index, so that their product has an entry for every two of theirs",
+                hint="multiply factors that share an index",
+            )
+        return Apply("mul", (left, right)), tuple(dict.fromkeys((*left.names, *right.names)))
+
+    def read(self, group: Group, pairs: Pairs, outside: frozenset[str]) -> Access:
+        """Return how a factor or the result of a pair is read. A pair sums over the indices that nothing else has."""
+        if isinstance(pairs, Access):
+            return pairs
+        body, names = self.product(group, pairs, outside)
+        kept = tuple(index for index in names if index in outside)
+        over = tuple(index for index in names if index not in outside)
+        same = (
+            n
+            for n, (own, elements) in self.expanded.items()
+            if {*own} == {*kept} and Counter(elements) == Counter(_elements(pairs))
+        )
+        name = next(same, None)
+        if name is None:
+            name = self.fresh("_".join(factor.replace(".", "_") for factor in factors(group)))
+        else:
+            kept = self.expanded[name][0]
+        self.einsums.append(Einsum(name, kept, Reduce("sum", over, body) if over else body, self.einsum.location))
+        return Access(name, kept)
+
+    def fresh(self, label: str) -> str:
+        taken = {*self.program.defined, *self.program.declared, *(e.name for e in self.einsums)}
+        name, count = f"{self.einsum.name}.{label}", 1
+        while name in taken:
+            count += 1
+            name = f"{self.einsum.name}.{label}_{count}"
+        return name
+
+
+def _replaced(node: Expr, old: Expr, new: Expr) -> Expr:
+    if node is old:
+        return new
+    match node:
+        case Apply():
+            return replace(node, args=tuple(_replaced(arg, old, new) for arg in node.args))
+        case Reduce():
+            return replace(node, body=_replaced(node.body, old, new))
+    return node
