@@ -16,7 +16,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.ops import REDUCERS
-from fuseflow.samml.nodes import Accumulate, Alu, Drop, Operand, Port, Range, Reduce, Select
+from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
 from fuseflow.selection import NONZERO, Largest, Threshold
 from fuseflow.table.cells import Cells
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
@@ -43,9 +43,10 @@ class TableBuilder:
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.views = ViewReader(region, self.cells, self.declared, self.root)
+        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root))
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
+        self.certain = True  # that what is computed now is needed, and not computed again inside another nest
 
     def length(self, v: str) -> int:
         """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
@@ -58,20 +59,24 @@ class TableBuilder:
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
-        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
+        bundle = self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
+        if self.certain:
+            self.cells.needs(bundle.value)
+        return bundle
 
     def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T], stage: str = "") -> T:
         """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step. Those
         without a stage are in `stage`.
         """
-        cells = self.cells
-        if key not in steps:
+        cells, step = self.cells, steps.get(key)
+        if step is None:
             outside, cells.used = cells.used, {}
             outcome = take()
             cells.claim(stage)
-            steps[key], cells.used = Step(outcome, cells.used), outside
-        cells.used.update(steps[key].used)
-        return steps[key].outcome
+            step = steps[key] = Step(outcome, cells.used)
+            cells.used = outside
+        cells.used.update(step.used)
+        return step.outcome
 
     def order_inside(self, node: Producer) -> tuple[str, ...]:
         """Return the order of the loops of a producer and of what is below it: its nest follows from no other loops."""
@@ -171,7 +176,9 @@ class TableBuilder:
 
     def with_bundle(self, nest: Nest, node: Producer) -> Nest:
         """Return the nest with one producer completed."""
-        return nest.standing({node: self.bundle(nest.of(node))})
+        certain, self.certain = self.certain, self.certain and node in self.memo.outermost(nest.body)
+        bundle, self.certain = self.bundle(nest.of(node)), certain
+        return nest.standing({node: bundle})
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
         """Return the producers that must be completed before loop `v`.
@@ -236,7 +243,13 @@ class TableBuilder:
 
     def entered(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
-        return self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+        entered = self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+        crd = entered.loops[-1][1]
+        if self.certain and not isinstance(
+            self.cells.nodes[crd.node], Align
+        ):  # values that are aligned alike need no coordinates
+            self.cells.needs(crd)
+        return entered
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
