@@ -100,7 +100,7 @@ def _array(data: npt.NDArray[Any], coordinates: Any, shape: tuple[int, ...]) -> 
 
     if data.dtype == np.float16:  # scipy has no such arrays
         data = data.astype(np.float32)
-    array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)  # type: ignore[arg-type]  # of any rank
+    array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)
     return array
 
 
