@@ -22,14 +22,15 @@ _TOKEN = re.compile(
       | (?P<open>[\[({<])
       | (?P<close>[\])}>])
       | (?P<word>\w{1001,})
+      | (?P<operators>(?:(?:[-+*]|floordiv|ceildiv|mod)\s*+(?:\w++\s*+)?+){201,}+)
       | [\#!](?P<dialect>[A-Za-z_][\w$]*)(?=[.<])""",
     re.VERBOSE,
 )
 
 
-def screen_text(text: str, file: str, dialects: Collection[str], error: type[FuseFlowError]) -> None:
-    """Raise `error` for brackets that are nested too deep, for a word that is too long, and for types and attributes of a dialect that is
-    none of `dialects`."""
+def screen_text(text: str, file: str, dialects: Collection[str] | None, error: type[FuseFlowError]) -> None:
+    """Raise `error` for brackets that are nested too deep, for a word or a formula that is too long, and for types and attributes of a
+    dialect that is none of `dialects`, unless that is None."""
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise error("the text has no UTF-8 form", span=Span(file, 1))
     depth = 0
@@ -41,8 +42,10 @@ def screen_text(text: str, file: str, dialects: Collection[str], error: type[Fus
             raise error(
                 f"a number, a shape or a name has more than {MAX_WORD_LENGTH} characters", span=_span(text, file, token.start())
             )
+        if token["operators"] is not None:
+            raise error("a formula has more than 200 operators", span=_span(text, file, token.start()))
         name = token["dialect"]
-        if name is not None and name not in dialects:
+        if dialects is not None and name is not None and name not in dialects:
             raise error(
                 f"`{token[0]}` belongs to the dialect `{name}`, which has no place here",
                 hint=did_you_mean(name, dialects),

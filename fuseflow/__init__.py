@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseflow import attributes
-    from fuseflow.autoscheduler.autoscheduler import autoschedule
+    from fuseflow.autoscheduler.autoschedule import autoschedule
     from fuseflow.compiler import compile
     from fuseflow.einsum.nodes import Program
     from fuseflow.errors import FuseFlowError
@@ -55,7 +55,7 @@ _MODULES = {
     "SampledResult": "run.sampled_result",
     "Schedule": "schedule",
     "attributes": "",
-    "autoschedule": "autoscheduler.autoscheduler",
+    "autoschedule": "autoscheduler.autoschedule",
     "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",

@@ -2,12 +2,18 @@
 
 import atexit
 import gc
-
-from fuseflow.cli.main import main
+import os
+import signal
 
 
 def run() -> None:
     """Run the command line in a process of its own, which collects no garbage when it ends: the system takes its memory back."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # until the next lines are imported, which takes a while
+    from fuseflow.cli.interruption import end_when_interrupted
+
+    end_when_interrupted()
+    from fuseflow.cli.main import main
+
     atexit.register(gc.freeze)
     main(prog_name="fuseflow")
 

@@ -20,11 +20,13 @@ from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
+from fuseflow.lower.element_types import refuse_wide_tensors
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.needed_depths import with_needed_depths
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -106,9 +108,12 @@ def compile_source(
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    refuse_wide_tensors(partitioned.program, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
     for region in lowered:
         observe(region)
         regions.append(region)
+    if schedule.depth_policy == "auto":
+        regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
     return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

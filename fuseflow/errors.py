@@ -7,6 +7,7 @@ files. The command line prints the message without a traceback and exits with th
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -184,6 +185,28 @@ class SweepError(FuseFlowError):
     """A sweep cannot be read, stored or run."""
 
     code = "sweep"
+
+
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""Control characters but for tabs and line breaks, and marks that turn the direction of a text."""
+
+
+def visible(text: str) -> str:
+    """Return a text whose control characters and marks of direction are written out: a terminal obeys them, and a name may hold any.
+
+    >>> print(visible("red \x1b[31m, turned \u202e"))
+    red \\x1b[31m, turned \\u202e
+    """
+    return _INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "level"), counted(2, "dimension")
+    ('1 level', '2 dimensions')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

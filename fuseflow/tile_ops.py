@@ -22,6 +22,7 @@ from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS, Operator, operator
 TileShape: TypeAlias = tuple[int, ...]
 """The shape of a tile, that is, its rows and columns, or () for a scalar."""
 Array = npt.NDArray[np.float64]
+Rounding: TypeAlias = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class TileOperator:
 
     `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them; `operands`
     says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements, each of which takes
-    `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). `unit` is the latency class of the
-    machine.
+    `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). It takes how arrays of sums and
+    products are rounded, and then the operands. `unit` is the latency class of the machine.
     """
 
     name: str
@@ -110,21 +111,21 @@ def _element(array: Array) -> Any:
     return _read_only(array) if array.size > 1 else array.item()
 
 
-def _matmul(a: Array, b: Array) -> Any:
+def _matmul(rounded: Rounding, a: Array, b: Array) -> Any:
     """Add the products a[i, k] * b[k, j] up from 0 in the order of k. Arrays and numbers multiply and add to the same bits."""
     total = np.full((a.shape[0], b.shape[1]), REDUCERS["sum"].identity)
     with np.errstate(all="ignore"):
         for k in range(a.shape[1]):
-            total += OPERATORS["mul"](a[:, k : k + 1], b[k : k + 1, :])
+            total = rounded(total + rounded(OPERATORS["mul"](a[:, k : k + 1], b[k : k + 1, :])))
     return _element(total)
 
 
-def _folded(reducer: str, axis: int, a: Array) -> Any:
+def _folded(reducer: str, axis: int, rounded: Rounding, a: Array) -> Any:
     """Fold each row (axis 1) or each column (axis 0) in the order of its elements."""
     op = REDUCERS[reducer]
     total: Array = np.full(a.shape[1 - axis], op.identity)
     for k in range(a.shape[axis]):
-        total = map_elements(op.scalar, total, a.take(k, axis))
+        total = rounded(map_elements(op.scalar, total, a.take(k, axis)))
     return _element(np.expand_dims(total, axis))
 
 
@@ -145,13 +146,15 @@ _PRODUCTS = (
         "tiles of b1 x k and b2 x k",
         lambda a, b: _contracted(a[0], b[0]) if a[1] == b[1] else None,
         lambda a, b: prod((*a, b[0])),
-        lambda a, b: _matmul(a, b.T),
+        lambda rounded, a, b: _matmul(rounded, a, b.T),
         2,
         "mul",
     ),
 )
 
-_TRANSPOSE = TileOperator("transpose", 1, "a tile", lambda a: a[::-1], prod, lambda a: _read_only(a.T.copy()), 0, "logic")
+_TRANSPOSE = TileOperator(
+    "transpose", 1, "a tile", lambda a: a[::-1], prod, lambda rounded, a: _read_only(a.T.copy()), 0, "logic"
+)
 
 TILE_FOLDS: Mapping[str, tuple[str, int]] = MappingProxyType(
     {f"{side}_{name}": (name, axis) for side, axis in (("row", 1), ("col", 0)) for name in REDUCERS}

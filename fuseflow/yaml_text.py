@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
+from ruamel.yaml.scanner import Scanner, ScannerError
 
 from fuseflow.errors import FuseFlowError, Span, did_you_mean
 
@@ -62,25 +64,60 @@ class YamlText:
             return error_class(f"{entry} needs the key `{key}`", span=span)
         if not path:
             return error_class(f"{entry} is a mapping", hint=f"keys: {', '.join(keys)}", span=span)
-        return error_class(f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{first['input']}`", span=span)
+        return error_class(
+            f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{shortened(str(first['input']))}`", span=span
+        )
 
 
-_MOST = 1_000_000
+_MOST_CHARACTERS = 16 << 20
+_MOST_VALUES = 1_000_000
 """The most values of a text. A few lines with references to each other can mean billions, which would take hours to read."""
+_DEEPEST = 100
+"""The greatest depth to which values may be nested."""
+_NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What the parser raises for a scalar that has no value, such as a date in a 13th month."""
+_LARGEST = 1 << 63
+"""Whole numbers from here on are no number of anything, and nothing that computes with 64 bits takes them."""
 
 
 def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlText:
-    """Parse a YAML text. Raise an `error_class` with the line and the column where it is not YAML."""
-    root = None
+    """Parse a YAML text. Raise an `error_class` with the line and the column where it is not YAML, and for a text that is too long, nested
+    too deep, or means too many values."""
+    root = compose_yaml(text, file, error_class)
     try:
-        root = _yaml().compose(io.StringIO(text))
-        if _size(root, {}) > _MOST:
-            raise error_class(
-                f"its references to other places make more than {_MOST:,} values of the text",
-                hint="write them out",
-                span=Span(file, 1),
-            )
-        return YamlText(_yaml().load(io.StringIO(text)), file, root)
+        with _parser_errors(file, error_class):
+            content = _yaml().load(io.StringIO(text))
+    except _NO_VALUE as error:  # from the parser, which gives no place
+        place = _unreadable(root)
+        name = f"`{shortened(place.value)}` cannot be read: " if place else ""
+        reason = "it has too many digits" if "digits" in str(error) else error
+        raise error_class(f"not YAML: {name}{reason}", span=_span(place, file)) from error
+    _refuse_large(content, root, file, error_class)
+    return YamlText(content, file, root)
+
+
+def compose_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> Node | None:
+    """Return the parse tree of a YAML text, within the same bounds and with the same errors as `read_yaml`. It is None for a text without
+    a value."""
+    if len(text) > _MOST_CHARACTERS:
+        raise error_class(f"the text has more than {_MOST_CHARACTERS:,} characters", span=Span(file, 1))
+    try:
+        with _parser_errors(file, error_class):
+            root: Node | None = _yaml().compose(io.StringIO(text))
+            size = _Extent(file, error_class).size(root, 0)
+    except _NO_VALUE as error:
+        raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
+    if size > _MOST_VALUES:
+        message = f"its references to other places make more than {_MOST_VALUES:,} values of the text"
+        raise error_class(message, hint="write them out", span=Span(file, 1))
+    return root
+
+
+@contextmanager
+def _parser_errors(file: str, error_class: type[FuseFlowError]) -> Iterator[None]:
+    """Turn what the parser raises inside the block into an `error_class` with the place that the parser gives."""
+    try:
+        yield
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         span = Span(file, mark.line + 1, mark.column + 1) if mark else Span(file, 1)
@@ -89,44 +126,87 @@ def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlTex
         raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
     except RecursionError as error:
         raise error_class("not YAML that can be read: it is nested too deep", span=Span(file, 1)) from error
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:  # from the parser, which gives no place
-        place = _unreadable(root)
-        span = Span(file, place.start_mark.line + 1, place.start_mark.column + 1) if place else Span(file, 1)
-        name = f"`{place.value[:40]}` cannot be read: " if place else ""
-        raise error_class(f"not YAML: {name}{error}", span=span) from error
 
 
-def _size(node: Node | None, sizes: dict[int, int]) -> int:
-    """Return how many values a text has if what it refers to is written out at each place."""
-    if not isinstance(node, MappingNode | SequenceNode):
-        return 1
-    if id(node) not in sizes:
-        sizes[id(node)] = 1  # for a value that refers to itself
-        parts = [n for pair in node.value for n in pair] if isinstance(node, MappingNode) else node.value
-        sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
-    return sizes[id(node)]
+class _Extent:
+    """How large a text is if what it refers to is written out at each place."""
+
+    def __init__(self, file: str, error_class: type[FuseFlowError]) -> None:
+        self._file, self._error_class = file, error_class
+        self._sizes: dict[int, int] = {}
+        self._above: set[int] = set()
+
+    def size(self, node: Node | None, depth: int) -> int:
+        """Return how many values there are. Raise the error for a value that is part of itself, or nested too deep."""
+        if not isinstance(node, MappingNode | SequenceNode):
+            return 1
+        if id(node) in self._above:
+            raise self._error_class("a value refers to itself", span=_span(node, self._file))
+        if depth > _DEEPEST:
+            raise self._error_class("not YAML that can be read: it is nested too deep", span=_span(node, self._file))
+        if id(node) not in self._sizes:
+            self._above.add(id(node))
+            self._sizes[id(node)] = 1 + sum(self.size(part, depth + 1) for part in _parts(node))
+            self._above.remove(id(node))
+        return self._sizes[id(node)]
+
+
+def _refuse_large(content: Any, root: Node | None, file: str, error_class: type[FuseFlowError]) -> None:
+    """Raise the error for a whole number of more than 64 bits."""
+    left, known = [content], set[int]()
+    while left:
+        value = left.pop()
+        if isinstance(value, int) and abs(value) >= _LARGEST:
+            place = next((n for n in _scalars(root) if abs(_whole_number(n)) >= _LARGEST), None)
+            digits = shortened(place.value) if place else "a number"
+            raise error_class(f"`{digits}` is a whole number of more than 64 bits", span=_span(place, file))
+        if isinstance(value, dict | list | tuple | set) and id(value) not in known:
+            known.add(id(value))
+            left += [*value.keys(), *value.values()] if isinstance(value, dict) else value
+
+
+def _whole_number(node: ScalarNode) -> int:
+    value = _yaml().constructor.construct_object(node)
+    return value if isinstance(value, int) else 0
 
 
 def _unreadable(root: Node | None) -> ScalarNode | None:
     """Return the first scalar below a node that has no value, such as a date in a 13th month."""
-    nodes, seen = [root], set[int]()
+    for node in _scalars(root):
+        try:
+            _yaml().constructor.construct_object(node)
+        except (*_NO_VALUE, YAMLError):
+            return node
+    return None
+
+
+def _scalars(root: Node | None) -> Iterator[ScalarNode]:
+    """Yield the scalars below a node, in the order of the text."""
+    nodes, known = [root], set[int]()
     while nodes:
         node = nodes.pop()
         if isinstance(node, ScalarNode):
-            try:
-                _yaml().constructor.construct_object(node)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-                return node
-        elif isinstance(node, MappingNode | SequenceNode) and id(node) not in seen:
-            seen.add(id(node))
-            nodes += reversed([n for pair in node.value for n in pair] if isinstance(node, MappingNode) else node.value)
-    return None
+            yield node
+        elif isinstance(node, MappingNode | SequenceNode) and id(node) not in known:
+            known.add(id(node))
+            nodes += reversed(_parts(node))
+
+
+def _parts(node: MappingNode | SequenceNode) -> list[Node]:
+    return [n for pair in node.value for n in pair] if isinstance(node, MappingNode) else node.value
+
+
+def _span(node: Node | None, file: str) -> Span:
+    return Span(file, node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else Span(file, 1)
+
+
+def shortened(text: str) -> str:
+    """Return a text as a message may quote it.
+
+    >>> shortened("9" * 100)
+    '9999999999999999999999999999999999999999...'
+    """
+    return text if len(text) <= 43 else f"{text[:40]}..."
 
 
 def write_yaml(sections: Mapping[str, Any]) -> str:
@@ -148,8 +228,26 @@ class _Representer(SafeRepresenter):
 _Representer.add_representer(str, _Representer.represent_str)
 
 
+class _Scanner(Scanner):
+    """A scanner that stops where values are nested too deep: it looks at all open brackets at every token."""
+
+    def fetch_flow_collection_start(self, *arguments: Any, **options: Any) -> None:
+        self._require_shallow(len(self.flow_context))
+        super().fetch_flow_collection_start(*arguments, **options)
+
+    def add_indent(self, column: int) -> bool:
+        self._require_shallow(len(self.indents))
+        added: bool = super().add_indent(column)
+        return added
+
+    def _require_shallow(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ScannerError(None, None, "it is nested too deep", self.reader.get_mark())
+
+
 def _yaml() -> YAML:
     yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = _Scanner
     yaml.Representer = _Representer
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]

@@ -3,6 +3,7 @@
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views] [--keep] [--narrow]
         [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
+        [--f32]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -27,7 +28,8 @@ results of which every group is kept are stored n:m.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
 compressed levels of what they read are stored n:m. With --narrow, some of what they read and
-write has elements of few bits. With --select other graphs are drawn, each of which has a `select`.
+write has elements of few bits. With --select other graphs are drawn, each of which has a `select`. With --f32 the same graphs run on
+machines that compute in 32-bit floats.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -71,6 +73,7 @@ LONG = 1000
 @click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
 @click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
+@click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
@@ -85,6 +88,7 @@ def main(
     nm: bool,
     narrow: bool,
     select: bool,
+    f32: bool,
     wide: bool,
     views: bool,
     keep: bool,
@@ -96,11 +100,11 @@ def main(
         raise click.UsageError("--wide, --views, --keep and --surfaces are of --programs")
     if wide and views:
         raise click.UsageError("give either --wide or --views")
-    if programs is not None and select:
-        raise click.UsageError("--select is of --graphs")
+    if programs is not None and (select or f32):
+        raise click.UsageError("--select and --f32 are of --graphs")
     if programs is not None:
         sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32))
 
 
 @dataclass(frozen=True)
@@ -187,19 +191,21 @@ def _run(work: tuple[int, int, Options]) -> Tally:
     return program_fuzz.run(seed, examples, surfaces=options.surfaces, **options.modes)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool) -> bool:
+def fuzz_graphs(
+    graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool, f32: bool
+) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

@@ -5,25 +5,19 @@ Candidates are chosen by estimate, and the best of them are compared in the simu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fuseflow.autoscheduler.costs import PartCosts
+from fuseflow.autoscheduler.costs import PartCosts, prepare_costs
 from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
 from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
-from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.propagation import as_propagation
-from fuseflow.frontend.sources import Source, load
-from fuseflow.frontend.sparsification import as_sparsity
-from fuseflow.lower.public import lower_for
+from fuseflow.frontend.sources import Source
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
@@ -31,11 +25,7 @@ from fuseflow.run.result import Result
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, load_machine
-
-if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import Model
-    from fuseflow.sparsity.spec import SparseSpec
+from fuseflow.sim import Engine, Machine
 
 DEFAULT_TOP = 3
 """How many partitions, and how many orders of each region, are simulated unless the caller says otherwise."""
@@ -146,56 +136,6 @@ class ScheduleChoice:
             ],
             "schedule": self.schedule.to_yaml(),
         }
-
-
-def autoschedule(
-    model: Model,
-    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
-    *,
-    kwargs: Mapping[str, Any] | None = None,
-    schedule: Schedule | None = None,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
-    machine: str | Path | Machine = "rda",
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    sparsity: SparseSpec | str | Path | None = None,
-    propagate: PropagationSpec | bool = False,
-    top: int = DEFAULT_TOP,
-    sample: Sample | None = None,
-) -> ScheduleChoice:
-    """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
-
-    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none. With
-    a `sample`, they are sampled; plans and orders are chosen by their estimates then.
-
-    >>> import fuseflow as ff
-    >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
-    >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
-    """
-    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(
-        ModelSpec(
-            model,
-            inputs,
-            data,
-            data_dir,
-            tensors,
-            formats,
-            options,
-            seed,
-            fresh,
-            kwargs,
-            dims,
-            as_sparsity(sparsity),
-            as_propagation(propagate),
-        )
-    )
-    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 
 
 def choose_schedule(
@@ -344,23 +284,8 @@ class _ScheduleSearch:
 
     def _costs(self) -> PartCosts | None:
         """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
-        alone = replace(self.settled, fuse_regions=("none",), regions=())
-        try:
-            partitioned, _ = lower_for(self.source.program, alone, self.machine, self.source.tensors)
-            finest = operator_units(partitioned, alone)
-            costs = PartCosts.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
-        except (FusionError, ScheduleError):
-            return None
-        levels: tuple[Callable[[], UnitSequence], ...] = (
-            lambda: finest,
-            lambda: product_units(partitioned, finest),
-            lambda: layer_units(partitioned, finest),
-        )
-        for level in levels:
-            costs.units = level()
-            if costs.fits(MAX_EINSUMS):
-                return costs
-        return None
+        costs = prepare_costs(self.source, self.settled, self.machine, self.estimator)
+        return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
 
     def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
         for keyword in GRANULARITIES:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
-from fuseflow.autoscheduler.units import UnitRange, UnitSequence
+from fuseflow.autoscheduler.ranges import ProgramRanges
+from fuseflow.autoscheduler.units import UnitRange, UnitSequence, layer_units, operator_units, product_units
+from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.frontend.source import Source
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.program import region_requests
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
@@ -19,9 +23,6 @@ from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
-
-LARGEST_REGION = 32
-"""The most Einsums of a region that is estimated to find partitions. Larger regions take seconds each."""
 
 
 @dataclass(slots=True)
@@ -33,18 +34,13 @@ class PartCosts:
     partition is an approximation.
     """
 
-    partitioned: PartitionedProgram
-    units: UnitSequence
+    ranges: ProgramRanges
     schedule: Schedule
     machine: Machine
     estimator: Estimator
     state: LoweringState
     """The state after every operator ran by itself."""
     knowledge: TensorKnowledge
-    readers: Mapping[str, frozenset[str]]
-    """The Einsums that read each Einsum. An output of the program has the reader `""`, which is in no region."""
-    position: Mapping[str, int]
-    """The position of each Einsum in the program."""
     estimated: int = 0
     _cycles: dict[Hashable, float] = field(default_factory=dict)
 
@@ -64,19 +60,23 @@ class PartCosts:
         for request in region_requests(partitioned):
             regions, state = lower_region(state, request)
             estimate_regions(regions, estimator, machine, knowledge)
-        readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
-        for einsum in program.einsums:
-            for name in einsum.operands:
-                readers.get(name, set()).add(einsum.name)
-        position = {e.name: n for n, e in enumerate(program.einsums)}
-        readers_by_einsum = {name: frozenset(by) for name, by in readers.items()}
-        return cls(partitioned, units, schedule, machine, estimator, state, knowledge, readers_by_einsum, position)
+        return cls(ProgramRanges(partitioned, units), schedule, machine, estimator, state, knowledge)
+
+    @property
+    def partitioned(self) -> PartitionedProgram:
+        """The program in single operators."""
+        return self.ranges.partitioned
+
+    @property
+    def units(self) -> UnitSequence:
+        """The units between which the program may be cut."""
+        return self.ranges.units
 
     def __call__(self, part: UnitRange) -> float:
         """Return the cycles of a range as one region. They are infinite if it cannot be a region."""
         if not self.is_estimated(part):
             return math.inf
-        request = self._request(part)
+        request = self.ranges.request(part)
         if not request.results:
             return 0.0
         key = self.key(part)
@@ -96,39 +96,34 @@ class PartCosts:
                 return False
         return True
 
+    def refine(self, limit: int) -> bool:
+        """Cut between the finest units of which all regions are few enough to estimate: operators, products or layers. Return whether there
+        are any."""
+        finest = self.units
+        levels: tuple[Callable[[], UnitSequence], ...] = (
+            lambda: finest,
+            lambda: product_units(self.partitioned, finest),
+            lambda: layer_units(self.partitioned, finest),
+        )
+        for level in levels:
+            self.ranges.units = level()
+            if self.fits(limit):
+                return True
+        return False
+
     def is_estimated(self, part: UnitRange) -> bool:
         """Return whether a range is estimated as one region: whether it may be one and is small enough."""
-        return self.units.legal(part) and (part[1] - part[0] == 1 or self._size(part) <= LARGEST_REGION)
+        return self.ranges.is_region(part)
 
     def key(self, part: UnitRange) -> Hashable:
         """Return the key of the cost of a range: ranges with equal keys take the same cycles."""
-        request, defined = self._request(part), self.partitioned.program.defined
+        request, defined = self.ranges.request(part), self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
 
     def _size(self, part: UnitRange) -> int:
-        return len(self.partitioned.reshapes.members(self.units.einsums(part)))
-
-    def _request(self, part: UnitRange) -> RegionRequest:
-        """Return the region of a range. It writes the results that Einsums outside of it read."""
-        members = self._computed_in(
-            sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
-        )
-        results = (e for e in members if not self.readers[e] <= set(members))
-        return RegionRequest(self.units.name(part), members, tuple(results))
-
-    def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
-        """Return the Einsums that a region of these computes: all but those that only name an output again whose Einsum is elsewhere, since
-        every partition computes them where their operand is."""
-        defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
-        home = {e: region for region in self.partitioned.regions for e in region.einsums}
-        computed: list[str] = []
-        for name in members:
-            along = [n for n in defined[name].operands if n in home[name].einsums] if name in renames else []
-            if set(along) <= set(computed):
-                computed.append(name)
-        return tuple(computed)
+        return len(self.ranges.members(part))
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""
@@ -151,6 +146,16 @@ class PartCosts:
         if isinstance(lowered, Refusal):
             return math.inf
         return estimate_regions(lowered[0], self.estimator, self.machine, self.knowledge.copy())
+
+
+def prepare_costs(source: Source, schedule: Schedule, machine: Machine, estimator: Estimator) -> PartCosts | None:
+    """Return the costs of the ranges of a program that is cut between all operators. None if one of them cannot run alone."""
+    alone = replace(schedule, fuse_regions=("none",), regions=())
+    try:
+        partitioned, _ = lower_for(source.program, alone, machine, source.tensors)
+        return PartCosts.of(partitioned, operator_units(partitioned, alone), alone, source.tensors, machine, estimator)
+    except (FusionError, ScheduleError):
+        return None
 
 
 def estimate_regions(

@@ -6,15 +6,18 @@ import io
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from fuseflow.errors import FileError, FuseFlowError, UsageError
+from fuseflow.cli.interruption import INTERRUPTED, interruptible, was_interrupted
+from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEBUG = "fuseflow.debug"
+_HINT_EXIT: Final = "a model file must not call `sys.exit`"
+_HINT_MEMORY: Final = "try less data, or smaller regions; `run --no-check` does without the dense reference"
 
 
 class StrictCommand(click.Command):
@@ -26,6 +29,10 @@ class StrictCommand(click.Command):
             if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with interruptible():
+            return super().invoke(ctx)
 
 
 class ErrorBoundary(click.Group):
@@ -40,17 +47,38 @@ class ErrorBoundary(click.Group):
                 stream.reconfigure(errors="backslashreplace")  # names that the locale cannot show
         try:
             return super().invoke(ctx)
+        except Exception as error:
+            if not was_interrupted():
+                self._explain(ctx, error)
+            _fail(ctx, "interrupted", INTERRUPTED)
+        except KeyboardInterrupt:
+            _fail(ctx, "interrupted", INTERRUPTED)
+        except SystemExit as error:  # of a model file, or of a library
+            _fail(ctx, str(FuseFlowError(f"the run was ended from inside, with status {error.code!r}", hint=_HINT_EXIT)), 1)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Return the context of the group. A wrong option of the group itself is told as any other error."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            click.echo(visible(_usage_message(error, self.name or "fuseflow")), err=True)
+            raise click.exceptions.Exit(2) from None
+
+    @staticmethod
+    def _explain(ctx: click.Context, problem: Exception) -> NoReturn:
+        """Print what was raised, and end with its status."""
+        try:
+            raise problem
         except FuseFlowError as error:
             _fail(ctx, str(error), error.exit_status)
-        except KeyboardInterrupt:
-            _fail(ctx, "interrupted", 130)
         except click.UsageError as error:
-            command = ctx.command_path if error.ctx is None else error.ctx.command_path
-            _fail(ctx, str(UsageError(error.format_message(), hint=f"`{command} --help` says what there is")), 2)
+            _fail(ctx, _usage_message(error, ctx.command_path), 2)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except MemoryError:
-            _fail(ctx, "error[memory]: this machine has not enough memory for that\n  hint: try less data, or smaller regions", 1)
+            _fail(ctx, f"error[memory]: this machine has not enough memory for that\n  hint: {_HINT_MEMORY}", 1)
         except OSError as error:  # a full disk, a lost network drive
             _fail(ctx, str(FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")), 2)
         except Exception as error:
@@ -58,10 +86,15 @@ class ErrorBoundary(click.Group):
             _fail(ctx, f"internal error: {type(error).__name__}: {error}\n  hint: this is a fault of fuseflow{again}", 1)
 
 
-def _fail(ctx: click.Context, message: str, status: int) -> None:
+def _usage_message(error: click.UsageError, command: str) -> str:
+    path = command if error.ctx is None else error.ctx.command_path
+    return str(UsageError(error.format_message(), hint=f"`{path} --help` says what there is"))
+
+
+def _fail(ctx: click.Context, message: str, status: int) -> NoReturn:
     if ctx.meta.get(_DEBUG):
         click.echo(traceback.format_exc(), err=True)
-    click.echo(message, err=True)
+    click.echo(visible(message), err=True)
     ctx.exit(status)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
-from fuseflow.errors import FileError, UsageError
+from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.run.manifest import MANIFEST
 from fuseflow.sim.machine.files import Setting, load_machine
+from fuseflow.yaml_text import read_yaml, shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,9 +77,9 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
 
 def _scalar(text: str, value: str) -> Setting:
     try:
-        scalar = YAML(typ="safe", pure=True).load(value)
-    except YAMLError:
-        scalar = ()
+        scalar = read_yaml(value, "--set", UsageError).content
+    except UsageError as error:
+        raise UsageError(f"`--set {shortened(text)}`: the value is not a YAML scalar: {error.message}") from error
     if scalar is None or isinstance(scalar, int | float | str):
         return scalar
     raise UsageError(
@@ -96,10 +96,15 @@ def with_options(options: list[Callable[[Any], Any]], command: Command) -> Comma
 
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
-    from rich.console import Console  # commands that print no tables do without
+    from fuseflow.cli.safe_console import SafeConsole  # commands that print no tables do without
 
-    terminal = Console(stderr=stderr, highlight=False)
-    return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    terminal = SafeConsole(stderr=stderr, highlight=False)
+    return terminal if terminal.is_terminal else SafeConsole(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+
+
+def say(line: str) -> None:
+    """Print a line on standard output."""
+    click.echo(visible(line))
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:
@@ -147,8 +152,8 @@ def _probe(path: Path, parent: Path) -> None:
         raise FileError(f"cannot write `{path}`: {nearest}: {error.strerror}") from error
 
 
-def write_out(content: str | bytes, output: Path | None) -> None:
-    """Write to a file, or to standard output for None and `-`; text ends with a line break."""
+def write_out(content: str | bytes, output: Path | None, stdout: TextIO | None = None) -> None:
+    """Write to a file, or to standard output for None and `-`, which is `stdout` if it is given; text ends with a line break."""
     data = content if isinstance(content, bytes) else (content if content.endswith("\n") else content + "\n").encode()
     if output is not None and str(output) != "-":
         with replace_file(output) as temporary:
@@ -156,4 +161,13 @@ def write_out(content: str | bytes, output: Path | None) -> None:
     elif isinstance(content, bytes) and sys.stdout.isatty():
         raise UsageError("that is binary, not for a terminal", hint="write it to a file: `-o FILE`")
     else:
-        click.echo(data, nl=False)
+        click.echo(data, stdout, nl=False)
+
+
+@contextmanager
+def reserved_stdout(reserved: bool = True) -> Iterator[TextIO]:
+    """Give standard output to what the block writes to the stream that it gets. Whatever else prints, such as a model file, prints on
+    standard error."""
+    stdout = sys.stdout
+    with redirect_stdout(sys.stderr) if reserved else nullcontext():
+        yield stdout

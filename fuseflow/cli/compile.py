@@ -15,6 +15,8 @@ from fuseflow.cli.common import (
     refuse_inside,
     require_replaceable,
     require_writable,
+    reserved_stdout,
+    say,
     write_out,
 )
 from fuseflow.cli.dump import StageDump, dump_options, known_stage
@@ -49,14 +51,15 @@ def compile_command(
         refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file)
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
-    compiled = program.compile(quiet=quiet, observe=dump).compiled
+    with reserved_stdout(emit is not None and emit != "fibertree") as stdout:
+        compiled = program.compile(quiet=quiet, observe=dump).compiled
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit is not None:
-        write_out(compiled.emit(emit), target)
+        write_out(compiled.emit(emit), target, stdout)
     elif target is not None:
         compiled.save(target)
         if not quiet:
             print_table(console(), compiled_table(compiled))
-            click.echo(f"written to {target}")
+            say(f"written to {target}")
             print_notices(console(), compiled.notices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
-from fuseflow.filesystem import read_text
+from fuseflow.filesystem import read_json
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.tables import print_table
@@ -140,10 +139,7 @@ def _refuse_options(directory: Path) -> None:
 
 
 def _run(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(read_text(path, "the run"))
-    except ValueError as error:
-        raise FileError(f"`{path}` is not JSON: {error}", hint="`fuseflow run MODEL ... --json RUN.json`") from error
+    values = read_json(path, "the run", hint="`fuseflow run MODEL ... --json RUN.json`")
     if not isinstance(values, dict) or "regions" not in values:
         raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")
     return values

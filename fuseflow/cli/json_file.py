@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, console, require_writable, write_out
+from fuseflow.cli.common import FILE, console, require_writable, reserved_stdout, write_out
 from fuseflow.run.result import json_text
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class JsonFile:
-    """The place where JSON is written: nowhere if `path` is None, standard output if it is `-`."""
+    """The place where JSON is written: nowhere if `path` is None, the `stdout` of the command if it is `-`."""
 
     path: Path | None
+    stdout: TextIO | None = None
 
     @property
     def to_stdout(self) -> bool:
@@ -37,7 +38,7 @@ class JsonFile:
     def write(self, values: Callable[[], dict[str, Any]]) -> None:
         """Write the values, which are computed only if JSON is asked for."""
         if self.path is not None:
-            write_out(json_text(values()), self.path)
+            write_out(json_text(values()), self.path, self.stdout)
 
     def console(self) -> Console:
         """Return the console for text: it is standard error if the JSON takes standard output."""
@@ -50,7 +51,8 @@ def json_option(content: str) -> Callable[[Command], Command]:
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
         def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
-            return command(*args, json_file=JsonFile(json_file), **kwargs)
+            with reserved_stdout(str(json_file) == "-") as stdout:
+                return command(*args, json_file=JsonFile(json_file, stdout), **kwargs)
 
         show = f"Write {content} as JSON; - is stdout."
         option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)

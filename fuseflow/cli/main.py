@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "run",
     "simulate": "simulate",
     "estimate": "estimate",
+    "schedule": "schedule",
     "sweep": "sweep",
     "sparsify": "sparsify",
     "propagate": "propagate",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, console, quiet_option, require_writable, write_out
 from fuseflow.errors import UsageError
-from fuseflow.filesystem import replace_file
+from fuseflow.filesystem import read_json, replace_file
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.run.manifest import MANIFEST
@@ -39,17 +38,19 @@ def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> 
     require_writable(target, directory=False)
     if target.exists() and any(target.samefile(source) for source in (run, cycles) if source is not None):
         raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
-    write_out(page(stored), target)
-    if run.is_dir():
+    content = page(stored)
+    if run.is_dir() and target.absolute() == (run / PAGE).absolute():
         _note(run)
+    write_out(content, target)
     if not quiet:
         console(stderr=True).print(f"report: {target}", soft_wrap=True, markup=False)
 
 
 def _note(run: Path) -> None:
-    """List the page as one of the files of the run's directory, so that the next run may replace it."""
-    about = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
-    if (run / PAGE).exists() and PAGE not in about["files"]:
-        about["files"] = sorted([*about["files"], PAGE])
+    """List the page as one of the files of the run's directory before it is written, so that the next run may replace it."""
+    about = read_json(run / MANIFEST)
+    files = about.get("files") if isinstance(about, dict) else None
+    if isinstance(files, list) and PAGE not in files:
+        about["files"] = sorted([*map(str, files), PAGE])
         with replace_file(run / MANIFEST) as temporary:
             temporary.write_text(json_text(about), encoding="utf-8")

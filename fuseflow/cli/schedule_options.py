@@ -31,7 +31,13 @@ def schedule_options(command: Command) -> Command:
         click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
         click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index, in a region or a stage; repeatable."),
         click.option(
-            "--depth", multiple=True, metavar="REGION=128", help="Slots of the FIFOs of a region, or of one; repeatable."
+            "--depth",
+            multiple=True,
+            metavar="REGION=128",
+            help="Slots of the FIFOs of a region, or of one; `auto`: as many as they need; repeatable.",
+        ),
+        click.option(
+            "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."
         ),
         click.option(
             "--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."

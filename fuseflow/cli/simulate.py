@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, quiet_option
+from fuseflow.cli.common import FILE, print_notices, quiet_option
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
 from fuseflow.resources import simulated_resources
 from fuseflow.run.manifest import save_run
+from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.samml.files import load_graph, merge_tiles
@@ -57,7 +58,8 @@ def simulate(
             tracer.add(loaded.name, loaded, inputs, simulation)
             trace_note = trace.write(tracer, loaded.name)
     simulation = replace(simulation, outputs={name: merge_tiles(tensor) for name, tensor in simulation.outputs.items()})
-    settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0)
+    notice = not_finite_notice(inputs)
+    settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0, notices=(notice,) if notice else ())
     resources = simulated_resources(loaded, target.machine, simulation)
     region = RegionResult(loaded.name, (), simulation, resources)
     result = Result(settings, simulation.outputs, (region,), None, seconds)
@@ -69,6 +71,7 @@ def simulate(
     out = output.json.console()
     if not quiet:
         print_result(out, result)
+        print_notices(out, settings.notices)
         if trace_note is not None:
             out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)

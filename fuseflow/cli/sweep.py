@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, console, quiet_option, require_writable, write_out
+from fuseflow.cli.common import FILE, console, quiet_option, require_writable, say, write_out
 from fuseflow.cli.progress import working
 from fuseflow.cli.sweep_progress import sweep_progress
-from fuseflow.errors import SweepError, UsageError
+from fuseflow.errors import SweepError, UsageError, visible
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import IMAGE_FORMATS
@@ -104,9 +104,10 @@ def run(
         tally = count_progress(opened)
         if not quiet:
             for line in status_lines(opened, tally):
-                click.echo(line)
-    if tally.failed and tally.failed == tally.done:
-        click.echo(f"all {tally.failed:,} points failed; `fuseflow sweep show {file}` shows why", err=True)
+                say(line)
+    if tally.failed:
+        how_many = "all" if tally.failed == tally.done else f"{tally.failed:,} of {tally.done:,}"
+        click.echo(visible(f"{how_many} points failed; `fuseflow sweep show {file}` shows why"), err=True)
         raise click.exceptions.Exit(1)
 
 
@@ -151,7 +152,7 @@ def status(file: Path, store: Path | None) -> None:
     """Say how many points of FILE are done, failed and left, how long that may take, and which are the best so far."""
     with open_sweep(file, store, must_exist=True) as opened:
         for line in status_lines(opened, count_progress(opened)):
-            click.echo(line)
+            say(line)
 
 
 @sweep.command(cls=StrictCommand, short_help="The results of a sweep.")
@@ -219,4 +220,4 @@ def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
     require_writable(output, directory=True)
     with open_sweep(file, store, must_exist=True) as opened:
         for drawn in draw(opened, output, form):
-            click.echo(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")
+            say(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")

@@ -31,6 +31,10 @@ def is_number(token: Token) -> bool:
     return token.kind == "number" or token.text in ("inf", "nan")
 
 
+_MOST_DIGITS = 18
+"""A size or a number of entries is below 10^18, so that it fits into 64 bits."""
+
+
 class TokenReader:
     """The tokens of one line, and the position of the next one. Raises `ProgramError` at the token that is not as expected."""
 
@@ -79,6 +83,8 @@ class TokenReader:
     def expect_integer(self, description: str) -> int:
         if not self.peek().text.isdecimal():
             self.fail(f"expected {description}, found {self.show_next()}")
+        if len(self.peek().text) > _MOST_DIGITS:
+            self.fail(f"{description} has more than {_MOST_DIGITS} digits")
         return int(self.take().text)
 
     def finish(self) -> None:

@@ -1,23 +1,19 @@
 """The cycles of a graph: the bounds, and the cycles that are expected from them together.
 
 The *compute* bound is the cycles that the busiest node takes for its firings; no run takes fewer. The *imbalance* is how much longer the
-largest stages of all batches take than that node. The *memory* bound is the bytes moved, divided by the bandwidth of the memory. The
-*control* bound is the time that nodes wait for their first tokens, and the time that is left after their last: latencies along the graph,
-and whole workspaces where a reduction emits nothing before its fiber ends.
+largest stages of all batches take than that node. The *FIFO* bound is the loop of FIFOs that takes longest. The *memory* bound is what
+moving all lines takes. The *control* bound is the time that nodes wait for their first tokens, and the time that is left after their last:
+latencies along the graph, and whole workspaces where a reduction emits nothing before its fiber ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from fuseflow.estimate.flows import Number
-from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.memory_bound import memory_answers
-from fuseflow.samml import nodes as n
 
-Limit = Literal["compute", "imbalance", "control", "memory"]
+Limit = Literal["compute", "imbalance", "FIFOs", "control", "memory"]
 """The names of the bounds."""
 
 
@@ -25,7 +21,11 @@ Limit = Literal["compute", "imbalance", "control", "memory"]
 class Bound:
     """The bounds of a graph, in cycles.
 
-    `node` is the busiest node. `refresh` is the share of the time in which the memory does not answer because it refreshes itself.
+    `node` is the busiest node. `fifo` says between which nodes the ways lie that the FIFOs hold up most, and `lanes` are the cycles of the
+    busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and `crowded` how
+    long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is the work that is left
+    behind the lanes when these are done. `refresh` is the share of the time for which the graph stands still because the
+    memory refreshes itself.
     """
 
     compute: Number
@@ -34,11 +34,28 @@ class Bound:
     node: str
     refresh: float = 0.0
     imbalance: Number = 0
+    fifos: Number = 0
+    fifo: tuple[str, str] | None = None
+    lanes: Number = 0
+    answers: Number = 0
+    crowded: Number = 0
+    behind: Number = 0
 
     @property
     def cycles(self) -> Number:
         """The cycles that the graph is expected to take."""
-        return (max(self.compute + self.imbalance, self.memory) + self.control) / (1 - self.refresh)
+        work = max(self.stages, self.fifos, self.answers) / (1 - self.refresh)
+        return max(work, self.memory, self.crowded) + max(self.control, self.behind)
+
+    @property
+    def stages(self) -> Number:
+        """The cycles of the largest stages, but for those behind the lanes."""
+        return self.compute + self.imbalance if self.imbalance or not self.lanes else self.lanes
+
+    @property
+    def waits(self) -> Number:
+        """The cycles that moving all lines takes, or waiting for those of one port or one array if that is longer."""
+        return max(self.memory, self.answers, self.crowded)
 
     @property
     def limit(self) -> Limit:
@@ -46,64 +63,8 @@ class Bound:
         bounds: dict[Limit, Number] = {
             "compute": self.compute,
             "imbalance": self.imbalance,
-            "memory": self.memory,
+            "FIFOs": self.fifos,
+            "memory": self.waits,
             "control": self.control,
         }
         return max(bounds, key=lambda name: bounds[name])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pipeline:
-    """A graph as its latencies and the cycles of its nodes add up along it, whatever machine it runs on. Nodes are numbered in order.
-
-    `producers` are the nodes that each node reads. `batches` is how often each node emits what it holds back, and `emitted` the tokens
-    that it emits then. Both are 0 for a node that emits as it goes. `answers` are the answers of the memory for which an element waits
-    on its way through the node, one after the other.
-    """
-
-    names: tuple[str, ...]
-    producers: tuple[tuple[int, ...], ...]
-    batches: tuple[Number, ...]
-    emitted: tuple[Number, ...]
-    answers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, counts: GraphCounts) -> Pipeline:
-        graph, declared = counts.graph, counts.graph.declared
-        place = {node.name: at for at, node in enumerate(graph.nodes)}
-        inner = [numbers.inputs[0].inner if numbers.inputs else 0 for numbers in counts.nodes]
-        return cls(
-            tuple(place),
-            tuple(tuple(dict.fromkeys(place[port.node] for port in node.inputs)) for node in graph.nodes),
-            tuple(max(1, number) if node.holds_back else 0 for node, number in zip(graph.nodes, inner, strict=True)),
-            tuple(
-                numbers.outputs[-1].tokens if isinstance(node, n.Workspace) else 0
-                for node, numbers in zip(graph.nodes, counts.nodes, strict=True)
-            ),
-            tuple(memory_answers(node, declared) for node in graph.nodes),
-        )
-
-    def control(self, latency: Sequence[int], occupied: Sequence[Number], emission_takes_time: bool) -> Number:
-        """Return the cycles of the longest way through the graph beyond those of the busiest node.
-
-        `occupied` are the cycles that the firings of each node take. Where emission takes no time, the nodes behind a workspace wait for
-        its contents only as long as their own work on these takes.
-        """
-        count = len(self.names)
-        starts, upstream = [0.0] * count, list(occupied)
-        for at, producers in enumerate(self.producers):
-            for before in producers:
-                upstream[at] = max(upstream[at], upstream[before])
-                batches = self.batches[before]
-                start = starts[before] + latency[before] + (upstream[before] / batches if batches else 0)
-                starts[at] = max(starts[at], start)
-        ends, downstream = [0.0] * count, [0.0] * count
-        for at in reversed(range(count)):
-            batches = self.batches[at]
-            behind = max(downstream[at], self.emitted[at] if emission_takes_time else 0)  # the work on what it emits
-            remaining = latency[at] + ends[at] + (behind / batches if batches else 0)
-            work = behind if batches else max(behind, occupied[at])
-            for before in self.producers[at]:
-                ends[before] = max(ends[before], remaining)
-                downstream[before] = max(downstream[before], work)
-        return max(map(sum, zip(starts, occupied, ends, strict=True))) - max(occupied)

@@ -19,14 +19,20 @@ def expected_configuration_bytes(graph: Graph, statistics: Mapping[str, TensorSt
 
 def stored_bytes(decl: TensorDecl, statistics: TensorStatistics) -> int:
     """Return the bytes of all arrays of a tensor."""
-    levels, total, fibers = decl.format.levels, 0, 1
+    return sum(array_bytes(decl, statistics).values())
+
+
+def array_bytes(decl: TensorDecl, statistics: TensorStatistics) -> dict[tuple[int, str], int]:
+    """Return the bytes of every array of a tensor, by its level (-1 for the values) and its kind."""
+    levels, arrays, fibers = decl.format.levels, dict[tuple[int, str], int](), 1
     elements = list(accumulate(statistics.fanouts, mul))
     for p, level in enumerate(levels):
         room = decl.size(p) if level.full else decl.room(p)
         entries = round(elements[_last_follower(levels, p)]) if room is None else fibers * room
-        total += sum(bytes_of(round(array.count(fibers, entries)), array.bits) for array in decl.stored_arrays(p))
+        for array in decl.stored_arrays(p):
+            arrays[p, array.kind] = bytes_of(round(array.count(fibers, entries)), array.bits)
         fibers = entries
-    return total + bytes_of(fibers, decl.value_bits)
+    return {**arrays, (-1, "val"): bytes_of(fibers, decl.value_bits)}
 
 
 def _last_follower(levels: Sequence[Level], p: int) -> int:

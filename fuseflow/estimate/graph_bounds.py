@@ -7,20 +7,25 @@ and the speed of the memory only enter the sums that `bound` takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, TypeVar
 
-from fuseflow.estimate.bound import Bound, Pipeline
+from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
+from fuseflow.estimate.fifo_depths import DepthChoice, edge_depths, fifo_bytes
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_work import TimingClasses, Work, work_on
-from fuseflow.estimate.memory_bound import MEMORY_LATENCY, bytes_moved, peak_bandwidth, refresh_share, request_bytes
+from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
+from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
+from fuseflow.estimate.memory_bound import MEMORY_LATENCY, request_bytes
+from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
+from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
 
 Value = TypeVar("Value")
 
@@ -49,43 +54,76 @@ class GraphBounds:
             self._latest = self._on(machine)
         return self._latest
 
+    def depths(self, machine: Machine) -> Mapping[Edge, int]:
+        """Return the depths of the FIFOs that need more slots than the graph and the machine give them, so that none holds it up."""
+        graph, _, key = self._cycles(machine)
+        around = self._loops(machine, graph.occupied, key)
+        if around is None:
+            return {}
+        pipeline = graph.pipeline
+        base = float(max(graph.bound(machine, lambda: None, "").stages, 1))
+        bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, around.loops)
+        choice = DepthChoice(graph, around.loops, around.work, bytes_, base, machine)
+        return edge_depths(self.counts.graph, pipeline.of_node, choice, pipeline.slots(self.counts.graph, machine))
+
     def _on(self, machine: Machine) -> MachineBounds:
+        graph, work, key = self._cycles(machine)
+        busiest = max(work.nodes, key=lambda node: node.occupied).name
+        bound = graph.bound(machine, lambda: self._loops(machine, graph.occupied, key), busiest)
+        return MachineBounds(machine, work, bound)
+
+    def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
+        """Return the graph with the cycles of its stages, the work of its nodes, and the key of what these depend on."""
         timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
         pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         key = _firing_key(machine, timings.intervals)
         work, occupied = self._once(("work", key), lambda: self._work(timings.intervals, machine))
+        busy = pipeline.most(occupied)
         answer = MEMORY_LATENCY[machine.memory.model]
-        latency = [own + answer * answers for own, answers in zip(timings.latencies, pipeline.answers, strict=True)]
+        own = pipeline.most(timings.latencies)
+        latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
         compute = max(occupied)
-        moved, peak = self._moved(request_bytes(machine.memory)), peak_bandwidth(machine)
-        limits = Bound(
-            compute,
-            pipeline.control(latency, occupied, machine.rules != "comal"),
-            0.0 if peak == inf else moved / peak,
-            pipeline.names[occupied.index(compute)],
-            refresh_share(machine) if moved else 0.0,
+        graph = GraphCycles(
+            pipeline,
+            latency,
+            busy,
+            self._memory_load(request_bytes(machine.memory), machine),
             max(0, self._largest_stages(key, work, timings.intervals, machine) - compute),
         )
-        return MachineBounds(machine, work, limits)
+        return graph, work, key
 
-    def _work(self, intervals: tuple[int, ...], machine: Machine) -> tuple[Work, list[Number]]:
+    def _loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> BusyLoops | None:
+        """Return the loops of FIFOs as far as latencies do not matter, None if no FIFO is ever full."""
+        if machine.first_depth is None:
+            return None
+        pipeline: Pipeline = self._kept["pipeline"]
+        memory = machine.memory
+        ahead = (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
+        loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
+        slots = self._once(("slots", machine.fifo_depth, machine.first_depth), lambda: pipeline.slots(self.counts.graph, machine))
+        shares = self._once(("shares", ahead, slots), lambda: loops.shares(slots))
+        return BusyLoops(loops, shares, self._once(("busy", key, ahead), lambda: loops.work(busy)))
+
+    def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
+        """Return what the graph requests of the memory, in lines."""
+        memory = machine.memory
+        channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
+
+        def load() -> MemoryLoad:
+            counts, pipeline = self.counts, self._kept["pipeline"]
+            stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
+            written = [row.bytes for row in counts.traffic if row.direction == "write"]
+            ports = read_lines(counts.graph, counts.flows, line)
+            return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
+
+        return self._once(("load", line, channels), load)
+
+    def _work(self, intervals: tuple[Intervals, ...], machine: Machine) -> tuple[Work, list[Number]]:
         """Return the work on a machine, and the cycles that each node is occupied."""
         work = work_on(self.counts, intervals, machine)
         return work, [node.occupied for node in work.nodes]
 
-    def _moved(self, line: int) -> Number:
-        """Return the bytes that a memory moves in requests of `line` bytes."""
-
-        def count() -> Number:
-            writes: dict[str, float] = dict.fromkeys(self.counts.graph.outputs, 0)
-            for row in self.counts.traffic:
-                if row.direction == "write":
-                    writes[row.tensor] += row.bytes
-            return bytes_moved(self.counts.graph, self.counts.flows, line, writes)
-
-        return self._once(("moved", line), count)
-
-    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[int, ...], machine: Machine) -> Number:
+    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[Intervals, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""
         depth = machine.first_depth
         if depth is None:
@@ -107,7 +145,7 @@ class GraphBounds:
         return value
 
 
-def _firing_key(machine: Machine, intervals: tuple[int, ...]) -> Hashable:
+def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:
     """Return what the firings of nodes, and the cycles that these take, depend on in a machine."""
     memory = machine.memory
     return machine.rules, memory.model, None if isinstance(memory, IdealMemory) else memory.line, intervals

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from fuseflow.estimate.configuration import expected_configuration_bytes
+from fuseflow.estimate.configuration import array_bytes, expected_configuration_bytes
 from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
@@ -23,6 +23,7 @@ from fuseflow.estimate.pieces import count_pieces
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
 from fuseflow.samml import nodes as n
+from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.tile_ops import TileShape
 
@@ -72,7 +73,8 @@ class GraphCounts:
 
     `streams` are the streams that could be counted, and `comparisons` those of each node that merges, list by list. `statistics` are
     those of the tensors that the graph writes; `patterns` are their patterns, where these could be counted. `config_bytes` are those of
-    its resident tensors.
+    its resident tensors. `array_bytes` are those of the arrays that it reads from memory, by tensor, level (-1 for values) and kind, in the
+    order in which they lie there.
     """
 
     graph: n.Graph
@@ -85,6 +87,7 @@ class GraphCounts:
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
     config_bytes: int = 0
+    array_bytes: Mapping[tuple[str, int, str], int] = field(default_factory=dict)
 
 
 def count_graph(
@@ -143,6 +146,12 @@ def count_graph(
         result_patterns,
         result_statistics_,
         expected_configuration_bytes(graph, statistics),
+        {
+            (name, *array): number
+            for name in used_tensors(graph)
+            if name in graph.inputs and not declared[name].resident
+            for array, number in array_bytes(declared[name], statistics[name]).items()
+        },
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
@@ -58,12 +59,16 @@ class Work:
         return all(node.exact for node in self.nodes)
 
 
+Intervals: TypeAlias = tuple[int, int]
+"""The cycles from one firing on a value to the next, of the first process of a node and of the second one, if it has two."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """The latency of each node on a machine, and its interval between firings on values."""
+    """The latency of each node on a machine, and the intervals between firings on values of its processes."""
 
     latencies: tuple[int, ...]
-    intervals: tuple[int, ...]
+    intervals: tuple[Intervals, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,10 @@ class TimingClasses:
     def on(self, machine: Machine) -> Timings:
         """Return the timings on a machine."""
         timings = [node_timing(node, self.graph, machine, tiles) for node, tiles in self.examples]
-        return Timings(tuple(timings[at][0] for at in self.of_node), tuple(timings[at][1] for at in self.of_node))
+        return Timings(
+            tuple(timings[at].latency for at in self.of_node),
+            tuple((timings[at].interval, timings[at].emission) for at in self.of_node),
+        )
 
 
 def count_work(
@@ -104,17 +112,17 @@ def count_work(
     return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
 
 
-def work_on(counts: GraphCounts, intervals: Sequence[int], machine: Machine) -> Work:
-    """Return the work of a graph on a machine, given its counts, and the interval of each node."""
+def work_on(counts: GraphCounts, intervals: Sequence[Intervals], machine: Machine) -> Work:
+    """Return the work of a graph on a machine, given its counts, and the intervals of each node."""
     declared = counts.graph.declared
     summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
     nodes = []
-    for node, numbers, interval in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
+    for node, numbers, own in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
         processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
         if node.name in summed:
             closed = numbers.inputs[0].stops - numbers.inputs[0].inner_filled
             processes = [(values, closings + closed) for values, closings in processes]
-        occupied = max(process_cycles(node, process, interval, machine) for process in processes)
+        occupied = max(process_cycles(node, *process, machine) for process in zip(processes, own, strict=False))
         total = sum(values + closings for values, closings in processes)
         nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
     return Work(

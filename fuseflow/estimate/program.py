@@ -21,7 +21,7 @@ from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.resources import Resources, graph_resources
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
 from fuseflow.sim.memory.layout import used_tensors
@@ -294,6 +294,14 @@ class Estimator:
         knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
         self._add_views(region.views_after, knowledge)
         return estimate
+
+    def depths(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> Mapping[Edge, int]:
+        """Return the depths of the FIFOs of a region that need more slots than the graph and the machine give them, and add what it writes
+        to `knowledge`."""
+        self._add_views(region.views_before, knowledge)
+        depths = self._bounds(region.graph, knowledge).depths(machine)
+        self.region(region, machine, knowledge)
+        return depths
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
         """Return the patterns of the inputs where they are known, and the statistics of all inputs."""

@@ -18,7 +18,7 @@ from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, distinct_elements, sum_by_group
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_work import Work, process_cycles
+from fuseflow.estimate.graph_work import Intervals, Work, process_cycles
 from fuseflow.estimate.node_work import firings
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
@@ -109,8 +109,10 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
     return result
 
 
-def measure_stages(counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo) -> Stages | None:
-    """Return the stages of a graph, given its work and the interval of each node, on machines with the rules and the lines of `machine`.
+def measure_stages(
+    counts: GraphCounts, work: Work, intervals: Sequence[Intervals], machine: Machine, memo: CountMemo
+) -> Stages | None:
+    """Return the stages of a graph, given its work and the intervals of each node, on machines with the rules and the lines of `machine`.
 
     None if some stream of the graph could not be counted.
     """
@@ -145,7 +147,7 @@ def _node_cycles(
     depth: int,
     counts: GraphCounts,
     declared: Mapping[str, n.TensorDecl],
-    interval: int,
+    intervals: Intervals,
     machine: Machine,
     memo: CountMemo,
 ) -> BatchCycles:
@@ -159,7 +161,7 @@ def _node_cycles(
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
     processes = [
         process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
-        for values, closings in firings(node, declared, inputs, outputs, steps, machine)
+        for (values, closings), interval in zip(firings(node, declared, inputs, outputs, steps, machine), intervals, strict=False)
     ]
     batches = distinct_elements(nest)
     return BatchCycles(nest, np.maximum.reduce([np.broadcast_to(np.asarray(c, dtype=np.int64), batches) for c in processes]))

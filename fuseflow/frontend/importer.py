@@ -7,6 +7,7 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
+from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.export import export_graph, run_eagerly
 from fuseflow.frontend.export_to_linalg import lower_to_linalg
@@ -23,6 +24,8 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     exported = export_graph(call, formats)
     linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name)
     program = with_keeps(extract_program(linalg), exported.kept)
+    if not program.outputs:
+        raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
     tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in program.inputs}
     expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))

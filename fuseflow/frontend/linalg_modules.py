@@ -11,6 +11,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
+from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.mlir_locations import from_location
 
@@ -30,6 +31,10 @@ GENERALIZE_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops),can
 """The pipeline that turns named Linalg operations into generic ones in modules with encodings."""
 
 
+_DIALECTS = ("arith", "bufferization", "dlti", "linalg", "memref", "sparse_tensor", "tensor", "torch")
+"""The dialects whose types and attributes a Linalg module may have. MLIR's parser ends the process on some of those of others."""
+
+
 def new_context() -> Any:
     """Return a new MLIR context that knows torch-mlir's dialects."""
     context = ir.Context()
@@ -39,6 +44,7 @@ def new_context() -> Any:
 
 def parse_module(text: str, file: str) -> Any:
     """Read a module. Raise `FrontendError` with the place in `file` for a text that does not parse or verify."""
+    screen_text(text, file, _DIALECTS, FrontendError)
     with new_context() as context, _diagnostics(context, f"{file} is not a valid MLIR module", file):
         return ir.Module.parse(text)
 

@@ -195,7 +195,7 @@ def _errors_at_user_line(path: str) -> Iterator[None]:
     except SyntaxError as error:
         span = Span(error.filename or path, error.lineno or 1, error.offset)
         raise ModelFileError(f"syntax error: {error.msg}", span=span) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
         span = Span(path, lines[-1] or 1) if lines else Span(path, 1)
         raise ModelFileError(f"the model file raises {type(error).__name__}: {error}", span=span) from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import networkx as nx
 
@@ -16,7 +18,9 @@ from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_order, with_storage_order
-from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders
+from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
+from fuseflow.fusion.refusal import attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
@@ -26,8 +30,15 @@ MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
 """When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known; `lean`,
 early, but not where a producer would run again for it; or `never`.
 """
-RegionCost = Callable[[FusedRegion], OrderCost]
-"""A function that gives the cost of an ordered region. It may refuse the order with a `FusionError`."""
+
+
+class RegionCost(Protocol):
+    """A function that gives the cost of an ordered region; or a bound above a `limit` of its rank, if the rank is above it. It may refuse
+    the order with a `FusionError`.
+    """
+
+    def __call__(self, region: FusedRegion, limit: float = math.inf, /) -> OrderCost | CostBound: ...
+
 
 SHOWN_ORDERS = 6
 """The number of legal orders that a message lists, at most."""
@@ -266,17 +277,22 @@ def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", re
     that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
     without a result when the cost has refused `refused` orders.
     """
-    price = lambda order: cost(replace(region, order=order))  # noqa: E731
     if policy == "first":
-        trials = first_order(
-            with_storage_order(region.constraints, region.views, region.declared),
-            region.indices,
-            price,
-            region.name,
-            refused,
-        )
-        return replace(region, order=trials[-1].order, compared=trials)
-    compared = compare_orders(
-        region.constraints, region.indices, price, region.name, candidate_limit(region), pipeline_order(region)
+        graph = with_storage_order(region.constraints, region.views, region.declared)
+        trials = first_order(graph, region.indices, lambda order: cost(replace(region, order=order)), region.name, refused)
+        return replace(region, order=trials[-1].order, compared=ComparedOrders.of(trials))
+    choice = compare_orders(
+        region.constraints,
+        region.indices,
+        lambda order, limit: cost(replace(region, order=order), limit),
+        region.name,
+        candidate_limit(region),
+        pipeline_order(region),
     )
-    return replace(region, order=best_order(compared), compared=compared)
+    later = partial(priced_order, region, cost)
+    return replace(region, order=choice.order, compared=ComparedOrders(tuple(choice.outcomes), later, choice.priced))
+
+
+def priced_order(region: FusedRegion, cost: RegionCost, order: tuple[str, ...]) -> OrderCandidate:
+    """Return an order of a region with its cost."""
+    return OrderCandidate.of(order, attempt(cost, replace(region, order=order)))

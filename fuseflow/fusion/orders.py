@@ -1,5 +1,5 @@
 """Loop orders are linear extensions of the partial-order graph. This module gives the nearest to the program, a bounded set of candidates,
-and the best.
+and the neighbours of one. `order_search` finds the best.
 """
 
 from __future__ import annotations
@@ -19,12 +19,6 @@ from fuseflow.fusion.refusal import Refusal, attempt
 
 MAX_CANDIDATES = 24
 """The number of orders that are compared before one is chosen, unless the caller says otherwise."""
-SAMPLED_SHARE = 3
-"""One order in so many is drawn at random; the others are found from the cheapest. (On dense chains and on attention, 24 random orders of
-120 and of 180 cost up to 40 times the best; with this share the best was found from 15 seeds of 16.)
-"""
-COST_TOLERANCE = 1.05
-"""Costs within this factor are taken as equal."""
 SAMPLED_DOWN_SETS = 5_000
 """The number of down-sets that are counted for a uniform sample, which takes some milliseconds."""
 
@@ -109,45 +103,14 @@ class OrderCandidate:
     cost: OrderCost | None
     refusal: str = ""
 
+    @classmethod
+    def of(cls, order: LoopOrder, outcome: OrderCost | Refusal) -> OrderCandidate:
+        """Return an order with what came of pricing it."""
+        return cls(order, None, outcome.error.message) if isinstance(outcome, Refusal) else cls(order, outcome)
+
     @property
     def rank(self) -> float:
         return math.inf if self.cost is None else self.cost.rank
-
-
-def compare_orders(
-    graph: nx.DiGraph[str],
-    program_order: Sequence[str],
-    cost: Callable[[LoopOrder], OrderCost],
-    region: str,
-    limit: int = MAX_CANDIDATES,
-    guess: Sequence[str] = (),
-) -> tuple[OrderCandidate, ...]:
-    """Return up to `limit` orders with their costs, the nearest to the program first. These are all orders if they are few, else the
-    nearest, a sample of the others, the nearest to a `guess`, and what is found from the cheapest by moving one index at a time.
-
-    `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
-    """
-    refusals: list[Refusal] = []
-
-    def consider(order: LoopOrder) -> OrderCandidate:
-        price = attempt(cost, order)
-        if isinstance(price, Refusal):
-            refusals.append(price)
-            return OrderCandidate(order, None, price.error.message)
-        return OrderCandidate(order, price)
-
-    few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
-    start = few if len(few) <= limit else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
-    near_guess = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
-    considered: dict[LoopOrder, OrderCandidate] = {}
-    for order in dict.fromkeys((*start, *near_guess)):
-        considered[order] = consider(order)
-    if len(few) > limit:
-        _descend(graph, considered, consider, limit)
-    if all(candidate.cost is None for candidate in considered.values()):
-        raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
-    rank = {v: p for p, v in enumerate(program_order)}
-    return tuple(sorted(considered.values(), key=lambda c: [rank[v] for v in c.order]))
 
 
 def first_order(
@@ -163,26 +126,8 @@ def first_order(
         if not isinstance(price, Refusal):
             return (*refused_candidates, OrderCandidate(order, price))
         refusals.append(price)
-        refused_candidates.append(OrderCandidate(order, None, price.error.message))
+        refused_candidates.append(OrderCandidate.of(order, price))
     raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
-
-
-def _descend(
-    graph: nx.DiGraph[str],
-    considered: dict[LoopOrder, OrderCandidate],
-    consider: Callable[[LoopOrder], OrderCandidate],
-    limit: int,
-) -> None:
-    """Consider the orders adjacent to the cheapest one, and go on from the first that is cheaper, until `limit` orders are considered."""
-    expanded: set[LoopOrder] = set()
-    while len(considered) < limit and len(expanded) < len(considered):
-        cheapest = min((c for c in considered.values() if c.order not in expanded), key=lambda c: c.rank)
-        expanded.add(cheapest.order)
-        for order in adjacent_orders(graph, cheapest.order):
-            if order not in considered:
-                considered[order] = consider(order)
-                if len(considered) == limit or considered[order].rank < cheapest.rank:
-                    break
 
 
 def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:
@@ -197,11 +142,3 @@ def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOr
         while p < len(rest) and not graph.has_edge(v, rest[p]):
             p += 1
             yield (*rest[:p], v, *rest[p:])
-
-
-def best_order(compared: Sequence[OrderCandidate]) -> LoopOrder:
-    """Return the first of the orders that cost no more than `COST_TOLERANCE` times the least: a small gain is not worth leaving the
-    program's order.
-    """
-    least = min(c.rank for c in compared)
-    return next(c.order for c in compared if c.cost is not None and c.rank <= COST_TOLERANCE * least)

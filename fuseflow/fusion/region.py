@@ -10,7 +10,7 @@ import networkx as nx
 from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.order_sampling import LoopOrder
-from fuseflow.fusion.orders import OrderCandidate
+from fuseflow.fusion.order_search import ComparedOrders
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
@@ -76,7 +76,7 @@ class FusedRegion:
     constraints: nx.DiGraph[str]
     local_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     order: LoopOrder = ()
-    compared: tuple[OrderCandidate, ...] = ()
+    compared: ComparedOrders = field(default_factory=lambda: ComparedOrders.of(()))
     copies: tuple[Copy, ...] = ()
     locate: bool = True
     rescan: bool = False

@@ -10,6 +10,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
 from fuseflow.fusion.copies import requires_copy, stored_copy_name
+from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import region_graph
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringState
@@ -41,19 +42,21 @@ def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...])
     return replace(source, name=name, format=Format.of(*["dense"] * len(order), order=order))
 
 
-def cost_with_copies(costs: OrderCosts, fused: FusedRegion) -> Estimate:
-    """Return the cost of a region in its order, with the copies that the order needs. Raises `FusionError` if no table can be made in
-    it.
+def cost_with_copies(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
+    """Return the cost of a region in its order, with the copies that the order needs; or a bound of it above a limit of its rank. Raises
+    `FusionError` if no table can be made in it.
     """
-    cost = costs.cost(fused)
+    cost = costs.cost(fused, limit)
+    if isinstance(cost, CostBound):
+        return cost  # copies cost something, too
     for copy in fused.copies:
         cost += _copy_cost(costs.state, copy, fused)
     return cost
 
 
-def public_cost(costs: OrderCosts, fused: FusedRegion) -> Estimate:
-    """Return the cost of the public form of a region in its order. Raises `FusionError` if it has none, or if it needs copies: what makes
-    them has none.
+def public_cost(costs: OrderCosts, fused: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
+    """Return the cost of the public form of a region in its order, or a bound of it above a limit of its rank. Raises `FusionError` if it
+    has none, or if it needs copies: what makes them has none.
     """
     state = costs.state
     private = region_graph(state, fused).form.private
@@ -62,7 +65,7 @@ def public_cost(costs: OrderCosts, fused: FusedRegion) -> Estimate:
     for copy in fused.copies:
         if requires_copy(copy, state.stored[copy.source], fused.order):
             raise FusionError(f"order {','.join(fused.order)} of region `{fused.name}` needs a copy of `{copy.source}`")
-    return cost_with_copies(costs, fused)
+    return cost_with_copies(costs, fused, limit)
 
 
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:

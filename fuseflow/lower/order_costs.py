@@ -1,18 +1,21 @@
 """The cost of a region in one order after another. What its tables have in common is computed once, and no graph is made.
 
-The cost is exactly that of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same order.
+The cost is exactly that of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same order. A table
+is left unfinished once the nodes that it needs so far cost more than a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain
 
 from fuseflow.estimate import Estimate, TensorStatistics
 from fuseflow.estimate.expected.cost import NodeCost, node_cost, total_cost
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes
 from fuseflow.fusion import FusedRegion
+from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.state import LoweringState
 from fuseflow.samml.node import operand_bits
@@ -23,67 +26,109 @@ from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
 from fuseflow.tile_ops import TileShape
 
+NOTHING = Estimate(0.0, 0.0, 0.0, 0.0)
+"""The cost of no nodes."""
+ROUNDING = 1 - 1e-9
+"""The factor by which a bound is lowered, since it adds the costs of nodes in another order than the exact cost does."""
 
-class CostedNode(NamedTuple):
-    """A node with its cost. `upstream` has the bits of the node and of all nodes that it needs, directly or indirectly."""
 
-    bit: int
-    upstream: int
-    cost: NodeCost
+class _AboveLimit(Exception):
+    """A table costs more than its limit, however it goes on. `rank` is a bound of its rank."""
+
+    def __init__(self, rank: float) -> None:
+        self.rank = rank
 
 
 @dataclass(slots=True)
-class SharedNodes:
-    """The nodes of tables that read the same tensors, with the shapes of their streams and their costs. The `types` of streams and the bits
-    of their elements are kept only if a tensor is `tiled`, since they serve to tell what an operator does with a tile."""
+class PricedCells(Cells):
+    """The cells of tables that read the same tensors, which say what each node costs as soon as it is made.
 
-    statistics: Mapping[str, TensorStatistics]
-    tiled: bool
-    cells: Cells = field(default_factory=lambda: Cells(recorder=None))
+    `statistics` and `tensors` are those of the tensors that are read. `shapes` has the shapes of streams. `costs` has the costs of nodes in
+    the order in which they were made, and `upstream` a bit for each node that a node needs, directly or indirectly, and for the node
+    itself: bit n is that of `costs[n]`. The types of streams and the bits of their elements are kept only if a tensor is `tiled`: they tell
+    what an operator does with a tile.
+
+    Of the table that is being filled, `counted` has the bits of the nodes that it is known to need, and `bound` their costs. Beyond the
+    `limit` of the rank, the table is given up.
+    """
+
+    statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+    tensors: Mapping[str, TensorDecl] = field(default_factory=dict)
+    tiled: bool = False
     shapes: dict[Port, ExpectedStream] = field(default_factory=dict)
-    types: dict[Port, StreamType] = field(default_factory=dict)
+    tile_types: dict[Port, StreamType] = field(default_factory=dict)
     element_bits: dict[Port, int] = field(default_factory=dict)
-    costed: dict[str, CostedNode] = field(default_factory=dict)
+    costs: list[NodeCost] = field(default_factory=list)
+    upstream: dict[str, int] = field(default_factory=dict)
+    limit: float = math.inf
+    counted: int = 0
+    bound: Estimate = NOTHING
 
-    def cost(self, region: FusedRegion, memo: TableMemo) -> Estimate:
-        """Return the cost of the graph of a region in its order. `memo` has what its tables share, with these nodes. Raises `FusionError`
-        if no table can be made in this order.
+    def price(self, region: FusedRegion, memo: TableMemo, limit: float) -> Estimate | CostBound:
+        """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. `memo` has what its tables
+        share, with these cells. Raises `FusionError` if no table can be made in this order.
         """
-        tensors, writes = write_results(TableBuilder(region, memo))
-        nodes, used, costed = self.cells.nodes, self.cells.used, self.costed
-        for name in used:
-            if name not in costed:
-                costed[name] = self._costed(name, nodes[name], tensors, 1 << len(costed))
-        ends = [self._costed(node.name, node, tensors, 0) for node in writes]
-        needed = 0
-        for end in ends:
-            needed |= end.upstream
-        costs = [node.cost for name in used if (node := costed[name]).bit & needed]
-        costs += [end.cost for end in ends]
+        self.limit, self.counted, self.bound = limit, 0, NOTHING
+        self.tensors = memo.read_tensors
+        try:
+            tensors, writes = write_results(TableBuilder(region, memo))
+        except _AboveLimit as above:
+            return CostBound(above.rank)
+        ends, needed = [self.node_cost(node, tensors) for node in writes], self.needed(writes)
+        costs = [self.costs[n] for n in map(int, self.used) if needed >> n & 1]
+        costs += ends
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
 
-    def _costed(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl], bit: int) -> CostedNode:
-        """Return a node with its cost, once the nodes that it reads have theirs."""
+    def needed(self, writes: Iterable[Primitive]) -> int:
+        """Return the bits of the nodes that the nodes which store the results need."""
+        bits = 0
+        for port in chain.from_iterable(node.inputs for node in writes):
+            bits |= self.upstream[port.node]
+        return bits
+
+    def needs(self, port: Port) -> None:
+        """Count the nodes that a stream needs. Raises `_AboveLimit` if the table costs too much with them."""
+        new = self.upstream[port.node] & ~self.counted
+        if self.limit == math.inf or not new:
+            return
+        self.counted |= new
+        cycles, firings, bytes = self.bound.cycles, self.bound.firings, self.bound.bytes
+        while new:
+            lowest = new & -new
+            cost = self.costs[lowest.bit_length() - 1]
+            cycles, firings, bytes = max(cycles, cost.cycles), firings + cost.firings, bytes + cost.bytes
+            new ^= lowest
+        self.bound = Estimate(cycles, firings, 0.0, bytes)
+        if (rank := ROUNDING * self.bound.rank) > self.limit:
+            raise _AboveLimit(rank)
+
+    def _added(self, node: Primitive) -> tuple[Port, ...]:
+        ports = super(PricedCells, self)._added(node)
+        name, bits = ports[0].node, 1 << len(self.costs)
+        for port in node.inputs:
+            bits |= self.upstream[port.node]
+        self.upstream[name] = bits
+        self.costs.append(self.node_cost(node, self.tensors, ports))
+        return ports
+
+    def node_cost(self, node: Primitive, tensors: Mapping[str, TensorDecl], ports: tuple[Port, ...] = ()) -> NodeCost:
+        """Return the cost of a node whose outputs are these ports, once the nodes that it reads have theirs."""
         inputs = [self.shapes[port] for port in node.inputs]
         outputs = output_shapes(node, inputs, tensors, self.statistics)
-        for k, shape in enumerate(outputs):
-            self.shapes[Port(name, k)] = shape
-        upstream = bit
-        for port in node.inputs:
-            upstream |= self.costed[port.node].upstream
-        tiles, bits = self._tiles(name, node, tensors)
-        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, tiles, bits, tensors, self.statistics))
+        self.shapes.update(zip(ports, outputs, strict=True))
+        tiles, bits = self._tiles(node, tensors, ports)
+        return node_cost(node, inputs, outputs, tiles, bits, tensors, self.statistics)
 
-    def _tiles(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl]) -> tuple[list[TileShape], int]:
+    def _tiles(self, node: Primitive, tensors: Mapping[str, TensorDecl], ports: tuple[Port, ...]) -> tuple[list[TileShape], int]:
         """Return the tiles of the inputs of a node and the bits of their elements, and keep the types of its outputs if they matter."""
         if not self.tiled:
             return [()] * len(node.inputs), operand_bits(node, {})
-        types, bits = [self.types[port] for port in node.inputs], operand_bits(node, self.element_bits)
+        types, bits = [self.tile_types[port] for port in node.inputs], operand_bits(node, self.element_bits)
         made = tensors[node.tensor].element_bits if isinstance(node, TensorReader) else bits
-        for k, type in enumerate(node.typed(types, tensors)):
-            self.types[Port(name, k)] = type
+        for port, type in zip(ports, node.typed(types, tensors), strict=True):
+            self.tile_types[port] = type
             if type.kind == "val":
-                self.element_bits[Port(name, k)] = made
+                self.element_bits[port] = made
         return [type.tile for type in types], bits
 
 
@@ -96,24 +141,26 @@ class OrderCosts:
     """
 
     state: LoweringState
-    nodes: dict[Hashable, SharedNodes] = field(default_factory=dict)
+    cells: dict[Hashable, PricedCells] = field(default_factory=dict)
     memos: dict[Hashable, TableMemo] = field(default_factory=dict)
 
-    def cost(self, region: FusedRegion) -> Estimate:
-        """Return the cost of the graph of a region in its order. Raises `FusionError` if no table can be made in it."""
+    def cost(self, region: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
+        """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. Raises `FusionError` if no
+        table can be made in it.
+        """
         if self.state.partitioned.schedule.primitives == "public":
             return region_graph(self.state, region).cost
         copies = tuple([(copy.name, copy.source, copy.order(region.order)) for copy in region.copies])
-        if copies not in self.nodes:
+        if copies not in self.cells:
             tiled = any(tensor.tile for tensor in region.declared.values())
-            self.nodes[copies] = SharedNodes(readable_statistics(self.state, region), tiled)
-        return self.nodes[copies].cost(region, self._memo(region, copies))
+            self.cells[copies] = PricedCells(recorder=None, statistics=readable_statistics(self.state, region), tiled=tiled)
+        return self.cells[copies].price(region, self._memo(region, copies), limit)
 
     def _memo(self, region: FusedRegion, copies: Hashable) -> TableMemo:
         """Return what the tables of a region have in common with others."""
         trees, settings = (region.trees, copies), (region.locate, region.rescan, region.repeat)
         if (trees, settings) not in self.memos:
             if trees not in self.memos:
-                self.memos[trees] = TableMemo.of(region, self.nodes[copies].cells)
+                self.memos[trees] = TableMemo.of(region, self.cells[copies])
             self.memos[trees, settings] = self.memos[trees].of_other_steps()
         return self.memos[trees, settings]

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
+from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.order_search import ComparedOrders, CostBound
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.renaming import can_rename, renamed_region
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.residents import resident_tensors
-from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
+from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 
-CostRule: TypeAlias = Callable[[OrderCosts, FusedRegion], Estimate]
-"""The cost of a region in its order. It may refuse the order with a `FusionError`."""
+
+class CostRule(Protocol):
+    """The cost of a region in its order, or a bound above a limit of its rank. It may refuse the order with a `FusionError`."""
+
+    def __call__(self, costs: OrderCosts, fused: FusedRegion, limit: float = math.inf, /) -> Estimate | CostBound: ...
+
+
 COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
 """The rules of copying, in the order in which they are tried, by whether copies are allowed."""
 
@@ -119,9 +127,7 @@ def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...
     return request.name, *dict.fromkeys(name for e in einsums for name in (*e.operands, e.name))
 
 
-def renamed_refusals(
-    compared: tuple[OrderCandidate, ...], old: tuple[str, ...], new: tuple[str, ...]
-) -> tuple[OrderCandidate, ...]:
+def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[str, ...]) -> ComparedOrders:
     """Return the orders that were compared for a region as those of another one, which has `new` names in the place of the `old` ones."""
     names = dict(zip(old[1:], new[1:], strict=True))
 
@@ -137,7 +143,12 @@ def renamed_refusals(
         sentences = (re.sub(r"\w+(\.\w+)*", renamed, sentence) for sentence in refusal.split(f"region `{old[0]}`"))
         return f"region `{new[0]}`".join(sentences)
 
-    return tuple(replace(c, refusal=reason(c.refusal)) if c.refusal else c for c in compared)
+    def candidate(order: LoopOrder) -> OrderCandidate:
+        """Return one of the orders with the reason for its refusal, if it was refused."""
+        same = compared.candidate(order)
+        return replace(same, refusal=reason(same.refusal)) if same.refusal else same
+
+    return ComparedOrders(compared.orders, candidate)
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
@@ -156,11 +167,13 @@ def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused
     state, schedule = costs.state, costs.state.partitioned.schedule
     fused, cost = apply_settings(state, fused), partial(rule, costs)
     ordered = choose_order(fused, cost, schedule.order_policy, refused)
+    later = partial(priced_order, fused, partial(rule, OrderCosts(replace(state, memo=LoweringMemo()))))
+    ordered = replace(ordered, compared=replace(ordered.compared, price=later))  # so that it keeps none of the tables made here
     for copy in ordered.copies:
         source = state.stored[copy.source]
         if not requires_copy(copy, source, ordered.order):
             without = remove_copy(ordered, copy, source)
-            ordered = ordered if cost_rank(without, cost) is None else without
+            ordered = ordered if isinstance(attempt(cost, without), Refusal) else without
     if schedule.locate == "auto":
         ordered = _located_or_joined(ordered, cost)
     return name_copies(ordered, state.declared)
@@ -177,13 +190,6 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
 
 def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:
     """Return the region with its dense levels located, or scanned and joined if that costs less."""
-    joined = replace(located, locate=False)
-    located_rank = next(c.rank for c in located.compared if c.order == located.order)
-    joined_rank = cost_rank(joined, cost)
-    return joined if joined_rank is not None and joined_rank < located_rank else located
-
-
-def cost_rank(region: FusedRegion, cost: RegionCost) -> float | None:
-    """Return the rank of a region's cost in its order, or None if the region is refused in it."""
-    price = attempt(cost, region)
-    return None if isinstance(price, Refusal) else price.rank
+    joined, rank = replace(located, locate=False), located.compared.candidate(located.order).rank
+    joined_cost = attempt(cost, joined, rank)
+    return joined if not isinstance(joined_cost, Refusal) and joined_cost.rank < rank else located

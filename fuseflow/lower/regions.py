@@ -19,6 +19,7 @@ from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Alu, Graph
+from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS
@@ -104,6 +105,19 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
     region, state = _compiled(state, request, fused, precedent)
     views_after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
     return _with_views((*views_before, *copies, region, *views_after)), state
+
+
+def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedule) -> CompiledRegion:
+    """Return a region without lanes as it is with the lanes and the depths that a schedule states for it. `state` is the state before it.
+
+    Raises `ScheduleError` for lanes that the graph cannot have.
+    """
+    parallel = with_lanes(region.serial, region.table, region.fused, schedule)
+    form = scheduled_form(state, parallel.graph)
+    places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
+    graph = with_depths(verified(state, form.graph), region.name, places, schedule)
+    own = None if form.graph is parallel.graph or form.graph == parallel.graph else mark_fiber_fifos(parallel.graph)
+    return replace(region, graph=graph, places=places, own=own, private=form.private)
 
 
 def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:

@@ -155,7 +155,7 @@ def _what(step: PathStep) -> str:
     return STEP_LABELS[step.kind]
 
 
-def _percent(cycles: int, region: RegionCycles) -> str:
+def _percent(cycles: float, region: RegionCycles) -> str:
     return f"{100 * cycles / region.path.cycles:.1f}"
 
 
@@ -173,7 +173,7 @@ def node_table(region: RegionCycles, top: int) -> Table:
     nodes = sorted(region.result.simulation.nodes, key=lambda n: (-on_path.get(n.name, 0), -n.busy))
     for node in nodes[:top]:
         parts = (node.busy, node.starved, node.waited, node.blocked)
-        cells = (f"{node.firings:,}", *(_percent(part, region) for part in parts))
+        cells = (f"{node.firings:,}", *(_percent(part / node.processes, region) for part in parts))
         table.add_row(escape(node.name), node.op, _percent(on_path.get(node.name, 0), region), *cells)
     return table
 

@@ -83,8 +83,9 @@ def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
 
 
 def _places_table(regions: list[RegionResult]) -> Table:
-    """Return a table of the address of every array. Results share the rest of the memory, and have the bytes that they may take."""
-    table = plain_table("region", "array", "address", "bytes", numbers_from=3)
+    """Return a table of the address of every array, and of the bytes for which there is room from there on. Inputs take all of theirs.
+    Results share the rest of the memory."""
+    table = plain_table("region", "array", "address", "room for\nbytes", numbers_from=3)
     for region in regions:
         memory, name = region.simulation.memory, escape(region.name)
         assert memory is not None

@@ -13,7 +13,8 @@ from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, inputs_without_data, is_sampled, summarize_loops
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
-from fuseflow.fusion.orders import COST_TOLERANCE, OrderCandidate
+from fuseflow.fusion.order_search import COST_TOLERANCE
+from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled

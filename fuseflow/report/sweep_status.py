@@ -34,7 +34,9 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     equal = sweep.space.combinations - size
     yield f"{sweep.file.path}: {size:,} points" + (f" ({equal:,} more combinations are equal to one of them)" if equal else "")
     running = ", running now" if sweep.store.is_written_by_another else ""
-    yield f"{tally.done - tally.failed:,} done, {tally.failed:,} failed, {tally.left:,} left{running}" + _time_left(tally, rows)
+    runs = f"of {tally.total:,} runs (each point is estimated, the best are simulated): " if tally.total != size else ""
+    counts = f"{tally.done - tally.failed:,} done, {tally.failed:,} failed, {tally.left:,} left"
+    yield f"{runs}{counts}{running}" + _time_left(tally, rows)
     reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
     if reasons:
         yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))

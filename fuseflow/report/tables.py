@@ -136,20 +136,26 @@ def top_tables(result: Result, count: int) -> tuple[Table, Table]:
     )
 
 
-def _working(node: NodeStatistics) -> int:
+def _working(node: NodeStatistics) -> float:
     """Return the cycles in which a node fires, or works on a tile that it took before."""
-    return max(node.busy, node.occupied)
+    return max(node.busy / node.processes, node.occupied)
 
 
-def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeStatistics], int]) -> Table:
+def cycle_shares(node: NodeStatistics, cycles: int) -> Iterator[str]:
+    """Yield in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of a node of two processes that is
+    the mean of both, so that no share is above 100."""
+    waiting = (part / node.processes for part in (node.starved, node.waited, node.blocked))
+    yield from (f"{100 * part / cycles:.1f}" if cycles else "0.0" for part in (_working(node), *waiting))
+
+
+def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeStatistics], float]) -> Table:
     """Return a table of the nodes with the most `cycles`. Nodes without any are left out, and equal ones stand in graph order."""
     table = plain_table("region", title, "op", "busy\n%", "starved\n%", "memory\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
         name = escape(region.name)
         nodes = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
         for node in nodes:
-            shares = (f"{100 * part / region.cycles:.1f}" for part in (_working(node), node.starved, node.waited, node.blocked))
-            table.add_row(name, escape(node.name), node.op, *shares)
+            table.add_row(name, escape(node.name), node.op, *cycle_shares(node, region.cycles))
             name = ""
         if not nodes:
             table.add_row(name, "none")

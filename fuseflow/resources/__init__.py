@@ -4,7 +4,7 @@
 """
 
 from fuseflow.resources.amounts import COMPONENTS, Resources
-from fuseflow.resources.graph_resources import HeldEntries, graph_resources
+from fuseflow.resources.graph_resources import HeldEntries, arithmetic_lanes, graph_resources
 from fuseflow.resources.simulated import simulated_resources
 
-__all__ = ["COMPONENTS", "HeldEntries", "Resources", "graph_resources", "simulated_resources"]
+__all__ = ["COMPONENTS", "HeldEntries", "Resources", "arithmetic_lanes", "graph_resources", "simulated_resources"]

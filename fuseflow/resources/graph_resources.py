@@ -124,7 +124,7 @@ class _Count:
         if not isinstance(node, n.Workspace):
             return 0
         coordinates = len(node.port_names()) - 1
-        return WORD_BITS * coordinates + self.token_bits(node.inputs[-1])
+        return WORD_BITS * coordinates + token_bits(self.graph, node.inputs[-1])
 
     def buffers(self, node: n.Node) -> int:
         """Return how many buffers a node has for what it holds back: two that alternate, or one that is filled once."""
@@ -137,11 +137,6 @@ class _Count:
             return self.graph.declared[node.tensor].size(node.level)
         return prod(self.bounds[n.Port(node.name, k)] for k in range(len(node.port_names()) - 1))
 
-    def token_bits(self, port: n.Port) -> int:
-        """Return the bits of an element of a stream. What tells an element from a stop is not counted."""
-        type = self.graph.types()[port]
-        return self.graph.element_bits[port] * prod(type.tile) if type.kind == "val" else WORD_BITS
-
     def fifo_bytes(self, slots: Mapping[n.Edge, int] | None) -> int | None:
         """Return the bytes of all FIFOs, or None if one of them is unbounded."""
         depths = dict(self.graph.depths) if slots is None else slots
@@ -151,5 +146,23 @@ class _Count:
                 depth = depths.get(n.Edge(node.name, k), self.machine.first_depth)
                 if depth is None:
                     return None
-                total += depth * bytes_of(1, self.token_bits(port))
+                total += depth * token_bytes(self.graph, port)
         return total
+
+
+def token_bits(graph: n.Graph, port: n.Port) -> int:
+    """Return the bits of an element of a stream. What tells an element from a stop is not counted."""
+    type = graph.types()[port]
+    return graph.element_bits[port] * prod(type.tile) if type.kind == "val" else WORD_BITS
+
+
+def token_bytes(graph: n.Graph, port: n.Port) -> int:
+    """Return the bytes of a slot of a FIFO through which a stream goes."""
+    return bytes_of(1, token_bits(graph, port))
+
+
+def arithmetic_lanes(graph: n.Graph, machine: Machine) -> Mapping[str, Mapping[str, int]]:
+    """Return the lanes of arithmetic of each node, by component, for the nodes that have any."""
+    count = _Count(graph, machine)
+    lanes = {node.name: count.lanes(node) for node in graph.nodes}
+    return {name: of_node for name, of_node in lanes.items() if of_node}

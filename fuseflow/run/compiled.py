@@ -27,6 +27,7 @@ from fuseflow.run.check import Check, check_program
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
 from fuseflow.run.mostly_zero import mostly_zero_notice
+from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
@@ -120,11 +121,13 @@ class Compiled:
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
         mostly_zero = mostly_zero_notice(self.program, self.source.tensors, chosen)
-        associated = [
+        not_finite = not_finite_notice(self.source.tensors, self.source.constants)
+        associated = (
             f"`{name}` is computed as `{chain}`, as the schedule asks: its sums are rounded in another order"
             for name, chain in self.schedule.associations
-        ]
-        return (*self.source.notices, *private, *associated, *([mostly_zero] if mostly_zero else []))
+        )
+        of_inputs = (notice for notice in (mostly_zero, not_finite) if notice)
+        return (*self.source.notices, *private, *associated, *of_inputs)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

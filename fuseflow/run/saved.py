@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from fuseflow.einsum.nodes import Access, TensorType
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate.program import EstimatorRegion, StoredView
-from fuseflow.filesystem import read_text
+from fuseflow.filesystem import read_json, read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of, view_format
@@ -71,7 +70,7 @@ def _require_program(directory: Path) -> None:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads(read_text(path))
+        manifest: dict[str, Any] = read_json(path, hint="compile it again")
         for region in manifest["regions"]:
             region["name"], region["einsums"]
         manifest["model"], manifest["data"], manifest["notices"]

@@ -20,6 +20,7 @@ from fuseflow.samml.node import (
     Unit,
     Workspace,
     attribute,
+    require_streams,
 )
 from fuseflow.tile_ops import ALU_FUNCTIONS, result_shape
 
@@ -136,6 +137,9 @@ class Accumulate(Workspace):
 
     function: str = field(metadata=attribute("word"))
     order: int = field(metadata=attribute("integer", keyed=True))
+
+    def __post_init__(self) -> None:
+        require_streams(self.name, self.order)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth

@@ -3,6 +3,7 @@ solid."""
 
 from __future__ import annotations
 
+from fuseflow.errors import visible
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import Role
 from fuseflow.samml.text import show_attributes
@@ -33,5 +34,5 @@ def dot(graph: n.Graph) -> str:
 
 
 def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from fuseflow.ops import reducer
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Unit, Workspace, attribute
+from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Unit, Workspace, attribute, require_streams
 
 L = TypeVar("L")
 
@@ -77,6 +77,9 @@ class Fork(Node):
     grain: ClassVar[Grain] = "fiber"
 
     lanes: int = field(metadata=attribute("integer"))
+
+    def __post_init__(self) -> None:
+        require_streams(self.name, self.lanes)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[0],) * self.lanes

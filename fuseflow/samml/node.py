@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from math import prod
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.ops import canonical
@@ -245,6 +245,16 @@ class Node:
     def by_value(self) -> bool:
         """Whether values, and not coordinates alone, decide how often the node fires and what it passes on."""
         return False
+
+
+MOST_STREAMS: Final = 1 << 16
+"""The most streams that a node may have on one side."""
+
+
+def require_streams(node: str, count: int) -> None:
+    """Raise `GraphError` for a node with more streams than any machine has, before anything enumerates them."""
+    if count > MOST_STREAMS:
+        raise GraphError(f"node `{node}` has {count:,} streams on one side; {MOST_STREAMS:,} are the most")
 
 
 @dataclass(frozen=True, slots=True)

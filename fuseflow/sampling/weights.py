@@ -41,9 +41,12 @@ def index_weights(
     intervals = dict[Port, int]()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
-        interval = node_timing(node, graph, machine, tiles)[1]
-        for port in (*node.inputs, *(Port(node.name, k) for k in range(len(node.port_names())))):
-            intervals[port] = max(interval, intervals.get(port, 1))
+        timing = node_timing(node, graph, machine, tiles)
+        for port in node.inputs:
+            intervals[port] = max(timing.interval, intervals.get(port, 1))
+        for k in range(len(node.port_names())):
+            port = Port(node.name, k)
+            intervals[port] = max(timing.emission, intervals.get(port, 1))
     for port, stream in _counted_streams(graph, patterns, memo):
         depth = next((depth for depth, indices in enumerate(levels[port]) if index in indices), None)
         if stream.nest is not None and depth is not None and depth < stream.nest.depth:

@@ -22,6 +22,7 @@ SETTINGS = {
     "repeat": ("value", "reference"),
     "primitives": ("auto", "own", "public"),
     "order_policy": ("best", "first", "auto"),
+    "depth_policy": ("machine", "auto"),
     "intermediates": ("real", "dense"),
 }
 """The settings that hold for all regions, with their possible values; the first is the default."""
@@ -220,6 +221,14 @@ def split_order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
     chosen = {text.strip() for text in texts} & set(policies)
     if len(chosen) > 1:
         raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(chosen))}", hint="say one of them")
+    return next(iter(chosen), None), [text for text in texts if text.strip() not in chosen]
+
+
+def split_depth_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the policy among the `--depth` texts, if there is one, and the other texts. Raises `UsageError` for two policies."""
+    chosen = {text.strip() for text in texts} & set(SETTINGS["depth_policy"])
+    if len(chosen) > 1:
+        raise UsageError("`--depth` asks for `auto` and `machine`", hint="say one of them")
     return next(iter(chosen), None), [text for text in texts if text.strip() not in chosen]
 
 

@@ -20,6 +20,7 @@ def _listed(value: Any) -> Any:
 
 
 POLICIES = list(SETTINGS["order_policy"])
+DEPTH_POLICIES = list(SETTINGS["depth_policy"])
 """The values of `order` that are policies."""
 NameList = Annotated[list[str], BeforeValidator(_listed)]
 """A list of names, which may be written as one text with commas."""
@@ -47,6 +48,7 @@ class Sections(BaseModel):
     repeat: str | None = None
     primitives: str | None = None
     order_policy: str | None = None
+    depth_policy: str | None = None
     intermediates: str | None = None
     drop_zeros: NameList | None = None
     resident: NameList | None = None
@@ -54,9 +56,14 @@ class Sections(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _policy(cls, content: Any) -> Any:
-        """Read `order: auto` as `order_policy: auto`, and the other policies in the same way."""
-        if isinstance(content, dict) and content.get("order") in POLICIES and "order_policy" not in content:
-            return {key: value for key, value in content.items() if key != "order"} | {"order_policy": content["order"]}
+        """Read `order: auto` as `order_policy: auto`, `depth: auto` as `depth_policy: auto`, and the other policies in the same way."""
+        if not isinstance(content, dict):
+            return content
+        for section, policies in (("order", POLICIES), ("depth", DEPTH_POLICIES)):
+            if content.get(section) in policies and f"{section}_policy" not in content:
+                content = {key: value for key, value in content.items() if key != section} | {
+                    f"{section}_policy": content[section]
+                }
         return content
 
 

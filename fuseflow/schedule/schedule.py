@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from fuseflow.errors import Span
+from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan
 from fuseflow.plan.reader import PlanReader
@@ -30,6 +30,7 @@ from fuseflow.schedule.entries import (
     parse_assignments,
     setting_value,
     sorted_entries,
+    split_depth_policy,
     split_order_policy,
     tensor_names,
     vector_width,
@@ -109,6 +110,8 @@ class Schedule:
     """
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
+    depth_policy: str = "machine"
+    """The depth of a FIFO without one of its own: that of the `machine`; or `auto`, as many slots as the estimate finds it to need."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
@@ -200,6 +203,7 @@ class Schedule:
         repeat: str | None = None,
         primitives: str | None = None,
         order_policy: str | None = None,
+        depth_policy: str | None = None,
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
         resident: Sequence[str] = (),
@@ -211,6 +215,7 @@ class Schedule:
             "copies": copies,
             "vector": vector,
             "order_policy": order_policy,
+            "depth_policy": depth_policy,
             "intermediates": intermediates,
         }
         changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
@@ -239,6 +244,9 @@ class Schedule:
         policy, orders = split_order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
+        depth_policy, depths = split_depth_policy(depths)
+        if depth_policy is not None:
+            lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
@@ -311,8 +319,13 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | Path) -> Schedule:
-        """Read a schedule file."""
-        return cls.from_yaml(read_text(path, "the schedule"), str(path))
+        """Read a schedule file. Raise `FileError` or `ScheduleError` for one that cannot be read, or has nothing in it."""
+        text = read_text(path, "the schedule")
+        if not text.strip():
+            raise ScheduleError(
+                f"the schedule `{path}` is empty", hint="leave `--schedule` out, or write `{}` for a schedule that says nothing"
+            )
+        return cls.from_yaml(text, str(path))
 
     def place(self, section: str, name: str) -> Span | None:
         """Return the place of an entry (`order`, `T`), if it is from a file."""

@@ -10,6 +10,7 @@ from fuseflow.errors import GraphError, MachineError, SimulationError, TensorErr
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl, WriteLevel
+from fuseflow.sim.arithmetic import refuse_wide_types, with_rounded_constants
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
@@ -112,13 +113,15 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
+    refuse_wide_types(graph, machine)
     config = configuration_bytes(graph, tensors)
     require_room(graph, config, machine)
     auto = machine.fifo_depth == "auto"
     depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = lane_copies(graph) if auto else {}
+    runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
     while True:
-        deepened = graph.with_depths(depths)
+        deepened = runnable.with_depths(depths)
         outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record or check, attach, expected)
         if not isinstance(outcome, Deadlock):
             break

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fuseflow.errors import FileError, SparsityError, did_you_mean
-from fuseflow.filesystem import replace_directory
+from fuseflow.filesystem import read_json, replace_directory
 from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.intermediates import install
 from fuseflow.sparsity.layouts.layout import require_fit
@@ -162,12 +162,7 @@ def _manifest(directory: Path) -> dict[str, list[int]]:
     hint = "name a directory that `fuseflow sparsify -o` wrote"
     if not (directory / MANIFEST).is_file():
         raise FileError(f"`{directory}` holds no sparse weights: it has no file `{MANIFEST}`", hint=hint)
-    try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"`{directory}` holds no sparse weights: {error.strerror}", hint=hint) from None
-    except (ValueError, RecursionError):
-        raise FileError(f"`{directory / MANIFEST}` is not JSON", hint=hint) from None
+    manifest = read_json(directory / MANIFEST, hint=hint)
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         version = manifest.get("schema") if isinstance(manifest, dict) else None
         raise FileError(f"`{directory}` has the version {version}, this fuseflow reads {SCHEMA}", hint=hint)

@@ -7,6 +7,7 @@ on every machine.
 from __future__ import annotations
 
 import queue
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -67,6 +68,7 @@ class DaskRunner:
 
     def __init__(self, address: str, timeout: float = 30) -> None:
         """Connect to a cluster. Raises `SweepError` if none answers, or if it cannot run fuseflow."""
+        _require_address(address, timeout)
         try:
             self.client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
@@ -110,6 +112,21 @@ class DaskRunner:
         """Remove the plugin from the workers and leave the cluster."""
         self.client.unregister_worker_plugin(PLUGIN)
         self.client.close()
+
+
+def _require_address(address: str, timeout: float) -> None:
+    """Raise `SweepError` if nothing can be reached at an address. (Dask tries again and again, and stays in its own threads after that.)"""
+    hint = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
+    scheme, separator, rest = address.rpartition("://")
+    host, colon, port = rest.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise SweepError(f"`{address}` is no address of a Dask scheduler", hint=hint)
+    if separator and scheme not in ("tcp", "tls"):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), min(timeout, 5)).close()
+    except OSError as error:
+        raise SweepError(f"no Dask scheduler answers at `{address}`: {error.strerror or error}", hint=hint) from error
 
 
 def _outcome(task: Task, future: Any) -> TaskOutcome:

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 import fuseflow
-from fuseflow.errors import DataError
-from fuseflow.filesystem import read_bytes
+from fuseflow.errors import DataError, FileError
+from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.data import FILE_READERS, locate_files
 from fuseflow.frontend.factory import Factory
+from fuseflow.yaml_text import read_yaml
 
 
 @cache
@@ -75,9 +73,10 @@ def _imported_files(path: Path) -> Iterator[Path]:
 
 def _tensor_files(tensors: Path) -> Iterator[Path]:
     yield tensors
+    text = read_text(tensors, "the list of tensors")
     try:
-        entries = YAML(typ="safe", pure=True).load(read_bytes(tensors, "the list of tensors"))
-    except YAMLError:  # the error is raised where it is loaded
+        entries = read_yaml(text, str(tensors), FileError).content
+    except FileError:  # it is raised where the list is loaded
         return
     for entry in entries.values() if isinstance(entries, dict) else ():
         if isinstance(entry, dict) and isinstance(entry.get("path"), str):

@@ -118,6 +118,11 @@ class TaskOutcome:
         """Whether the task has values."""
         return not self.reason
 
+    def number(self, name: str) -> float | None:
+        """Return a value that is a number, or None if there is none of this name."""
+        value = self.values.get(name)
+        return value if isinstance(value, int | float) else None
+
 
 def _hashed(values: Any) -> str:
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=True)

@@ -46,7 +46,9 @@ class SweepProgress:
         if not outcome.ok:
             self.failed += 1
             return
-        value, key = outcome.values[value_name(mode, self.objective)], (labeled.point.workload, mode)
+        value, key = outcome.number(value_name(mode, self.objective)), (labeled.point.workload, mode)
+        if value is None:
+            return
         if key not in self.best or value < self.best[key][0]:
             self.best[key] = value, labeled
 
@@ -57,13 +59,15 @@ class SweepProgress:
         return None if not new else self.left * (self.clock() - self._began) / new
 
     def line(self, axes: tuple[str, ...]) -> str:
-        """Return the progress as one line of text, with the best point of the workload that was noted last."""
+        """Return the progress as one line of text, with the best point of all in the mode that was noted last. Of several workloads it
+        names the one that it is of."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         if self.left and self.seconds_left is not None:
             parts.append(f"{duration(self.seconds_left)} left")
         if self.best:
-            (_, mode), (value, labeled) = list(self.best.items())[-1]
+            _, mode = list(self.best)[-1]
+            value, labeled = min((best for (_, of), best in self.best.items() if of == mode), key=lambda best: best[0])
             name = labeled.name(axes)
             expected = MODE_WORDS[mode]
             parts.append(f"best {value:,} {expected}{self.objective}{f' at {name}' if name else ''}")

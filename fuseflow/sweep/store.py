@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.errors import FileError, SweepError
+from fuseflow.filesystem import parse_json
 from fuseflow.run.settings import versions
 from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Task, TaskOutcome
@@ -40,6 +42,10 @@ CREATE TABLE IF NOT EXISTS rows (
     versions TEXT NOT NULL
 )
 """
+
+_OWN_COLUMNS = re.findall(r'^ +"?(\w+)"? (?:TEXT|REAL|INTEGER)', _TABLE, re.MULTILINE)
+_MOST_BYTES = 64 << 20
+"""The most bytes of a text in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,21 @@ class Store:
         columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
         with _file_errors(self.path):
             records = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
-        return {key: _row(key, *values) for key, *values in records}
+        return dict(map(self._checked, records))
+
+    def _checked(self, record: tuple[Any, ...]) -> tuple[str, ResultRow]:
+        """Return the key and the content of a row. Raise `FileError` for one that this program did not write."""
+        key, mode, source, labels, values, *rest = record
+        reason, error, seconds, peak, attempt, finished, code = rest
+        try:
+            texts = (key, mode, source, reason, error, code)
+            if not all(isinstance(text, str) for text in texts) or not isinstance(peak, int):
+                raise ValueError("a text or a number is of another kind")
+            numbers = tuple(float(number) for number in (seconds, attempt, finished))
+            return key, _row(key, mode, source, labels, values, reason, error, numbers[0], peak, *numbers[1:], code)
+        except (FileError, TypeError, ValueError) as problem:
+            message = f"`{self.path}` has a damaged row, `{str(key)[:40]}`: {getattr(problem, 'message', problem)}"
+            raise FileError(message, hint="name another store: `--store FILE`") from None
 
 
 def _row(
@@ -162,21 +182,34 @@ def _row(
     finished: float,
     code: str,
 ) -> ResultRow:
-    outcome = TaskOutcome(key, json.loads(values), reason, error, seconds, peak)
-    return ResultRow(mode, source, json.loads(labels), outcome, limit, finished, code)
+    outcome = TaskOutcome(key, _mapping(values), reason, error, seconds, peak)
+    return ResultRow(mode, source, _mapping(labels), outcome, limit, finished, code)
+
+
+def _mapping(text: Any) -> dict[str, Any]:
+    """Return the JSON object that a row has. Raise `ValueError` for anything else."""
+    values = parse_json(text, "it") if isinstance(text, str) else None
+    if not isinstance(values, dict):
+        raise ValueError("it is no JSON object")
+    return values
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
     def pragma(name: str) -> Any:
         return database.execute(f"PRAGMA {name}").fetchone()[0]
 
-    empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    database.execute("PRAGMA trusted_schema = OFF")  # a file may come from anywhere: nothing in its schema is executed
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+    contents = database.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'").fetchall()
+    empty = not contents
     if not empty and pragma("application_id") != APPLICATION:
         raise FileError(f"`{path}` holds no results of a sweep", hint="name another store: `--store FILE`")
     if not empty and pragma("user_version") != SCHEMA:
         raise FileError(
             f"`{path}` has schema {pragma('user_version')}, this fuseflow has {SCHEMA}", hint="name another store: `--store FILE`"
         )
+    if not empty and (contents != [("table", "rows")] or _columns(database) != _OWN_COLUMNS):
+        raise FileError(f"`{path}` holds another table than that of a sweep", hint="name another store: `--store FILE`")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")  # a process that is killed loses nothing; a power cut may cost the last rows
     if empty:
@@ -185,6 +218,11 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {SCHEMA}")
         database.execute("COMMIT")
+
+
+def _columns(database: sqlite3.Connection) -> list[str]:
+    """Return the names of the columns of the table, those that are computed too."""
+    return [column[1] for column in database.execute("PRAGMA table_xinfo(rows)").fetchall()]
 
 
 @contextmanager

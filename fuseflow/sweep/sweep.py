@@ -77,10 +77,12 @@ class Sweep:
         if self.file.content.mode != "prune" or mode == "estimate":
             return self.space.points
         estimates = recorded_outcomes(self.store.rows(), self.space, "estimate")
-        good = [labeled for labeled in self.space.points if (o := estimates.get(labeled.point.key("estimate"))) and o.ok]
+        numbers = {key: o.number(self.file.content.objective) for key, o in estimates.items() if o.ok}
+        known = {key: number for key, number in numbers.items() if number is not None}
+        good = [labeled for labeled in self.space.points if labeled.point.key("estimate") in known]
         top = set[str]()
         for group in _by_workload(good).values():
-            ranked = sorted(group, key=lambda p: estimates[p.point.key("estimate")].values[self.file.content.objective])
+            ranked = sorted(group, key=lambda p: known[p.point.key("estimate")])
             top |= {labeled.point.key("simulate") for labeled in ranked[: self.file.content.top]}
         return tuple(labeled for labeled in self.space.points if labeled.point.key("simulate") in top)
 

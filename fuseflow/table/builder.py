@@ -16,7 +16,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.ops import REDUCERS
-from fuseflow.samml.nodes import Accumulate, Alu, Drop, Operand, Port, Range, Reduce, Select
+from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
 from fuseflow.selection import NONZERO, Largest, Threshold
 from fuseflow.table.cells import Cells
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
@@ -46,6 +46,7 @@ class TableBuilder:
         self.views = ViewReader(region, self.cells, self.declared, self.root)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
+        self.certain = True  # that what is computed now is needed, and not computed again inside another nest
 
     def length(self, v: str) -> int:
         """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
@@ -58,7 +59,10 @@ class TableBuilder:
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
-        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
+        bundle = self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
+        if self.certain:
+            self.cells.needs(bundle.value)
+        return bundle
 
     def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T], stage: str = "") -> T:
         """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step. Those
@@ -171,7 +175,9 @@ class TableBuilder:
 
     def with_bundle(self, nest: Nest, node: Producer) -> Nest:
         """Return the nest with one producer completed."""
-        return nest.standing({node: self.bundle(nest.of(node))})
+        certain, self.certain = self.certain, self.certain and node in self.memo.outermost(nest.body)
+        bundle, self.certain = self.bundle(nest.of(node)), certain
+        return nest.standing({node: bundle})
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
         """Return the producers that must be completed before loop `v`.
@@ -236,7 +242,13 @@ class TableBuilder:
 
     def entered(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
-        return self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+        entered = self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+        crd = entered.loops[-1][1]
+        if self.certain and not isinstance(
+            self.cells.nodes[crd.node], Align
+        ):  # values that are aligned alike need no coordinates
+            self.cells.needs(crd)
+        return entered
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""

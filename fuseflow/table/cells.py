@@ -64,6 +64,9 @@ class Cells:
         self.types.update(zip(ports, outputs, strict=True))
         return ports
 
+    def needs(self, port: Port) -> None:
+        """Take notice that the table needs a stream for certain."""
+
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """Add a node that makes the level of `index`, and return the output ports. One node may make the levels of several indices."""
         ports = self.put(node)

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
+from fuseflow.samml.nodes import TensorDecl
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
 from fuseflow.table.tile_axes import Tiling
+from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class TableMemo:
-    """What tables of one region share. All of them read its tensors in the formats of `declared`, and locate dense levels alike.
+    """What tables of one region share. All of them read its tensors in the formats of `declared`, which a
+    graph declares as `read_tensors`, and locate dense levels alike.
 
     `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body.
     """
 
     declared: Mapping[str, TensorType]
+    read_tensors: Mapping[str, TensorDecl]
     cells: Cells
     tiling: Tiling
     roots: Mapping[str, Producer]
@@ -64,15 +68,17 @@ class TableMemo:
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
     _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
+    _outermost: dict[Tree, frozenset[Producer]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, region: FusedRegion, cells: Cells) -> TableMemo:
         """Return an empty memo for the tables of a region whose order is chosen, the nodes of which are in `cells`."""
         declared = region.declared
+        read = {t.name: _read_tensor(region, t, t.format) for t in declared.values() if t.format}
         tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
         tiling.cover(*region.trees)
         roots = {result.name: _root(result) for result in region.results}
-        return cls(declared, cells, tiling, roots)
+        return cls(declared, read, cells, tiling, roots)
 
     def of_other_steps(self) -> TableMemo:
         """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
@@ -97,11 +103,24 @@ class TableMemo:
             self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Producer))
         return self._below[node]
 
+    def outermost(self, body: Tree) -> frozenset[Producer]:
+        """Return the producers in a body that are in no other producer of it: the body needs what they compute."""
+        if body not in self._outermost:
+            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else children(node))
+            self._outermost[body] = frozenset([node for node in reached if isinstance(node, Producer)])
+        return self._outermost[body]
+
     def indices(self, node: Producer) -> frozenset[str]:
         """Return every index of a producer and of what is below it."""
         if node not in self._indices:
             self._indices[node] = frozenset(all_indices(node))
         return self._indices[node]
+
+
+def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDecl:
+    """Return the declaration of a tensor that the region reads."""
+    outer, resident = region.outer_levels.get(t.name), t.name in region.resident
+    return TensorDecl(t.name, t.stored_shape, format, t.dtype, t.fill, t.tile, outer, resident)
 
 
 def _root(result: RegionOutput) -> Producer:

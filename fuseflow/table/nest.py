@@ -18,7 +18,7 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 
 
 class Step(NamedTuple, Generic[T]):
-    """The outcome of a step of a builder, with the nodes that the step uses and their stages, in the order in which it needed them."""
+    """The outcome of a step of a builder, with the nodes that the step uses and their stages, in the order in which they were needed."""
 
     outcome: T
     used: Mapping[str, str]

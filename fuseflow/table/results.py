@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.einsum.blocks import tile_indices
-from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant
@@ -41,7 +40,7 @@ def build_table(region: FusedRegion) -> FusionTable:
 
 def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[Primitive, ...]]:
     """Fill the table with all results of its region. Return the tensors that are read and written, and the nodes that store the results."""
-    tensors = {t.name: _read_tensor(builder.region, t, t.format) for t in builder.declared.values() if t.format}
+    tensors = dict(builder.memo.read_tensors)
     writes: list[Primitive] = []
     for result in builder.region.results:
         declared, nodes = _write(builder, result)
@@ -49,12 +48,6 @@ def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[P
         tensors[declared.name] = declared
         writes += nodes
     return tensors, tuple(writes)
-
-
-def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDecl:
-    """Return the declaration of a tensor that the region reads."""
-    outer, resident = region.outer_levels.get(t.name), t.name in region.resident
-    return TensorDecl(t.name, t.stored_shape, format, t.dtype, t.fill, t.tile, outer, resident)
 
 
 def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:

@@ -17,8 +17,10 @@ from fuseflow.errors import FileError, FuseFlowError, TensorError
 from fuseflow.filesystem import replace_file
 from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
+from fuseflow.tensors.npy_files import open_npz, read_npy
 from fuseflow.tensors.pack import from_coordinates, pack
 from fuseflow.tensors.scipy_arrays import is_scipy
+from fuseflow.tensors.sparse_files import read_mtx, read_sparse
 from fuseflow.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ def load_array(path: str | Path) -> ArrayOrSparse:
     Raise `FileError` if the file is missing, does not hold an array, or holds elements that are not real numbers.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileError(f"no file `{path}`" if not path.exists() else f"`{path}` is not a file")
+    if "\0" in str(path) or not path.is_file():
+        raise FileError(f"`{path}` is not a file" if "\0" not in str(path) and path.exists() else f"no file `{path}`")
     if path.suffix not in _READERS:
         raise FileError(f"cannot read `{path}`: unknown kind of file `{path.suffix}`", hint=f"known: {', '.join(_READERS)}")
     try:
@@ -57,8 +59,7 @@ def load_array(path: str | Path) -> ArrayOrSparse:
     except FuseFlowError:
         raise
     except Exception as error:  # the readers raise whatever their parsers meet in a damaged file
-        problem = "Python objects, or no array at all" if "pickle" in str(error) else str(error)
-        raise FileError(f"cannot read `{path}`: {problem}") from error
+        raise FileError(f"cannot read `{path}`: {error}") from error
     array = as_array_or_sparse(content)
     if array.dtype.kind not in "buif":
         raise FileError(f"`{path}` holds elements of type `{array.dtype}`", hint="store integers or real numbers")
@@ -75,34 +76,18 @@ def as_array_or_sparse(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) 
     return sparse.coo_array(content)
 
 
-def _load_npy(path: Path) -> Any:
-    array = np.load(path, allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        raise FileError(f"`{path}` does not hold one NumPy array", hint="an archive of arrays is a `.npz` file")
-    return array
-
-
 def _load_npz(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
-        names = archive.files
-        if "format" not in names and len(names) == 1:
+    with open_npz(path) as archive:
+        names = archive.names
+        if "format" in names:
+            return read_sparse(path, archive)
+        if len(names) == 1:
             return archive[names[0]]
-    if "format" in names:
-        from scipy import sparse  # see `scipy_arrays`
-
-        return sparse.load_npz(path)
-    contents = ", ".join(f"`{name}`" for name in names) or "no array"
+    contents = ", ".join(f"`{name}`" for name in names[:8]) or "no array"
     raise FileError(f"`{path}` holds {contents}", hint="store one array, or a sparse one by `scipy.sparse.save_npz`")
 
 
-def _load_mtx(path: Path) -> Any:
-    from scipy import io  # see `scipy_arrays`
-
-    with path.open("rb") as stream:
-        return io.mmread(stream)
-
-
-_READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": _load_mtx}
+_READERS: dict[str, Callable[[Path], Any]] = {".npy": read_npy, ".npz": _load_npz, ".mtx": read_mtx}
 
 
 def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) -> Tensor:
@@ -119,7 +104,9 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
     if type.narrow:
         return _pack_narrow(array, declaration, format, type)
     check_values(array.data, declaration.dtype, lambda: np.array(array.tocoo().coords))
-    return pack(array.astype(type.holder, copy=False), format, declaration.fill, copy=copy)
+    with np.errstate(over="ignore"):  # values beyond the type become infinite in it, as in `ElementType.hold`
+        held = array.astype(type.holder, copy=False)
+    return pack(held, format, declaration.fill, copy=copy)
 
 
 def check_declared(tensor: Tensor, declaration: Declaration) -> None:

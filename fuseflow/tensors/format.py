@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
-from fuseflow.errors import TensorError, did_you_mean
+from fuseflow.errors import TensorError, counted, did_you_mean
 from fuseflow.tensors.levels import Dense, Level, is_family, parse_level
 
 
@@ -93,7 +93,7 @@ class Format:
             return parse_short_name(text, rank)
         format = cls.parse_levels(text)
         if format.rank != rank:
-            raise TensorError(f"format `{text}` has {format.rank} levels, the tensor {rank} dimensions")
+            raise TensorError(f"format `{text}` has {counted(format.rank, 'level')}, the tensor {counted(rank, 'dimension')}")
         return format
 
     @classmethod

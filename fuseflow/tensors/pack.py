@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import OverfullError, TensorError
+from fuseflow.errors import OverfullError, TensorError, counted
 from fuseflow.tensors.dtypes import ElementType
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints, Overfull
@@ -173,7 +173,7 @@ def repack(tensor: Tensor, format: Format) -> Tensor:
 
 def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:
     if format.rank != len(shape):
-        raise TensorError(f"format {format} has {format.rank} levels, the tensor {len(shape)} dimensions")
+        raise TensorError(f"format {format} has {counted(format.rank, 'level')}, the tensor {counted(len(shape), 'dimension')}")
     if dtype.kind in "iu" and not float(fill).is_integer():
         raise TensorError(f"the implicit value {fill:g} is not an integer, the elements are {dtype}")
 

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from fuseflow.errors import FileError, FuseFlowError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.tensors.array_files import Declaration, load_array, pack_declared
 from fuseflow.tensors.tensor import Tensor
+from fuseflow.yaml_text import compose_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,9 @@ def read_entries(path: str | Path, tensors: Collection[str], owner: str, lists: 
     `FileError` with the place of an entry that is wrong.
     """
     path = Path(path)
+    root = compose_yaml(read_text(path, "the list of tensors"), str(path), FileError)
     entries: dict[str, TensorEntry] = {}
-    for name, value, span in _mapping_items(_parse_yaml(path), path, "a list of tensors, as in `A: {path: a.npz}`"):
+    for name, value, span in _mapping_items(root, path, "a mapping from tensors to their files, as in `A: {path: a.npz}`"):
         if name not in tensors:
             raise FileError(f"{owner} has no input `{name}`", hint=did_you_mean(name, tensors), span=span)
         if name in entries:
@@ -80,17 +80,6 @@ def read_entries(path: str | Path, tensors: Collection[str], owner: str, lists: 
     return [entries[name] for name in tensors]
 
 
-def _parse_yaml(path: Path) -> Node | None:
-    text = read_text(path)
-    try:
-        return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        span = Span(str(path), mark.line + 1, mark.column + 1) if mark else None
-        problem = error.problem if isinstance(error, MarkedYAMLError) else error
-        raise FileError(f"not YAML: {problem}", span=span) from error
-
-
 def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str]) -> TensorEntry:
     file = ""
     lists_by_key: dict[str, tuple[str, ...]] = {}
@@ -101,13 +90,18 @@ def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str])
             raise FileError(f"`{name}.{key}` is given twice", span=span)
         if key != "path":
             lists_by_key[key] = _words(f"{name}.{key}", value, span)
-        elif not isinstance(value, ScalarNode) or not value.value:
-            raise FileError(f"`{name}.path` is not a file name", span=span)
+        elif not isinstance(value, ScalarNode) or not value.value or "\0" in value.value or _is_null(value):
+            hint = "a file of that name is written in quotes: `path: 'null'`" if _is_null(value) else ""
+            raise FileError(f"`{name}.path` is not a file name", hint=hint, span=span)
         else:
             file = value.value
     if not file:
         raise FileError(f"tensor `{name}` has no `path`", hint=f"write `{name}: {{path: FILE}}`", span=_span(node, path))
     return TensorEntry(name, path.parent / file, place, lists_by_key)
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == "tag:yaml.org,2002:null"
 
 
 def _words(key: str, node: Node, span: Span) -> tuple[str, ...]:

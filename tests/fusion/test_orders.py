@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
 
@@ -15,11 +14,8 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.order_graph import with_storage_order
 from fuseflow.fusion.orders import (
     MAX_CANDIDATES,
-    OrderCandidate,
     adjacent_orders,
-    best_order,
     candidate_orders,
-    compare_orders,
     enumerate_orders,
     first_order,
     nearest_order,
@@ -70,60 +66,6 @@ def test_neighbours_differ_by_the_place_of_one_index(seed):
 
     near = {o for o in legal if o != order and any(without(o, v) == without(order, v) for v in order)}
     assert set(adjacent_orders(graph, order)) == near
-
-
-def test_few_orders_are_all_compared_the_nearest_first():
-    compared = compare_orders(free("abcd"), "abcd", inversions, "r")
-    assert [c.order for c in compared] == list(enumerate_orders(free("abcd"), "abcd"))
-    assert all(c.cost == inversions(c.order) for c in compared)
-
-
-def test_many_orders_are_searched_from_the_cheapest():
-    """Of 362,880 orders 24 random ones hold none near the least; moving one index at a time does."""
-    names = "ihgfedcba"
-    trials = []
-    compared = compare_orders(free(names), names, lambda order: trials.append(order) or inversions(order), "r", limit=200)
-    assert len(trials) == len(set(trials)) == len(compared) == 200
-    assert min(c.rank for c in compared) == 0
-    assert compared == compare_orders(free(names), names, inversions, "r", limit=200)
-
-
-def test_refused_orders_keep_their_reasons():
-    def cost(order: tuple[str, ...]) -> Cost:
-        if order[0] == "a":
-            raise FusionError(f"not {','.join(order)}")
-        return inversions(order)
-
-    compared = compare_orders(free("abc"), "abc", cost, "r")
-    assert [c.refusal for c in compared if c.cost is None] == ["not a,b,c", "not a,c,b"]
-    assert best_order(compared) == ("b", "a", "c")
-
-
-def test_a_legal_order_is_searched_among_refused_ones():
-    def cost(order: tuple[str, ...]) -> Cost:
-        if order.index("g") != 0:
-            raise FusionError("g must be outermost")
-        return inversions(order)
-
-    compared = compare_orders(free("abcdefg"), "abcdefg", cost, "r")
-    assert best_order(compared)[0] == "g"
-
-
-def test_if_all_are_refused_the_first_reason_is_given():
-    def cost(order: tuple[str, ...]) -> Cost:
-        raise FusionError(f"not {','.join(order)}")
-
-    with pytest.raises(FusionError, match="not a,b,c"):
-        compare_orders(free("abc"), "abc", cost, "r")
-
-
-@pytest.mark.parametrize(("ranks", "taken"), [((104, 100, 100), "a"), ((106, 104, 100), "b"), ((math.inf, 200, 100), "c")])
-def test_a_gain_of_five_percent_is_not_worth_leaving_the_program(ranks, taken):
-    assert best_order([OrderCandidate((v,), Cost(rank)) for v, rank in zip("abc", ranks, strict=True)]) == (taken,)
-
-
-def test_an_order_of_infinite_cost_is_taken_before_a_refused_one():
-    assert best_order([OrderCandidate(("a",), None, "no"), OrderCandidate(("b",), Cost(math.inf))]) == ("b",)
 
 
 def test_the_first_legal_order_ends_the_search():

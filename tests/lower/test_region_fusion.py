@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuseflow.einsum.parse import parse
+from fuseflow.fusion.order_search import ComparedOrders
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.lower import region_fusion
 from fuseflow.lower.program import lower
@@ -42,6 +43,6 @@ def test_the_last_of_equal_layers_is_not_searched_for_again(monkeypatch: pytest.
 
 def test_a_refusal_has_the_names_of_its_own_region() -> None:
     refusal = "order i,d,j of region `a-2` reads a.softmax.max[i, j] and a.soft[d] inside loop d, `a` lacks it"
-    compared = (OrderCandidate(("i", "d", "j"), None, refusal),)
+    compared = ComparedOrders.of([OrderCandidate(("i", "d", "j"), None, refusal)])
     (renamed,) = renamed_refusals(compared, ("a-2", "a.softmax", "a.soft"), ("b", "b.softmax", "other"))
     assert renamed.refusal == "order i,d,j of region `b` reads b.softmax.max[i, j] and other[d] inside loop d, `a` lacks it"

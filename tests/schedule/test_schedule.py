@@ -117,7 +117,7 @@ def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:
         ("regions: {'a\"b': [a]}\n", "s.yaml:1:11", "not a name"),
         ("order: {1: i}\n", "s.yaml:1:9", "`order.1`: input should be a valid string"),
         ("fuse: a\x00b\n", "s.yaml:1", "not YAML"),
-        ("a: &x [*x]\n", "s.yaml:1:1", "unknown key `a`"),
+        ("a: &x [*x]\n", "s.yaml:1:4", "refers to itself"),
         ("fuse: !!python/object:os.system x\n", "s.yaml:1", "not YAML"),
     ],
 )

@@ -72,6 +72,15 @@ def test_random_graphs_with_narrow_types_agree(first: int) -> None:
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 
+@pytest.mark.parametrize("first", chunks(9000, 1, 1))
+def test_random_graphs_in_32_bit_floats_agree(first: int) -> None:
+    """The same graphs on machines that compute in 32-bit floats. `tools/fuzz.py --graphs N --f32` draws more."""
+    for seed in range(first, first + CHUNK):
+        case, limits = drawn(seed, None, single=True), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
 @pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])
 def test_deeper_on_the_way_is_as_good_as_deeper_from_the_start(execute: Any) -> None:
     """The same processes wait for the same, deadlock after deadlock, up to the end."""

@@ -139,8 +139,10 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
         inputs = [fifos[n.Edge(node.name, k)] for k in range(len(node.inputs))]
         read = [types[p] for p in node.inputs]
         latency, interval = timing(node, graph, machine, read)
-        for steps in behaviour(node, graph, tensors, read, latency):
-            units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, interval))
+        folds = isinstance(node, n.Reduce | n.Accumulate)
+        for k, steps in enumerate(behaviour(node, graph, tensors, read, latency, machine.handover_depth or math.inf)):
+            own = max(interval, machine.interval.fold or 1) if folds and k == 0 else interval  # what emits folds nothing
+            units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, own))
             units[-1].resume(None)
     patience = 2 + max(u.latency + u.interval for u in units)
     now = idle = 0
@@ -192,7 +194,7 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamTy
 
 
 def behaviour(
-    node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], read: list[n.StreamType], latency: int
+    node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], read: list[n.StreamType], latency: int, handover: float
 ) -> list[Iterator[Any]]:
     inputs = tuple(range(len(node.inputs)))
     match node:
@@ -230,11 +232,11 @@ def behaviour(
         case n.Reduce():
             return [reduce(*folding(node.function, read[0].tile))]
         case n.Accumulate():
-            return accumulate(node.order, folding(node.function, read[-1].tile)[0], latency)
+            return accumulate(node.order, folding(node.function, read[-1].tile)[0], latency, handover)
         case n.Permute():
-            return permute(node.order, latency)
+            return permute(node.order, latency, handover)
         case n.Select():
-            return select(node.keep, node.every, node.levels, latency)
+            return select(node.keep, node.every, node.levels, latency, handover)
         case n.Drop():
             return [drop(len(inputs), node.value)]
         case n.Flatten():
@@ -450,33 +452,56 @@ def reduce(fold: Callable[..., Any], identity: Any):
                 yield Fire((), {0: out_of(v, 1)}, True)
 
 
-def accumulate(k: int, fold: Callable[..., Any], latency: int) -> list[Iterator[Any]]:
+def accumulate(k: int, fold: Callable[..., Any], latency: int, handover: float) -> list[Iterator[Any]]:
     def put(work: dict[Any, Any], at: tuple[int, ...], v: Any) -> None:
         work[at[1:]] = fold(work[at[1:]], v) if at[1:] in work else v
 
-    return through_workspaces(k, k, put, latency)
+    return through_workspaces(k, k, put, latency, handover)
 
 
-def permute(order: tuple[int, ...], latency: int) -> list[Iterator[Any]]:
+def permute(order: tuple[int, ...], latency: int, handover: float) -> list[Iterator[Any]]:
     def put(work: dict[Any, Any], at: tuple[int, ...], v: Any) -> None:
         turned = tuple(at[level] for level in order)
         assert turned not in work
         work[turned] = v
 
-    return through_workspaces(len(order) - 1, len(order), put, latency)
+    return through_workspaces(len(order) - 1, len(order), put, latency, handover)
 
 
 Put: TypeAlias = Callable[[dict[Any, Any], tuple[int, ...], Any], None]
 
 
-def through_workspaces(k: int, crds: int, put: Put, latency: int) -> list[Iterator[Any]]:
+@dataclass
+class Handover:
+    """What lies between the two halves: workspaces with their stops and the cycles from which emit sees them. Of each token that emit was
+    done with, `taken` has the cycle."""
+
+    depth: float
+    items: deque[tuple[Any, Any, int]] = field(default_factory=deque)
+    taken: list[int] = field(default_factory=list)
+    given: int = 0
+
+    def room(self, now: int) -> bool:
+        """Whether a slot was free when this cycle began: what left in it still had its own."""
+        return self.given - sum(t < now for t in self.taken) < self.depth
+
+    def give(self, work: Any, end: Any, visible: int) -> None:
+        self.items.append((work, end, visible))
+        self.given += 1
+
+
+def both(first: Callable[[int], bool], second: Callable[[int], bool]) -> Callable[[int], bool]:
+    return lambda now: first(now) and second(now)
+
+
+def through_workspaces(k: int, crds: int, put: Put, latency: int, handover: float) -> list[Iterator[Any]]:
     """Of k + 1 levels of coordinates that are taken, the `crds` innermost are given."""
-    ready: deque[tuple[Any, Any, int]] = deque()  # workspace, its stop, cycle from which emit sees it
+    ready = Handover(handover)
     emitted: list[int] = []  # cycle of the last firing of each workspace
     return [fill(k, put, latency, ready, emitted), emit(crds, k + 1 - crds, ready, emitted)]
 
 
-def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def fill(k: int, put: Put, latency: int, ready: Handover, emitted: list[int]):
     everything = tuple(range(k + 2))
     key: list[int] = []
     work, started = None, 0
@@ -484,8 +509,8 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
         (v,) = yield See((k + 1,))
         if v is D:
             yield See(everything)
-            t = yield Fire(everything, {}, True)
-            ready.append((None, D, t + latency))
+            t = yield Fire(everything, {}, True, ready.room)
+            ready.give(None, D, t + latency)
             return
         if work is None and not (is_stop(v) and v.low > k):
             work, started = {}, started + 1
@@ -498,10 +523,10 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
             yield from childless(key, k - v.low, free, True)  # on no value, whatever the interval of tiles is
             outer = tuple(i for i in range(k) if v.high >= k - i)
             yield See((*outer, k))
-            t = yield Fire((*outer, k, k + 1), {}, True, free)
+            t = yield Fire((*outer, k, k + 1), {}, True, both(free, ready.room) if v.high >= k else free)
             del key[max(0, k - 1 - v.high) :]
             if v.high >= k:
-                ready.append((work, v, t + latency))
+                ready.give(work, v, t + latency)
                 work = None
         else:
             missing = tuple(range(len(key), k))
@@ -511,14 +536,14 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
             put(work, (*key, found[-1]), v)
 
 
-def select(keep: int, every: int, levels: int, latency: int) -> list[Iterator[Any]]:
+def select(keep: int, every: int, levels: int, latency: int, handover: float) -> list[Iterator[Any]]:
     """By trees: a group is a list of entries, each with the numbers of the elements around it, which tell equal coordinates apart."""
-    ready: deque[tuple[Any, Any, int]] = deque()  # group, its stop or None, cycle from which emit sees it
+    ready = Handover(handover)  # of groups, each with its stop or None
     emitted: list[int] = []
     return [fill_groups(every, levels - 1, latency, ready, emitted), emit_groups(keep, levels, ready, emitted)]
 
 
-def fill_groups(every: int, k: int, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def fill_groups(every: int, k: int, latency: int, ready: Handover, emitted: list[int]):
     everything = tuple(range(k + 2))
     key: list[int] = []
     path = [0] * (k + 1)  # how many elements came before at each level
@@ -527,8 +552,8 @@ def fill_groups(every: int, k: int, latency: int, ready: deque[tuple[Any, Any, i
         (v,) = yield See((k + 1,))
         if v is D:
             yield See(everything)
-            t = yield Fire(everything, {}, True)
-            ready.append((None, D, t + latency))
+            t = yield Fire(everything, {}, True, ready.room)
+            ready.give(None, D, t + latency)
             return
         follows = False
         if not is_stop(v):
@@ -548,17 +573,17 @@ def fill_groups(every: int, k: int, latency: int, ready: deque[tuple[Any, Any, i
                 path[level] += 1
             outer = tuple(i for i in range(k) if v.high >= k - i)
             yield See((*outer, k))
-            t = yield Fire((*outer, k, k + 1), {}, True, free)
+            t = yield Fire((*outer, k, k + 1), {}, True, both(free, ready.room) if v.high >= k else free)
             del key[max(0, k - 1 - v.high) :]
             if v.high >= k:
-                ready.append((group, v, t + latency))
+                ready.give(group, v, t + latency)
                 group = None
             continue
         missing = tuple(range(len(key), k))
         found = yield See((*missing, k))
-        t = yield Fire((*missing, k, k + 1), when=free)
+        t = yield Fire((*missing, k, k + 1), when=both(free, ready.room) if follows else free)
         if follows:
-            ready.append((group, None, t + latency))
+            ready.give(group, None, t + latency)
         group = [] if opens else group
         for level in (*missing, k):
             path[level] += 1
@@ -566,10 +591,10 @@ def fill_groups(every: int, k: int, latency: int, ready: deque[tuple[Any, Any, i
         group.append((tuple(path), (*key, found[-1]), v))
 
 
-def emit_groups(keep: int, k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def emit_groups(keep: int, k: int, ready: Handover, emitted: list[int]):
     while True:
-        yield lambda now: bool(ready) and ready[0][2] <= now
-        group, end, _ = ready.popleft()
+        yield lambda now: bool(ready.items) and ready.items[0][2] <= now
+        group, end, _ = ready.items.popleft()
         if end is D:
             yield Fire((), dict.fromkeys(range(k + 1), D), True)
             return
@@ -590,6 +615,7 @@ def emit_groups(keep: int, k: int, ready: deque[tuple[Any, Any, int]], emitted: 
         if end is not None:
             low = end.low if group is None else (0 if ranked else k - 1)
             t = yield Fire((), on_all(stop(low, end.high), k), True)
+        ready.taken.append(t)
         if group is not None:
             emitted.append(t)
 
@@ -602,10 +628,10 @@ def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now
         yield Fire(missing, {}, control, free)
 
 
-def emit(k: int, lost: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def emit(k: int, lost: int, ready: Handover, emitted: list[int]):
     while True:
-        yield lambda now: bool(ready) and ready[0][2] <= now
-        work, end, _ = ready.popleft()
+        yield lambda now: bool(ready.items) and ready.items[0][2] <= now
+        work, end, _ = ready.items.popleft()
         if end is D:
             yield Fire((), dict.fromkeys(range(k + 1), D), True)
             return
@@ -620,6 +646,7 @@ def emit(k: int, lost: int, ready: deque[tuple[Any, Any, int]], emitted: list[in
             yield Fire((), {i: key[i] for i in range(same, k)} | {k: value})
         low = max(0, end.low - lost) if work is None else (0 if entries else k - 1)
         t = yield Fire((), on_all(stop(low, end.high - lost), k), True)
+        ready.taken.append(t)
         if work is not None:
             emitted.append(t)
 

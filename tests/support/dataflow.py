@@ -10,7 +10,7 @@ import numpy as np
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.machine.machine import UnitCycles
+from fuseflow.sim.machine.machine import UnitCycles, UnitIntervals
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 
 TEXTS = {
@@ -273,13 +273,17 @@ def random_machine(rng: random.Random, depths: tuple[int | None, ...] = (None, N
     def units(most: int) -> UnitCycles:
         return UnitCycles(**{name: rng.randint(1, most) for name in UnitCycles.model_fields})
 
-    return Machine(
+    machine = Machine(
         name="random",
         latency=units(4),
-        interval=units(rng.choice([1, 1, 3])),
+        interval=units(rng.choice([1, 1, 3])).model_dump(),
         fifo_depth=rng.choice(depths),
         tile_macs=rng.choice([1, 4, 256]),
     )
+    own = random.Random(repr(machine.settings))  # so that a seed draws the same graph as before there were these keys
+    fold = {"fold": own.randint(1, 6)} if own.random() < 0.5 else {}
+    interval = UnitIntervals(**machine.interval.model_dump(exclude_none=True), **fold)
+    return machine.model_copy(update={"interval": interval, "handover_depth": own.choice((None, None, 1, 2, 3, 14))})
 
 
 def same_streams(found: Simulation, expected: Simulation) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, Stream, parse
+from fuseflow.sim import Machine
+from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add_processes
 from fuseflow.sim.reference.node_context import NodeContext, Rule
@@ -68,12 +70,15 @@ def drive(
     items = [timed(stream) for stream in streams]
     inputs = tuple(Fifo(n.Edge(node.name, k), stream) for k, stream in enumerate(items))
     types = tuple(n.StreamType("crd", depth_of(stream)) for stream in items)
+    timing = NodeTiming(latency, interval, interval)
     network = Network(written={decl.name: WriterStream() for decl in declared})
     outputs = tuple(make_output(latency) for _ in node.port_names())
     recorded = [out.record() for out in outputs]
     table = {decl.name: decl for decl in declared}
     add_processes(
-        network, NodeContext(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules
+        network,
+        NodeContext(node, inputs, outputs, types, timing, Machine(name="ideal"), table, tensors or {}, network.written),
+        rules,
     )
     stuck = run_network(network)
     assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"

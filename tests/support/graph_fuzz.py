@@ -9,6 +9,7 @@ from functools import partial
 
 import narrows
 import nm_levels
+import single_floats
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
 from memories import at_memory, contradictions
@@ -34,14 +35,22 @@ class Seen:
 
 
 def drawn(
-    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+    seed: int,
+    size: Size | None,
+    bitmap: bool = False,
+    nm: bool = False,
+    select: bool = False,
+    narrow: bool = False,
+    single: bool = False,
 ) -> Case:
     """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
-    (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`)."""
+    (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
+    32-bit floats (`single_floats`)."""
     case = random_case(seed, size, select)
     case = in_graph(case, seed) if bitmap else case
     case = nm_levels.in_graph(case, seed) if nm else case
     case = narrows.in_graph(case, seed) if narrow else case
+    case = single_floats.in_graph(case) if single else case
     return at_memory(case, seed) if seed % 2 else case
 
 
@@ -57,10 +66,16 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
 
 
 def check(
-    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+    seed: int,
+    size: Size | None,
+    bitmap: bool = False,
+    nm: bool = False,
+    select: bool = False,
+    narrow: bool = False,
+    single: bool = False,
 ) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -68,10 +83,17 @@ def check(
 
 
 def outcomes(
-    seeds: range, size: Size | None, jobs: int, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+    seeds: range,
+    size: Size | None,
+    jobs: int,
+    bitmap: bool = False,
+    nm: bool = False,
+    select: bool = False,
+    narrow: bool = False,
+    single: bool = False,
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -80,10 +102,16 @@ def outcomes(
 
 
 def smaller(
-    seed: int, size: Size | None, bitmap: bool = False, nm: bool = False, select: bool = False, narrow: bool = False
+    seed: int,
+    size: Size | None,
+    bitmap: bool = False,
+    nm: bool = False,
+    select: bool = False,
+    narrow: bool = False,
+    single: bool = False,
 ) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -104,14 +104,14 @@ def npy_bytes():
         ("folder.npy", "is not a file"),
         ("two.npz", "holds `a`, `b`\n  hint: store one array, or a sparse one by `scipy.sparse.save_npz`"),
         ("none.npz", "holds no array"),
-        ("half.npz", "cannot read `"),
-        ("objects.npy", "Python objects, or no array at all"),
-        ("pickle.npz", "Python objects, or no array at all"),
+        ("half.npz", "holds no array `indptr`"),
+        ("objects.npy", "it holds Python objects"),
+        ("pickle.npz", "cannot read `"),
         ("complex.npy", "holds elements of type `complex128`"),
         ("text.npy", "holds elements of type `<U1`"),
         ("short.npy", "cannot read `"),
         ("archive.npy", "does not hold one NumPy array"),
-        ("words.mtx", "Not a Matrix Market file"),
+        ("words.mtx", "is no MatrixMarket file"),
         ("table.csv", "unknown kind of file `.csv`\n  hint: known: .npy, .npz, .mtx"),
         ("empty.npz", "cannot read `"),
     ],
@@ -190,8 +190,8 @@ def test_the_implicit_value_is_the_declared_one(tmp_path):
         ("A: {path: }", 1, 5, "`A.path` is not a file name"),
         ("A: {}", 1, 4, "tensor `A` has no `path`"),
         ("A: a.mtx", 1, 4, "expected `A: {path: FILE}`"),
-        ("- A", 1, 1, "expected a list of tensors, as in `A: {path: a.npz}`"),
-        ("[A]: {path: a}", 1, 1, "expected a list of tensors"),
+        ("- A", 1, 1, "expected a mapping from tensors to their files, as in `A: {path: a.npz}`"),
+        ("[A]: {path: a}", 1, 1, "expected a mapping from tensors to their files"),
         ("A: {path: a.mtx", 1, 16, "not YAML"),
         ("A: {path: b.mtx}\nlayer1.x: {path: x.npy}", 1, 1, "tensor `A`: no file `"),
         ("A: {path: x.npy}\nlayer1.x: {path: x.npy}", 1, 1, "tensor `A`: shape [6], declared [5, 6]"),
@@ -206,7 +206,7 @@ def test_wrong_entries_are_shown_at_their_place(tmp_path, inputs, text, line, co
 
 
 def test_a_missing_yaml_file(tmp_path):
-    with pytest.raises(FileError, match=r"cannot read `.*tensors.yaml`: No such file or directory"):
+    with pytest.raises(FileError, match=r"cannot read the list of tensors `.*tensors.yaml`: No such file or directory"):
         load_tensors(tmp_path / "tensors.yaml", [])
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gzip
 import warnings
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.errors import DataError
+from fuseflow.errors import DataError, FileError
+from fuseflow.tensors.npy_files import NpzArchive, open_npz
 
 T = TypeVar("T", bound=np.generic)
 
@@ -41,19 +41,13 @@ def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files:
 
 
 @contextmanager
-def open_archive(file: Path) -> Iterator[Any]:
+def open_archive(file: Path) -> Iterator[NpzArchive]:
     """Give the arrays of a `.npz` file by name, without unpickling anything. Raise `DataError` for a damaged file."""
     try:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{file} is not an archive of arrays: it is one array")
-        with archive:
+        with open_npz(file) as archive:
             yield archive
-    except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror or error}") from error
-    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        reason = "it holds Python objects" if "pickle" in str(error) else str(error)
-        raise DataError(f"{file} is not an archive of arrays: {reason}") from error
+    except FileError as error:
+        raise DataError(error.message, hint=error.hint) from error
 
 
 def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:

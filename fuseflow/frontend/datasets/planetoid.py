@@ -1,57 +1,28 @@
 """Cora and CiteSeer in the Planetoid distribution (Yang, Cohen and Salakhutdinov, ICML 2016).
 
-The raw files are Python 2 pickles. A pickle can run any code, so the unpickler here admits only the classes that such a file needs.
-These are scipy's CSR matrix, NumPy arrays, lists and the dictionary of the graph.
+The raw files are Python 2 pickles of scipy's CSR matrices, NumPy arrays, and the dictionary of the graph. A pickle can run any code, so
+`array_pickles` reads these.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from fuseflow.errors import DataError
+from fuseflow.errors import DataError, FileError
+from fuseflow.filesystem import read_bytes, read_text
+from fuseflow.frontend.datasets.array_pickles import array_of, read_pickle
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
 """The graphs of this distribution, by the names that specs use."""
+_MOST_NODES = 10
+"""So many times as many nodes as have features may a graph have: numbers that its files leave out are nodes, too."""
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
-
-
-class _PickledMatrix:
-    """A stand-in for scipy's CSR matrix during unpickling, which keeps the attributes that were saved."""
-
-    state: dict[str, Any]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.state = state
-
-    def csr(self) -> sparse.csr_array:
-        arrays = tuple(np.asarray(self.state[key]) for key in ("data", "indices", "indptr"))
-        matrix = sparse.csr_array(arrays, shape=tuple(self.state["_shape"]))
-        matrix.check_format(full_check=True)
-        return matrix
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        match module, name:
-            case ("scipy.sparse.csr" | "scipy.sparse._csr", "csr_matrix"):
-                return _PickledMatrix
-            case ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct"):
-                return np._core.multiarray._reconstruct  # type: ignore[attr-defined]
-            case "numpy", "ndarray" | "dtype":
-                return getattr(np, name)
-            case "collections", "defaultdict":
-                return defaultdict
-            case ("__builtin__" | "builtins", "list"):
-                return list
-        raise pickle.UnpicklingError(f"`{module}.{name}` is not a numpy or scipy array")
 
 
 def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
@@ -61,7 +32,7 @@ def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}
     try:
         return _assemble(parts, _test_index(folder / f"ind.{name}.test.index"))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DataError(f"the Planetoid files of {TITLES[name]} in {folder} do not fit together: {error}") from error
 
 
@@ -71,27 +42,40 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
     A place that the index file leaves out is a node without features and neighbours. CiteSeer has 15 of them.
     """
     train_features, test_features = parts["allx"].csr(), parts["tx"].csr()
-    nodes = max(train_features.shape[0], int(test.max()) + 1, max(parts["graph"]) + 1)
-    onehot = np.zeros((nodes, parts["ally"].shape[1]), dtype=np.int64)
-    onehot[: len(parts["ally"])] = parts["ally"]
-    onehot[test] = parts["ty"]
+    neighbours = _neighbours(parts["graph"])
+    nodes = max(train_features.shape[0], int(test.max()) + 1, max(neighbours) + 1)
+    stored = train_features.shape[0] + test_features.shape[0]
+    if nodes > _MOST_NODES * (stored + 1) or min(int(test.min()), *neighbours) < 0:
+        raise ValueError(f"a node has the number {nodes - 1}, and {stored} have features")
+    known, tested = array_of(parts["ally"], 2), array_of(parts["ty"], 2)
+    onehot = np.zeros((nodes, known.shape[1]), dtype=np.int64)
+    onehot[: len(known)] = known
+    onehot[test] = tested
     stacked = sparse.coo_array(sparse.vstack([train_features, test_features]))
     row_of = np.concatenate((np.arange(train_features.shape[0], dtype=np.int64), test))
     features = sparse.csr_array(
         (stacked.data.astype(np.float32), (row_of[stacked.row], stacked.col)), shape=(nodes, train_features.shape[1])
     )
-    neighbours = parts["graph"]
     rows = np.repeat(list(neighbours), [len(adjacent) for adjacent in neighbours.values()])
     columns = np.concatenate([np.asarray(adjacent, dtype=np.int64) for adjacent in neighbours.values()])
     return GraphData(undirected_adjacency(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
 
 
+def _neighbours(graph: Any) -> dict[int, list[int]]:
+    """Return the neighbours of each node. Raise `ValueError` for what is no dictionary of lists of numbers."""
+    whole = isinstance(graph, dict) and all(
+        type(node) is int and isinstance(adjacent, list) and set(map(type, adjacent)) <= {int} for node, adjacent in graph.items()
+    )
+    if not whole or not graph:
+        raise ValueError("the graph is no dictionary of lists of nodes")
+    return graph
+
+
 def _load(file: Path) -> Any:
     try:
-        with file.open("rb") as stream:
-            return _Unpickler(stream, encoding="latin1").load()
-    except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from error
+        return read_pickle(read_bytes(file))
+    except FileError as error:
+        raise DataError(error.message) from error
     except Exception as error:  # a damaged pickle can fail in any way
         raise DataError(
             f"{file} is not a Planetoid file: {error}", hint="fetch it again from github.com/kimiyoung/planetoid"
@@ -100,10 +84,10 @@ def _load(file: Path) -> Any:
 
 def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
     try:
-        return np.array(file.read_text().split(), dtype=np.int64)
-    except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
+        return np.array(read_text(file).split(), dtype=np.int64)
+    except FileError as error:
+        raise DataError(error.message) from error
+    except (ValueError, OverflowError) as error:
         raise DataError(f"{file} is not a list of node numbers: {error}") from error
 
 

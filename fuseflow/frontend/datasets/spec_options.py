@@ -24,7 +24,9 @@ class SpecOptions:
     @classmethod
     def parse(cls, spec: str, variants: Iterable[str] = ()) -> SpecOptions:
         """Parse a data spec. A word of `variants` may stand alone before the options. Raise `DataError` for a spec that cannot be read."""
-        name, _, text = spec.partition(":")
+        name, colon, text = spec.partition(":")
+        if colon and not text.strip():
+            raise DataError(f"data `{spec}`: nothing follows the colon", hint="write NAME:key=value, or NAME alone")
         parts = [part.strip() for part in text.split(",")] if text else []
         variant = parts.pop(0) if parts and "=" not in parts[0] and variants else ""
         if variant and variant not in variants:

@@ -33,10 +33,19 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction) -> Source:
     if store is None or digest is None:
         return import_model(spec)
     content = None if spec.fresh else store.read(digest)
-    entry = None if content is None else read_entry(content)
+    entry = None if content is None else readable_entry(content, str(spec.model))
     if entry is not None and all(file_state(path) == state for path, state in entry.states.items()):
         return _recalled(entry, spec, import_model)
     return _imported(spec, import_model, store, digest)
+
+
+def readable_entry(content: bytes, model: str) -> Entry | None:
+    """Return the entry that a content holds, or None if it holds none that this version can read: then it is made again."""
+    try:
+        return read_entry(content)
+    except Exception as error:  # whatever a damaged archive makes its readers raise
+        _log.info("the kept import of `%s` is damaged, and made again: %s", model, str(error).partition("\n")[0][:200])
+        return None
 
 
 def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> Source:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import networkx as nx
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 from markupsafe import Markup, escape
 
 from fuseflow.errors import FileError
@@ -17,6 +17,19 @@ from fuseflow.report.page.run_directory import AGAIN, StoredRun
 from fuseflow.report.page.svg import element
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TemplateError,
+    TypeError,
+    ValueError,
+    nx.NetworkXException,
+)
+"""What values raise that are not those of a run, where they are drawn."""
 
 
 def page(stored: StoredRun) -> str:
@@ -35,7 +48,7 @@ def page(stored: StoredRun) -> str:
                 settings=json.dumps(stored.result["machine_settings"], indent=1),
             )
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, nx.NetworkXException) as error:
+    except MALFORMED as error:
         raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fuseflow.errors import FileError, UsageError
-from fuseflow.filesystem import read_text
+from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.manifest import MANIFEST
@@ -85,11 +84,7 @@ def _explained(path: Path, result: Values) -> Values:
 
 
 def _read(path: Path, schema: int, title: str) -> Values:
-    text = read_text(path)
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise FileError(f"`{path}` is not whole, or not JSON: {error}", hint=AGAIN) from error
+    values = read_json(path, hint=AGAIN)
     if not isinstance(values, dict) or "schema" not in values:
         raise UsageError(f"`{path}` is not {title}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
     if values["schema"] != schema:

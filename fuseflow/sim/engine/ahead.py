@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+from fuseflow.float32.arithmetic import ARITHMETICS
 from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels.permute import permuting_fill
@@ -53,10 +54,11 @@ PREFIX = "run_"
 def all_kernels() -> dict[str, tuple[Function, Signature]]:
     """Return every kernel that some graph may need, by name."""
     pairs = [(function, KERNEL) for function in _part_kernels()]
-    pairs += [(elementwise(name), ELEMENTWISE) for name in (*OPERATORS, *COMBINERS)]
-    pairs += [(tile_operator(name), ELEMENTWISE) for name in TILE_OPERATORS]
-    for name in REDUCERS:
-        pairs += [(fold(name), FOLD), (fold_into(name), FOLD_INTO)]
+    for arithmetic in ARITHMETICS:
+        pairs += [(elementwise(name, arithmetic), ELEMENTWISE) for name in (*OPERATORS, *COMBINERS)]
+        pairs += [(tile_operator(name, arithmetic), ELEMENTWISE) for name in TILE_OPERATORS]
+        for name in REDUCERS:
+            pairs += [(fold(name, arithmetic), FOLD), (fold_into(name, arithmetic), FOLD_INTO)]
     pairs += [(sweep, SWEEP), (sweep_at_memory, SWEEP_AT_MEMORY), (settle_all, SWEEP), (note_firings, NOTE)]
     pairs += [(advance_hbm2, ADVANCE), (advance_comal, ADVANCE), (issue, ISSUE)]
     return {f"{function.__module__}.{function.__qualname__}": (function, signature) for function, signature in pairs}

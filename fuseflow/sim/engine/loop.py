@@ -10,7 +10,8 @@ from fuseflow.sim.engine.horizon import forget_bounds, meet_horizon
 from fuseflow.sim.engine.node_records import BUFFER, OUTPUT, node_at
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, still_waits, visit
-from fuseflow.sim.memory.ports import FOREVER, memory_at, next_request
+from fuseflow.sim.memory.ports import FOREVER, memory_at
+from fuseflow.sim.memory.sending import next_request
 from fuseflow.sim.native.bitsets import SHIFT, discard, next_in_word
 from fuseflow.sim.native.records import get_int, inline
 from fuseflow.sim.native.signatures import call_advance

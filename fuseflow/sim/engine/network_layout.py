@@ -35,7 +35,7 @@ from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RU
 from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.machine.timing import NodeTiming, node_timing
 from fuseflow.sim.memory.controller import Controller, sequential_readers
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
@@ -98,10 +98,10 @@ def lay_out(
     layout = NetworkLayout(graph, graph.types(), limits, controller=controller)
     rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
     if controller is None:
-        _make_parts(layout, tensors, rules, library, record, summed)
+        _make_parts(layout, tensors, machine, rules, library, record, summed)
     else:
         remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph))
-        _make_parts(layout, tensors, remote.rules(rules), library, record, summed)
+        _make_parts(layout, tensors, machine, remote.rules(rules), library, record, summed)
         remote.open()
     _number(layout)
     _fill_nodes(layout, machine, library)
@@ -116,6 +116,7 @@ def lay_out(
 def _make_parts(
     layout: NetworkLayout,
     tensors: Mapping[str, Tensor],
+    machine: Machine,
     rules: Mapping[type[n.Node], LayoutRule],
     library: Library,
     record: bool,
@@ -125,7 +126,7 @@ def _make_parts(
     coordinate_bounds, widened = stream_bounds(graph), dict[int, tuple[Array, Array]]()
     for node in graph.nodes:
         node_layout = NodeLayout(
-            node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
+            node, machine, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
             layout.arrays, widened, layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
@@ -172,7 +173,7 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> No
     layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
     inputs, outputs = address(layout.readers), address(layout.streams)
     for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
-        interval = 1 if owner is None or part.helper else _timing(layout, owner, machine)[1]
+        interval = 1 if owner is None or part.helper else _interval(part, _timing(layout, owner, machine))
         nodes[p]["kernel"] = library.address(part.kernel)
         nodes[p]["state"] = address(part.state)
         nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
@@ -226,13 +227,17 @@ def _fill_streams(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
         link = key if isinstance(key, Link) else Link()
         streams[k]["bytes"] = 8 * word_count(tile)
         streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
-        streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
+        streams[k]["latency"] = _timing(layout, owner, machine).latency if link.latency is None else link.latency
         streams[k]["lag"] = lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0
         streams[k]["readers"], streams[k]["count"] = address(reader_addresses), len(readers)
         streams[k]["writer"] = layout.writer_of[k]
 
 
-def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
+def _interval(part: Part, timing: NodeTiming) -> int:
+    return timing.emission if part.emits else timing.interval
+
+
+def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> NodeTiming:
     types = [layout.types[port] for port in node.inputs]
     return node_timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
 

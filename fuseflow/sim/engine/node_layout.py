@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.held_entries import HELD, EntryList
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.sim.native.signatures import Function
@@ -67,7 +68,7 @@ class Part:
     """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
     `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
     first input is. A `helper` works on behalf of another part, and its firings are not the node's. `asks` says whether its firings may
-    request something of the memory."""
+    request something of the memory. A part that `emits` gives what another part of the node folded."""
 
     kernel: Function
     state: Array
@@ -77,14 +78,16 @@ class Part:
     first: int = 0
     helper: bool = False
     asks: bool = False
+    emits: bool = False
 
 
 @dataclass(slots=True)
 class NodeLayout:
-    """The layout of one node of the graph. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
+    """The layout of one node of the graph on a machine. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
     address, `tables` the workspaces of each node."""
 
     node: Node
+    machine: Machine
     types: tuple[StreamType, ...]
     bounds: Mapping[Port, int]
     declared: Mapping[str, TensorDecl]

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles
+from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.memory.settings import MODEL_SETTINGS
+from fuseflow.yaml_text import read_yaml, shortened
 
 Setting = int | float | str | bool | None
 """A setting of a machine is a YAML scalar."""
@@ -50,6 +48,8 @@ def _load(name_or_path: str | Path) -> Machine:
     return read_machine(read_text(path, "the machine"), name)
 
 
+UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}
+"""The keys that hold cycles by kind of unit."""
 MEMORY_KEYS = ("memory", "memory.model")
 """The keys that choose the model of the memory."""
 
@@ -75,33 +75,10 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
     """Return a machine from YAML text. Raises `MachineError` with the line of the mistake and the nearest right key."""
-    try:
-        data: Any = YAML(typ="rt").load(text)
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        problem = error.problem if isinstance(error, MarkedYAMLError) else error
-        span = Span(file, mark.line + 1, mark.column + 1) if mark is not None else Span(file, 1)
-        raise MachineError(f"not YAML: {problem}", span=span) from error
-    if not isinstance(data, CommentedMap):
+    data = read_yaml(text, file, MachineError)
+    if not isinstance(data.content, dict):
         raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
-    return _validated(data, lambda keys: _place(data, keys, file))
-
-
-def _place(data: CommentedMap, keys: list[str], file: str) -> Span:
-    """Return where a key stands in the file, or the start of the file if the key is missing."""
-    *above, last = keys
-    inside: Any = data
-    for part in above:
-        inside = inside[_key(inside, part)]
-    if not (isinstance(inside, CommentedMap) and _key(inside, last) in inside):
-        return Span(file, 1)
-    line, column = inside.lc.key(_key(inside, last))
-    return Span(file, line + 1, column + 1)
-
-
-def _key(inside: CommentedMap, part: str) -> str | int:
-    """Return a key as it stands in the file, where a width is a number."""
-    return int(part) if part not in inside and part.isdecimal() else part
+    return _validated(data.content, lambda keys: data.place(*keys))
 
 
 def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
@@ -123,7 +100,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
     value = "null" if first["input"] is None else first["input"]
-    setting = path if isinstance(first["input"], Mapping | UnitCycles | Lanes) else f"{path}: {value}"
+    setting = path if isinstance(first["input"], Mapping | UnitCycles | Lanes) else f"{path}: {shortened(str(value))}"
     message = first["msg"][:1].lower() + first["msg"][1:]
     return MachineError(f"`{setting}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
@@ -134,8 +111,8 @@ def _nearest(keys: list[str], error: Any) -> str:
         return did_you_mean(keys[-1], Machine.model_fields)
     if keys[0] == "lanes":
         return f"the widths are {', '.join(Lanes.widths())} bits"
-    if keys[0] != "memory":
-        return did_you_mean(keys[-1], UnitCycles.model_fields)
+    if keys[0] in UNIT_TABLES:
+        return did_you_mean(keys[-1], UNIT_TABLES[keys[0]].model_fields)
     model = error["loc"][1]
     others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
     if others:
@@ -144,7 +121,7 @@ def _nearest(keys: list[str], error: Any) -> str:
 
 
 def _keys() -> list[str]:
-    units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
+    units = [f"{table}.{unit}" for table, kind in UNIT_TABLES.items() for unit in kind.model_fields]
     memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
     lanes = [f"lanes.{width}" for width in Lanes.widths()]
     return [*Machine.model_fields, *units, *lanes, *memory]

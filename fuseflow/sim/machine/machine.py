@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.settings import (
     Clock,
@@ -48,6 +49,12 @@ def _depth(value: Any) -> Any:
     raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
 
 
+def _slots(value: Any) -> Any:
+    if value is None or whole_number(value) >= 1:
+        return value if value is None else whole_number(value)
+    raise PydanticCustomError("slots", "must be a number of tokens (1 or more), or null for unbounded")
+
+
 def _units(value: Any) -> Any:
     if isinstance(value, UnitCycles | Mapping):
         return value
@@ -61,6 +68,7 @@ def _units(value: Any) -> Any:
 Count = Annotated[int, BeforeValidator(_count)]
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
+Slots = Annotated[int | None, BeforeValidator(_slots)]
 
 
 class UnitCycles(_Strict):
@@ -78,6 +86,16 @@ class UnitCycles(_Strict):
         """Return the cycles of a kind of unit."""
         cycles: int | None = getattr(self, unit)
         return self.default if cycles is None else cycles
+
+
+class UnitIntervals(UnitCycles):
+    """The cycles from one firing on a value to the next, of each kind of unit. `fold` is that of a reduction, which adds each value to
+    what the last addition gave. A reduction without a number of its own starts a value every cycle, whatever the default is."""
+
+    fold: Count | None = None
+
+    def of(self, unit: str) -> int:
+        return 1 if unit == "fold" and self.fold is None else super().of(unit)
 
 
 def _lanes(value: Any) -> Any:
@@ -119,24 +137,32 @@ CONFIG_BYTES = 65_536
 """The bytes of a configuration where the machine does not say how many it holds."""
 
 
+SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
+"""The settings that most machines leave as they are."""
+
+
 class Machine(_Strict):
     """A machine is what a graph runs on.
 
-    `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator. `latency`
-    is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on
-    values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins
-    with `fifo_depth_start` and takes more where the graph would deadlock. `tile_macs` is the number of multiply-accumulates on tiles in
-    a cycle, and `lanes` says how many elements of fewer bits take the place of one of 32. `config_bytes` is the number of bytes that the
-    resident tensors of a region may have. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
+    `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator.
+    `arithmetic` says in which floats operators and reductions compute: `f64`, or `f32`, in which a circuit does. `latency` is the number
+    of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on values. `fifo_depth`
+    is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins with
+    `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is the number of slots between the two processes of
+    a node with workspaces, or None. `tile_macs` is the number of multiply-accumulates on tiles in a cycle, and `lanes` says how many
+    elements of fewer bits take the place of one of 32. `config_bytes` is the number of bytes that the resident tensors of a region may
+    have. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
     """
 
     name: str
     rules: Literal["dataflow", "comal"] = "dataflow"
     clock_ghz: Clock = 1.0
+    arithmetic: Arithmetic = "f64"
     latency: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
-    interval: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
+    interval: Annotated[UnitIntervals, BeforeValidator(_units)] = UnitIntervals()
     fifo_depth: Depth = None
     fifo_depth_start: Count = 64
+    handover_depth: Slots = None
     tile_macs: Count = 256
     lanes: Annotated[Lanes, BeforeValidator(_lanes)] = Lanes()
     config_bytes: Bytes = CONFIG_BYTES
@@ -153,10 +179,10 @@ class Machine(_Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings but the name, as plain values that a file could state. Lanes and the bytes of the configuration are there if they
-        are not the usual ones."""
+        """All settings but the name, as plain values that a file could state. Those of `SELDOM` are there if they are not the usual
+        ones."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
-        usual = {key for key, value in (("lanes", Lanes()), ("config_bytes", CONFIG_BYTES)) if getattr(self, key) == value}
+        usual = {key for key in SELDOM if getattr(self, key) == type(self).model_fields[key].default}
         return {**self.model_dump(exclude={"name", *usual}), **units}
 
     @field_validator("memory")
@@ -172,12 +198,13 @@ class Machine(_Strict):
                 raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
         return value
 
-    @field_validator("latency", "interval", "fifo_depth", "tile_macs", "lanes", "memory")
+    @field_validator("latency", "interval", "fifo_depth", "handover_depth", "tile_macs", "lanes", "memory")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
             reasons = {
                 "fifo_depth": "FIFOs are unbounded",
+                "handover_depth": "a node with workspaces is one process",
                 "tile_macs": "tiles have times of their own",
                 "lanes": "tiles have times of their own",
                 "memory": "memory is off",
@@ -190,5 +217,5 @@ class Machine(_Strict):
 
 def _in_comal(value: Any, default: Any) -> bool:
     if isinstance(value, UnitCycles):
-        return all(value.of(unit) == 1 for unit in UnitCycles.model_fields)
+        return all(value.of(unit) == 1 for unit in type(value).model_fields)
     return bool(value == default)

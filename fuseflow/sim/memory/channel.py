@@ -1,8 +1,8 @@
 """The state of an HBM2 channel, which is one block of 64-bit words at an address.
 
 A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc * 16 +
-group * 4 + bank`. The fields of banks, groups and PCs hold the earliest cycles of their next commands, and those of queues hold entries,
-the oldest first.
+group * 4 + bank`. The fields of banks, groups and PCs hold the earliest cycles of their next commands. Requests wait in two queues
+(`waiting_requests.py`), until a command serves them, or until their row is opened: then they are active.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUEUE = 32
 TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
     "clock timing "
-    "queued_reads queued_writes active "  # entries of the queues
+    "queued_reads queued_writes active "  # their numbers
     "writing "  # the queue that is served: 0 reads, 1 writes
     "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
     "last_data "  # of any read: data leave in order
@@ -50,6 +50,9 @@ PC = Record(
     "direction "  # of the data bus: 0 read, 1 write, -1 before the first
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
+WAITING = Record("end all hits rows")
+"""A queue: the place behind the last request; and as sets of places all requests, those of open rows, and those for which a row command
+can be issued. Banks whose row was opened for a request that is still to be served get none."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones
     "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
@@ -58,19 +61,24 @@ TRANSACTION = Record(
 CHANNEL_SIZE, BANK_SIZE, GROUP_SIZE, PC_SIZE = CHANNEL.size, BANK.size, GROUP.size, PC.size
 TRANSACTION_SIZE = TRANSACTION.size
 channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
-bank_at, group_at, pc_at = BANK.at, GROUP.at, PC.at
+bank_at, group_at, pc_at, waiting_at = BANK.at, GROUP.at, PC.at, WAITING.at
 
-READS, WRITES, ACTIVE = 0, 1, 2
-"""The numbers of the queues. The active queue has the requests whose ACT has been issued, in that order, with at most one for each bank."""
+READS, WRITES = 0, 1
+"""The numbers of the queues."""
+PLACES = 62
+"""The places of a queue, which fit into a word beside its sign. They are more than it has requests, so gaps are closed seldom."""
 
 # Where the parts of the block stand, in bytes
 COUNTS = CHANNEL.offset("queued_reads")
 BANKS_AT = CHANNEL_SIZE
 GROUPS_AT = BANKS_AT + BANKS * BANK_SIZE
 PCS_AT = GROUPS_AT + GROUPS * GROUP_SIZE
-QUEUES_AT = PCS_AT + PCS * PC_SIZE
-QUEUE_SIZE = 8 * QUEUE
-HISTOGRAM_AT = QUEUES_AT + 3 * QUEUE_SIZE
+ACTIVE_AT = PCS_AT + PCS * PC_SIZE
+WAITING_AT = ACTIVE_AT + 8 * BANKS
+OF_BANK = WAITING.size  # in a queue: the set of the requests of each bank, and behind them the entries
+ENTRIES = OF_BANK + 8 * BANKS
+WAITING_SIZE = ENTRIES + 8 * PLACES
+HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
 
 SLOT_BITS, PLACE_AT = 31, 32
@@ -87,7 +95,7 @@ def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
     block[BANKS_AT // 8 : GROUPS_AT // 8].view(BANK.dtype)["open"] = -1
-    pcs = block[PCS_AT // 8 : QUEUES_AT // 8].view(PC.dtype)
+    pcs = block[PCS_AT // 8 : ACTIVE_AT // 8].view(PC.dtype)
     pcs["direction"] = -1
     for last in ("act_1", "act_2", "act_3"):
         pcs[last] = -(1 << 30)
@@ -115,31 +123,26 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 
 @inline
-def first_entry(channel: int, queue: int) -> int:
-    """Return the address of the first entry of a queue."""
-    return channel + QUEUES_AT + QUEUE_SIZE * queue
+def active_entry(channel: int, position: int) -> int:
+    """Return one of the requests whose row was opened for them and that are still to be served. They stand in the order of their ACTs, at
+    most one for each bank."""
+    entry: int = get_int(channel + ACTIVE_AT, position)
+    return entry
 
 
 @inline
-def queue_length(channel: int, queue: int) -> int:
-    """Return the number of entries in a queue."""
-    length: int = get_int(channel + COUNTS, queue)
-    return length
+def append_active(channel: int, entry: int) -> None:
+    c = channel_at(channel)
+    set_int(channel + ACTIVE_AT, c.active, entry)
+    c.active += 1
 
 
 @inline
-def append_entry(channel: int, queue: int, entry: int) -> None:
-    n = queue_length(channel, queue)
-    set_int(first_entry(channel, queue), n, entry)
-    set_int(channel + COUNTS, queue, n + 1)
-
-
-@inline
-def remove_entry(channel: int, queue: int, position: int) -> None:
-    n, first = queue_length(channel, queue) - 1, first_entry(channel, queue)
-    for j in range(position, n):
-        set_int(first, j, get_int(first, j + 1))
-    set_int(channel + COUNTS, queue, n)
+def remove_active(channel: int, position: int) -> None:
+    c = channel_at(channel)
+    c.active -= 1
+    for j in range(position, c.active):
+        set_int(channel + ACTIVE_AT, j, get_int(channel + ACTIVE_AT, j + 1))
 
 
 @inline

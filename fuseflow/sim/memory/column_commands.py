@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from fuseflow.sim.memory.channel import (
-    ACTIVE,
     QUEUE,
     READS,
+    active_entry,
     bank_of,
     channel_at,
-    first_entry,
     group_of,
     pc_of,
     place_of,
-    queue_length,
     queue_of,
-    remove_entry,
+    remove_active,
     slot_of,
     timing_at,
     transaction_of,
@@ -22,7 +20,8 @@ from fuseflow.sim.memory.channel import (
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete, complete_read
 from fuseflow.sim.memory.readiness import column_ready
-from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.memory.waiting_requests import entry_in, note_unpinned, of_bank, remove_entry, waiting_of
+from fuseflow.sim.native.records import inline, trailing_zeros
 
 HIGH = 8 * QUEUE // 10
 """The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
@@ -44,10 +43,9 @@ def column_slot(channel: int) -> None:
     """Issue the RD or WR of this cycle, if a request is ready, and note when the next one can be."""
     c = channel_at(channel)
     clock = c.clock
-    queue, pick, wake, oldest = ACTIVE, -1, FOREVER, FOREVER
-    first = first_entry(channel, ACTIVE)
+    queue, pick, wake, oldest = c.writing, -1, FOREVER, FOREVER
     for j in range(c.active):
-        entry = get_int(first, j)
+        entry = active_entry(channel, j)
         ready = column_ready(channel, place_of(entry) & 31, queue_of(entry))
         if ready > clock:
             wake = min(wake, ready)
@@ -55,36 +53,38 @@ def column_slot(channel: int) -> None:
         accepted = transaction_of(channel, slot_of(entry)).accepted
         if accepted < oldest:
             pick, oldest = j, accepted
-    if pick < 0 and c.refreshes == 0:
-        queue = c.writing
-        first, waiting = first_entry(channel, queue), 0  # banks that are not ready, as bits
-        for j in range(queue_length(channel, queue)):
-            place = place_of(get_int(first, j))
-            bank = place & 31
-            if waiting >> bank & 1 or bank_of(channel, bank).open != place:
-                continue
+    is_hit = pick < 0
+    if is_hit and c.refreshes == 0:
+        hits = waiting_of(channel, queue).hits
+        while hits != 0:
+            position = trailing_zeros(hits)
+            bank = place_of(entry_in(channel, queue, position)) & 31
             ready = column_ready(channel, bank, queue)
             if ready <= clock:
-                pick = j
+                pick = position
                 break
-            waiting |= 1 << bank
+            hits &= ~of_bank(channel, queue, bank)
             wake = min(wake, ready)
     if pick < 0:
         c.column_wake = wake
         return
     c.column_wake = clock + 1
-    entry = get_int(first_entry(channel, queue), pick)
-    remove_entry(channel, queue, pick)
+    if is_hit:
+        entry = entry_in(channel, queue, pick)
+        remove_entry(channel, queue, pick)
+    else:
+        entry = active_entry(channel, pick)
+        remove_active(channel, pick)
     if queue_of(entry) == READS:
         _read(channel, place_of(entry) & 31)
         complete_read(channel, slot_of(entry), clock + timing_at(c.timing).read_data)
     else:
         _write(channel, place_of(entry) & 31)
         complete(channel, slot_of(entry), clock)
-    if queue == ACTIVE:
-        _unpin(channel, place_of(entry) & 31)
-    else:
+    if is_hit:
         c.hits += 1
+    else:
+        _unpin(channel, place_of(entry) & 31)
     if c.refreshes == 0 and flips(channel):  # before the row slot of the same cycle
         c.writing = 1 - c.writing
         c.row_wake = clock
@@ -122,5 +122,6 @@ def _unpin(channel: int, bank: int) -> None:
     """Note that the request that opened the bank's row is served, so the bank may be closed again."""
     c, b = channel_at(channel), bank_of(channel, bank)
     b.pinned = 0
+    note_unpinned(channel, bank)
     pc_of(channel, bank).pinned -= 1
     c.row_wake = min(c.row_wake, max(b.close, c.row_bus))

@@ -12,15 +12,12 @@ from __future__ import annotations
 from fuseflow.sim.memory.ports import (
     LATE,
     finish,
-    head_of,
-    mark_sent,
     memory_at,
-    next_port,
     port_at,
     request_at,
     settle,
-    start_sending,
 )
+from fuseflow.sim.memory.sending import head_of, mark_sent, next_port, start_sending
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 CHANNELS = 8

@@ -7,22 +7,20 @@ accepts and completes every transaction in the same cycle as Ramulator (docs/mem
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, queue_length, timing_at, transaction_of
+from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
 from fuseflow.sim.memory.column_commands import column_slot, flips
 from fuseflow.sim.memory.ports import (
     LATE,
     arrival,
-    head_of,
-    mark_sent,
     memory_at,
-    next_port,
     port_at,
     request_at,
     settle,
-    start_sending,
 )
 from fuseflow.sim.memory.queues import accept, enqueue
 from fuseflow.sim.memory.row_commands import refresh_slot, row_slot
+from fuseflow.sim.memory.sending import head_of, mark_sent, next_port, start_sending
+from fuseflow.sim.memory.waiting_requests import queue_length
 from fuseflow.sim.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count moves move_count")

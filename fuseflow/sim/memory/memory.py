@@ -18,8 +18,9 @@ from fuseflow.sim.memory.layout import AddressRange, ArrayName
 from fuseflow.sim.memory.mapping import Ints
 from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
+from fuseflow.sim.memory.sending import SPAN
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
-from fuseflow.sim.native.bitsets import word_count
+from fuseflow.sim.native.bitsets import BITS, SHIFT, word_count
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.native.signatures import ADVANCE, integers
@@ -51,10 +52,13 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
-        self.senders, self.finished = (np.zeros(word_count(ports), np.int64) for _ in range(2))
-        self.state["words"] = len(self.senders)
-        self.state["senders"], self.state["finished"] = address(self.senders), address(self.finished)
-        self.ports["number"], self.ports["finished"] = np.arange(len(self.ports)), address(self.finished)
+        words = word_count(ports)
+        self.unsent, self.finished = np.zeros(words, np.int64), np.zeros(words, np.int64)
+        self.senders = np.zeros(SPAN * words, np.int64)
+        self.state["words"], self.state["senders"] = words, address(self.senders)
+        self.ports["number"] = np.arange(len(self.ports))
+        for records in (self.state, self.ports):
+            records["unsent"], records["finished"] = address(self.unsent), address(self.finished)
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
@@ -93,6 +97,7 @@ class Memory:
         self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = records
         if p["sent"] == p["issued"]:
             p["due"] = cycles[0]
+            self.unsent[port >> SHIFT] |= 1 << (port & BITS - 1)
         p["issued"] += n
         p["bytes"] += records["bytes"].sum()
 
@@ -103,7 +108,7 @@ class Memory:
             ring["visible"][open_requests] = ring["cycle"][open_requests]
         self.ports["timeless"], self.ports["due"] = 1, FOREVER
         self.ports["sent"] = self.ports["answered"] = self.ports["issued"]
-        self.state["open"], self.finished[:] = 0, 0
+        self.state["open"], self.unsent[:], self.finished[:] = 0, 0, 0
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""

@@ -1,9 +1,9 @@
 """The ports of a memory: what the nodes of a graph, or a trace, request of it, and when that is answered. They are the same for every
 model.
 
-A port is a ring of requests in the order of issue. `issue` appends one, `next_port` gives the requests to a model in the order in which
-they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles at ports are
-those of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
+A port is a ring of requests in the order of issue. `issue` appends one, `next_port` (`sending.py`) gives the requests to a model in the
+order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles
+at ports are those of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.memory.histogram import count_latency
-from fuseflow.sim.native.bitsets import SHIFT, add, discard, next_in_word, next_member
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
+from fuseflow.sim.native.bitsets import SHIFT, add, discard, next_in_word
+from fuseflow.sim.native.records import Record, get_int, inline
 
 FOREVER = 1 << 60
 
@@ -29,15 +29,15 @@ PORT = Record(
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
     "timeless "  # requests are answered at once: nobody looks at cycles
-    "number finished "  # of the port; the set of ports of which a request was finished since the end of the last window
+    "number unsent finished "  # of the port; sets of ports: that have a request to send; of which one finished in this window
     "bytes transactions latency"  # asked for; moved; from issue to answer, summed
 )
 MEMORY = Record(
     "ports count "
     "now "  # the end of the last window
     "open "  # requests that were sent and are not answered
-    "words senders finished "  # sets of ports, of so many words: that request something in this window; as in `PORT`
-    "cycle turn index next "  # whose requests are being sent: see `next_port`
+    "words unsent finished "  # sets of ports, of so many words, as in `PORT`
+    "senders cycles cycle index next "  # whose requests are being sent: see `sending.py`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model "  # address of the model's own state
@@ -74,68 +74,8 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
         p.sent = p.answered = p.issued
     elif p.sent == number:
         p.due = cycle
+        add(p.unsent, p.number)
     return number
-
-
-@inline
-def start_sending(memory: int, until: int) -> int:
-    """Prepare the first `next_port` of a window that ends at cycle `until`. Returns 0, or LATE if a request should have been in an
-    earlier window."""
-    m = memory_at(memory)
-    m.turn, m.next = m.count, FOREVER
-    for k in range(m.words):
-        set_int(m.senders, k, 0)
-    for k in range(m.count):
-        due = port_at(m.ports + PORT_SIZE * k).due
-        if due < until:
-            add(m.senders, k)
-            m.next = min(m.next, due)
-    return LATE if m.next < m.now else 0
-
-
-@inline
-def next_port(memory: int, until: int) -> int:
-    """Return the address of the port whose first request arrives next, if that is before cycle `until`, and else 0. Within cycle c, port
-    c mod P comes first, then upwards in a circle. So the order does not depend on the windows."""
-    m = memory_at(memory)
-    while True:
-        while m.turn < m.count:  # `turn` ports of the circle were passed, and `index` is the next one
-            index = next_member(m.senders, m.words, m.index)
-            if index < 0:
-                m.turn += m.count - m.index
-                m.index = 0
-                continue
-            m.turn += index - m.index
-            m.index = index
-            if m.turn >= m.count:
-                break
-            port: int = m.ports + PORT_SIZE * index
-            due = port_at(port).due
-            if due == m.cycle:
-                return port
-            m.next = min(m.next, due)
-            m.turn += 1
-            m.index = index + 1 if index + 1 < m.count else 0
-        if m.next >= until:
-            return 0
-        m.cycle, m.next, m.turn = m.next, FOREVER, 0
-        m.index = m.cycle % m.count
-
-
-@inline
-def head_of(port: int) -> int:
-    """Return the address of the first request that was not sent."""
-    return request_of(port, port_at(port).sent)
-
-
-@inline
-def mark_sent(memory: int, port: int) -> None:
-    """Note that all of the first request is on its way."""
-    p = port_at(port)
-    memory_at(memory).open += 1
-    p.sent += 1
-    p.part = 0
-    p.due = request_at(request_of(port, p.sent)).cycle if p.sent < p.issued else FOREVER
 
 
 @inline
@@ -197,12 +137,3 @@ def _answer(m: Any, k: int) -> None:
         m.open -= 1
         r.visible = p.last
     discard(m.finished, k)
-
-
-@inline
-def next_request(memory: int) -> int:
-    """Return the cycle of the first request that was not sent, or FOREVER if there is none."""
-    m, due = memory_at(memory), FOREVER
-    for k in range(m.count):
-        due = min(due, port_at(m.ports + PORT_SIZE * k).due)
-    return due

@@ -9,20 +9,18 @@ from fuseflow.sim.memory.channel import (
     HISTOGRAM_AT,
     QUEUE,
     WRITES,
-    append_entry,
     bank_of,
     channel_at,
     entry_of,
-    first_entry,
     place_of,
-    queue_length,
     slot_of,
     transaction_of,
 )
 from fuseflow.sim.memory.histogram import count_latency
 from fuseflow.sim.memory.ports import finish
 from fuseflow.sim.memory.readiness import column_ready, row_ready
-from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.memory.waiting_requests import append_entry, entry_in, of_bank, queue_length
+from fuseflow.sim.native.records import inline, trailing_zeros
 
 
 @inline
@@ -84,9 +82,10 @@ def _expect_command(channel: int, place: int) -> None:
 def is_queued(channel: int, t: Any) -> bool:
     """Return whether a write to the same 32 bytes is in the write queue. A write whose row has been opened for it does not count any
     more."""
-    first = first_entry(channel, WRITES)
-    for j in range(queue_length(channel, WRITES)):
-        entry = get_int(first, j)
+    left = of_bank(channel, WRITES, t.place & 31)
+    while left != 0:
+        entry = entry_in(channel, WRITES, trailing_zeros(left))
+        left &= left - 1
         if place_of(entry) == t.place and transaction_of(channel, slot_of(entry)).unit == t.unit:
             return True
     return False

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from fuseflow.sim.memory.channel import (
-    ACTIVE,
     BANKS,
     PCS,
-    append_entry,
+    append_active,
     bank_of,
     channel_at,
-    first_entry,
     group_of,
     pc_of,
     place_of,
-    queue_length,
-    remove_entry,
     timing_at,
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.readiness import row_ready
-from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.memory.waiting_requests import entry_in, note_closed, note_opened, of_bank, remove_entry, waiting_of
+from fuseflow.sim.native.records import inline, trailing_zeros
 
 
 @inline
@@ -28,26 +25,22 @@ def row_slot(channel: int) -> None:
     is to be served there."""
     c = channel_at(channel)
     clock, queue, wake = c.clock, c.writing, FOREVER
-    first, waiting = first_entry(channel, queue), 0  # banks that are not ready, as bits
-    for j in range(queue_length(channel, queue)):
-        entry = get_int(first, j)
+    rows = waiting_of(channel, queue).rows
+    while rows != 0:
+        position = trailing_zeros(rows)
+        entry = entry_in(channel, queue, position)
         bank = place_of(entry) & 31
-        if waiting >> bank & 1:
-            continue
-        b = bank_of(channel, bank)
-        if b.open == place_of(entry):
-            continue
-        ready = FOREVER if b.pinned != 0 else row_ready(channel, bank)
+        ready = row_ready(channel, bank)
         if ready > clock:
-            waiting |= 1 << bank
+            rows &= ~of_bank(channel, queue, bank)
             wake = min(wake, ready)
             continue
-        if b.open >= 0:
+        if bank_of(channel, bank).open >= 0:
             _close(channel, bank)
             wake = clock + 1
         else:
-            remove_entry(channel, queue, j)
-            append_entry(channel, ACTIVE, entry)
+            remove_entry(channel, queue, position)
+            append_active(channel, entry)
             _activate(channel, place_of(entry))
             wake = c.row_bus
         break
@@ -59,6 +52,7 @@ def _close(channel: int, bank: int) -> None:
     c, b, p = channel_at(channel), bank_of(channel, bank), pc_of(channel, bank)
     clock, after = c.clock, timing_at(c.timing)
     b.open, b.conflict = -1, 1
+    note_closed(channel, bank)
     p.opened -= 1
     b.act = max(b.act, clock + after.close_to_act)
     p.refresh = max(p.refresh, clock + after.close_to_refresh)
@@ -72,6 +66,7 @@ def _activate(channel: int, place: int) -> None:
     c.conflicts += b.conflict
     c.misses += 1 - b.conflict
     b.open, b.conflict, b.pinned = place, 0, 1
+    note_opened(channel, place)
     p.opened += 1
     p.pinned += 1
     p.act = max(p.act, clock + after.act_to_act_far, p.act_3 + after.four_acts)
@@ -108,6 +103,7 @@ def refresh_slot(channel: int) -> None:
     elif p.pinned == 0:
         for k in range(bank, bank + BANKS // PCS):
             bank_of(channel, k).open = -1
+            note_closed(channel, k)
         p.opened = 0
         p.act = max(p.act, clock + after.close_to_act)
         p.refresh = max(p.refresh, clock + after.close_to_refresh)

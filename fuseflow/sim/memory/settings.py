@@ -23,9 +23,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+MOST = 2**31 - 1
+"""The largest number of a setting, so that it times a number of firings stays inside 64 bits."""
+
+
 def whole_number(value: Any) -> int:
-    """Return a whole number as a plain int, and -1 for anything else. (YAML gives numbers such as 0 and 0x40 types of their own.)"""
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else -1
+    """Return a whole number as a plain int, and -1 for anything else. Raise pydantic's error for one above `MOST`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return -1
+    if value > MOST:
+        raise PydanticCustomError("large", f"is above {MOST:,}, the largest number of a setting")
+    return value
 
 
 def _lines(least: int) -> BeforeValidator:

@@ -8,6 +8,7 @@ user's cache, one that another user owns or could have written.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import stat
 import tempfile
@@ -17,6 +18,8 @@ from pathlib import Path
 
 SUFFIX = ".kernel"
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_MOST_BYTES = 64 << 20
+_log = logging.getLogger(__name__)
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -40,7 +43,7 @@ class ObjectCode:
         if hashlib.sha256(body).hexdigest().encode() != checksum:
             return None
         bytecode, _, code = body.partition(b"\n")
-        return cls(code, bytecode.decode())
+        return cls(code, bytecode.decode("ascii", "replace"))
 
 
 def symbol_of(digest: str) -> str:
@@ -58,15 +61,19 @@ class ObjectStore:
 
     def read(self, digest: str) -> ObjectCode | None:
         """Return a kernel, or None if the store has none that can be trusted."""
+        path = self.folder / f"{digest}{SUFFIX}"
         try:
             if self.private and not _is_of_this_user_alone(self.folder.lstat()):
                 return None
-            file = os.open(self.folder / f"{digest}{SUFFIX}", os.O_RDONLY | _FLAGS)
+            file = os.open(path, os.O_RDONLY | _FLAGS)
         except OSError:
             return None
         with open(file, "rb") as stream:
             trusted = not self.private or _is_of_this_user_alone(os.fstat(file))
-            return ObjectCode.from_bytes(stream.read()) if trusted else None
+            kernel = ObjectCode.from_bytes(stream.read(_MOST_BYTES)) if trusted else None
+        if kernel is None:
+            _log.info("the kernel in `%s` is damaged, or others could have written it: it is compiled again", path)
+        return kernel
 
     def write(self, digest: str, kernel: ObjectCode) -> bool:
         """Keep a kernel, and return whether that was possible. Other processes see the whole file or none."""

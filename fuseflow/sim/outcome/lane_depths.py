@@ -14,19 +14,26 @@ UNBOUNDED = 1 << 40
 """A depth that no run fills, in slots."""
 
 
-def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
-    """Return for each FIFO all FIFOs that are the same but for the lane, itself among them, in graph order. These are inputs of nodes
-    that do the same with streams that are the same but for the lane."""
+def lane_kinds(graph: Graph) -> dict[str, int]:
+    """Return a number for each node, by its name. Nodes that are the same but for the lane have the same number: they do the same with
+    streams that are the same but for the lane."""
     numbers: dict[Any, int] = {}
     kinds: dict[str, int] = {}
-    groups: dict[tuple[int, int], list[Edge]] = {}
     forks = {node.name for node in graph.nodes if isinstance(node, Fork)}
     for node in graph.nodes:
         reads = tuple((kinds[p.node], 0 if p.node in forks else p.output) for p in node.inputs)
-        kind = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
-        kinds[node.name] = kind
+        kinds[node.name] = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
+    return kinds
+
+
+def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
+    """Return for each FIFO all FIFOs that are the same but for the lane, itself among them, in graph order. These are inputs of nodes
+    of one kind."""
+    kinds = lane_kinds(graph)
+    groups: dict[tuple[int, int], list[Edge]] = {}
+    for node in graph.nodes:
         for k in range(len(node.inputs)):
-            groups.setdefault((kind, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
+            groups.setdefault((kinds[node.name], 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
     return {edge: tuple(edges) for edges in groups.values() for edge in edges}
 
 

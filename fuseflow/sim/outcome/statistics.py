@@ -47,6 +47,11 @@ class NodeStatistics:
         """The cycles in which the node fired. For an accumulator these are the cycles of both of its processes."""
         return self.firings
 
+    @property
+    def processes(self) -> int:
+        """The processes whose cycles are added up in the other numbers: a node with workspaces fills one while it empties another."""
+        return 1 if self.workspace is None else 2
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeStatistics:

@@ -76,20 +76,22 @@ def build_network(
         rules = rules | RemoteProcesses(controller, places, sequential_readers(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
-        latency, interval = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
+        timing = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
         outputs = []
         for k in range(len(node.port_names())):
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             read = [fifos[edge] for edge in readers.get(port, ())]
-            network.streams[port] = comal.LaggedOutput(read, lagging[port]) if port in lagging else make_output(latency, read)
+            network.streams[port] = (
+                comal.LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
+            )
             outputs.append(network.streams[port])
             if record:
                 network.recorded[port] = network.streams[port].record()
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
         context = NodeContext(
-            node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
+            node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), timing, machine,
             graph.declared, tensors, network.written, node.name in summed,
         )  # fmt: skip
         add_processes(network, context, rules)

@@ -165,7 +165,9 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), context.types
-    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity), context.sums)
+    return context.process(
+        _reduce, fold_function(op, value.tile, context.machine), constant_tile(value.tile, op.identity), context.sums
+    )
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bool) -> Steps:
@@ -200,7 +202,8 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bo
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
     process = Process(node, context.inputs, context.outputs, context.interval)
     burst = _Burst(node, (), context.outputs, context.interval)
-    process.steps = _Accumulation(process, burst, fold_function(reducer(node.function), context.types[-1].tile)).steps()
+    fold = fold_function(reducer(node.function), context.types[-1].tile, context.machine)
+    process.steps = _Accumulation(process, burst, fold).steps()
     return [process]
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
 from fuseflow.tensors import Tensor
@@ -16,19 +18,30 @@ from fuseflow.tensors.levels import Fibers, Level
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """The context of one node in the network that is being built. `types` are the types of its input streams."""
+    """The context of one node in the network that is being built. `types` are the types of its input streams, and `timing` is that of the
+    node on the machine."""
 
     node: Node
     inputs: tuple[Fifo, ...]
     outputs: tuple[Output, ...]
     types: tuple[StreamType, ...]
-    interval: int
-    latency: int
+    timing: NodeTiming
+    machine: Machine
     declared: Mapping[str, TensorDecl]
     tensors: Mapping[str, Tensor]
     written: Mapping[str, WriterStream]
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
+
+    @property
+    def latency(self) -> int:
+        """The cycles from a firing until what it gives is visible."""
+        return self.timing.latency
+
+    @property
+    def interval(self) -> int:
+        """The cycles from one firing on a value to the next."""
+        return self.timing.interval
 
     def size(self, tensor: str, level: int) -> int:
         """Return the size of the dimension that a level stores."""

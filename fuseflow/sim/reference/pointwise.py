@@ -7,6 +7,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from fuseflow.float32.arithmetic import Arithmetic, array_rounding, scalar_function
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, is_control
@@ -40,17 +41,17 @@ def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     by_arity: dict[int, Callable[..., Steps]] = {1: _unary, 2: _binary}
     tiles = [type_.tile for type_ in context.types]
-    function = _stream_function(_function(node.function, tiles), _operand_slots(node, tiles))
+    function = _stream_function(_function(node.function, tiles, context.machine.arithmetic), _operand_slots(node, tiles))
     if context.sums:
         return context.process(_variadic, function, True)
     return context.process(by_arity.get(len(context.inputs), _variadic), function)
 
 
-def _function(name: str, tiles: Sequence[TileShape]) -> Callable[..., Any]:
+def _function(name: str, tiles: Sequence[TileShape], arithmetic: Arithmetic) -> Callable[..., Any]:
     """Return the operator on elements of these shapes."""
     if name in TILE_OPERATORS:
-        return TILE_OPERATORS[name].array
-    scalar = operator(name).scalar
+        return partial(TILE_OPERATORS[name].array, array_rounding(arithmetic))
+    scalar = scalar_function(operator(name), arithmetic)
     return partial(map_elements, scalar) if any(tiles) else scalar
 
 

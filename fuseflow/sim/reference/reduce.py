@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from fuseflow.float32.arithmetic import scalar_function
 from fuseflow.ops import Reducer, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots
@@ -18,12 +20,13 @@ from fuseflow.tile_ops import TileShape, constant_tile, map_elements
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     (value,) = context.types
     op = reducer(node.function)
-    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile, context.machine), constant_tile(value.tile, op.identity))
 
 
-def fold_function(op: Reducer, tile: TileShape) -> Callable[[Any, Any], Any]:
+def fold_function(op: Reducer, tile: TileShape, machine: Machine) -> Callable[[Any, Any], Any]:
     """Return the reduction of two values, which goes element by element if they are tiles."""
-    return partial(map_elements, op.scalar) if tile else op.scalar
+    scalar = scalar_function(op, machine.arithmetic)
+    return partial(map_elements, scalar) if tile else scalar
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:

@@ -80,6 +80,8 @@ class _Fill:
             raise p.misaligned(crd, token)
         ended = self.entries if self.entries and self.ends_group(crd, self.entries[-1]) else None
         free = (yield from await_buffer(self.buffers)) if self.entries is None or ended else 0
+        if ended:
+            free = max(free, (yield from await_slots(*p.outputs)))
         visible = yield from nest.await_coordinates(visible, nest.depth)
         t = p.fire(visible, free)
         if ended:
@@ -107,7 +109,7 @@ class _Fill:
 
     def done(self, visible: int) -> Steps:
         visible = yield from await_tokens(visible, self.process.inputs)
-        t = self.process.close(visible)
+        t = self.process.close(visible, (yield from await_slots(*self.process.outputs)))
         self.nest.finish(t)
         self.crd.take(t)
         self.val.take(t)
@@ -123,9 +125,9 @@ def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
         while not link:
             yield link
         (entries, token), visible = link[0]
-        link.popleft()
         if token is D:
             t = p.close(visible, (yield from await_slots(*p.outputs)))
+            link.take(t)
             for out in p.outputs:
                 out.push(D, t)
             return
@@ -133,6 +135,7 @@ def _emit(p: Process, keep: int, buffers: Slots) -> Steps:
         if token is not None:
             end = token if entries is None else stop(0 if entries else outermost, token.high)
             t = yield from emit_stop(p, end, visible)
+        link.take(t)
         if entries is not None:
             buffers.append(t + 1)
 

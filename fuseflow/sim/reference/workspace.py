@@ -3,7 +3,7 @@ buffers.
 
 The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a workspace
 while the first works on the next. Between them runs a stream of pairs of a workspace and the stop that ended the fiber. Its tokens are
-visible L cycles after the last firing of the first process.
+visible L cycles after the last firing of the first process, and are taken in the last firing of the second one for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any, TypeAlias, TypeVar
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, await_slots, await_tokens, make_output
+from fuseflow.sim.reference.process import (
+    BoundedFifo,
+    Fifo,
+    Process,
+    Slots,
+    Steps,
+    Wait,
+    await_slots,
+    await_tokens,
+    make_output,
+)
 
 W = TypeVar("W")
 
@@ -36,12 +46,15 @@ HalfSteps: TypeAlias = Callable[[Process, Slots], Steps]
 
 def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfSteps) -> Sequence[Process]:
     """Return the two processes of a node with two buffers, which are joined by a stream."""
-    link, buffers = Fifo(), Slots(BUFFERS)
+    depth, buffers = context.machine.handover_depth, Slots(BUFFERS)
+    link = Fifo() if depth is None else BoundedFifo(None, depth)
     fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
     fill.steps = fill_steps(fill, buffers)
-    emit = Process(context.node, (link,), context.outputs, context.interval)
+    emit = Process(context.node, (link,), context.outputs, context.timing.emission)
     emit.steps = emit_steps(emit, buffers)
     link.writer, buffers.reader = fill, emit
+    if link.slots is not None:
+        link.slots.reader = emit
     return fill, emit
 
 
@@ -75,7 +88,7 @@ def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
             work = yield from fill_stop(p, nest, token, visible, free, work)
         elif token is D:
             visible = yield from await_tokens(visible, p.inputs)
-            t = p.close(visible)
+            t = p.close(visible, (yield from await_slots(link)))
             nest.finish(t)
             take_crd(t)
             take_val(t)
@@ -126,6 +139,8 @@ def fill_stop(
     visible = yield from await_tokens(visible, (crd, *nest.ended_fifos(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)
+    if token.high >= nest.depth:
+        free = max(free, (yield from await_slots(*p.outputs)))
     t = p.close(visible, free)
     nest.leave(t, token)
     crd.take(t)
@@ -146,11 +161,11 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
         while not link:
             yield link
         (work, token), visible = link[0]
-        link.popleft()
         if work is not None:
             yield from emit_entries(p, work, visible)
         if token is D:
             t = p.close(visible, (yield from await_slots(*p.outputs)))
+            link.take(t)
             for out in p.outputs:
                 out.push(D, t)
             return
@@ -158,6 +173,7 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
         if work is not None:
             end = stop(0 if work else outermost, end.high)
         t = yield from emit_stop(p, end, visible)
+        link.take(t)
         if work is not None:
             count_entries(p, work)
             buffers.append(t + 1)

@@ -89,7 +89,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="do not fit together"):
         load_data("cora", tmp_path)
     (tmp_path / "ind.cora.tx").unlink()
-    with pytest.raises(DataError, match=r"cannot read .*ind\.cora\.tx: No such file"):
+    with pytest.raises(DataError, match=r"cannot read .*ind\.cora\.tx`: No such file"):
         load_data("cora", tmp_path)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from fuseflow.errors import FileError, MachineError
 from fuseflow.sim import Machine, load_machine, machine_names, with_settings
 from fuseflow.sim.machine.files import read_machine
-from fuseflow.sim.machine.machine import UnitCycles
+from fuseflow.sim.machine.machine import UnitCycles, UnitIntervals
 from fuseflow.sim.memory.settings import IdealMemory
 
 
@@ -32,6 +32,12 @@ def test_the_shipped_machines() -> None:
     assert [rda.latency.of(u) for u in UnitCycles.model_fields] == [1, 4, 4, 12, 16, 1, 1]
     assert {rda.interval.of(u) for u in UnitCycles.model_fields} == {1}
     assert (rda.rules, rda.fifo_depth, rda.first_depth, rda.tile_macs, rda.clock_ghz) == ("dataflow", "auto", 64, 256, 1.0)
+    assert (rda.arithmetic, rda.interval.of("fold"), rda.handover_depth) == ("f64", 1, None)
+    rtl = load_machine("rtl")
+    assert [rtl.latency.of(u) for u in UnitCycles.model_fields] == [1, 4, 4, 12, 16, 1, 2]
+    assert [rtl.interval.of(u) for u in UnitIntervals.model_fields] == [1, 1, 1, 1, 1, 1, 1, 4]
+    assert (rtl.arithmetic, rtl.fifo_depth, rtl.first_depth, rtl.handover_depth) == ("f32", "auto", 8, 16)
+    assert rtl.memory == IdealMemory()
     comal = load_machine("comal")
     assert comal == Machine(name="comal", rules="comal")
     assert (comal.first_depth, comal.latency.of("div")) == (None, 1)
@@ -42,6 +48,22 @@ def test_settings_are_the_whole_machine(name: str) -> None:
     machine = load_machine(name)
     assert Machine.model_validate({"name": name, **machine.settings}) == machine
     assert with_settings(machine, {}) == machine
+
+
+def test_what_few_machines_have_is_a_setting_where_it_is() -> None:
+    """So the settings of all others, which results have, are as they were before there were these keys."""
+    keys = {"arithmetic", "handover_depth"}
+    assert not keys & load_machine("rda").settings.keys()
+    assert "fold" not in load_machine("rda").settings["interval"]
+    settings = load_machine("rtl").settings
+    assert keys <= settings.keys() and settings["interval"] == {"default": 1, "fold": 4}
+
+
+def test_a_fold_has_no_interval_of_the_default() -> None:
+    machine = read_machine("name: m\ninterval: {default: 3}\n")
+    assert [machine.interval.of(unit) for unit in ("add", "fold")] == [3, 1]
+    assert with_settings(machine, {"interval.fold": 4}).interval.of("fold") == 4
+    assert with_settings(machine, {"interval.fold": 4, "arithmetic": "f32"}).settings["arithmetic"] == "f32"
 
 
 def test_settings_on_top() -> None:
@@ -68,6 +90,18 @@ def test_settings_on_top() -> None:
         ("comal", {"fifo_depth": "auto"}, "error[machine]: `fifo_depth: auto`: with `rules: comal` FIFOs are unbounded"),
         ("comal", {"latency.add": 4}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
         ("comal", {"tile_macs": 4}, "error[machine]: `tile_macs: 4`: with `rules: comal` tiles have times of their own"),
+        ("comal", {"interval.fold": 2}, "error[machine]: `interval`: with `rules: comal` every unit takes 1 cycle"),
+        (
+            "comal",
+            {"handover_depth": 2},
+            "error[machine]: `handover_depth: 2`: with `rules: comal` a node with workspaces is one",
+        ),
+        ("ideal", {"interval.fold": 0}, "error[machine]: `interval.fold: 0`: must be a whole number, 1 or more"),
+        ("ideal", {"interval.flod": 2}, "error[machine]: unknown key `interval.flod`\n  hint: did you mean `fold`?"),
+        ("ideal", {"latency.fold": 2}, "error[machine]: unknown key `latency.fold`\n  hint: known: `add`, `default`"),
+        ("ideal", {"handover_depth": 0}, "error[machine]: `handover_depth: 0`: must be a number of tokens (1 or more), or null"),
+        ("ideal", {"handover_depth": "auto"}, "error[machine]: `handover_depth: auto`: must be a number of tokens (1 or more)"),
+        ("ideal", {"arithmetic": "f16"}, "error[machine]: `arithmetic: f16`: input should be 'f64' or 'f32'"),
         ("rda", {"rules": "comal"}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
     ],
 )
@@ -141,7 +175,7 @@ def test_unknown_and_missing_machines(tmp_path: Path) -> None:
             "name: m\nrules: comal\nlatency: {default: 1, mul: 2}\n",
             "<text>:3:1: error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle",
         ),
-        ("clock_ghz: 1\n", "<text>:1: error[machine]: the key `name` is missing"),
+        ("clock_ghz: 1\n", "<text>:1:1: error[machine]: the key `name` is missing"),
         ("name: [\n", "<text>:2:1: error[machine]: not YAML: "),
         ("name: m\nname: k\n", "<text>:2:1: error[machine]: not YAML: "),
         ("- 1\n", "<text>:1: error[machine]: a machine is a YAML mapping"),

@@ -64,7 +64,7 @@ def test_another_number_helper_record_or_mark_has_another_digest(tmp_path: Path,
 
 def test_another_signature_name_or_meaning_has_another_digest() -> None:
     assert source_digest(run_root, KERNEL) != source_digest(run_root, SWEEP)
-    assert source_digest(elementwise("add"), ELEMENTWISE) != source_digest(elementwise("mul"), ELEMENTWISE)
+    assert source_digest(elementwise("add", "f64"), ELEMENTWISE) != source_digest(elementwise("mul", "f64"), ELEMENTWISE)
 
 
 def test_a_helper_in_another_file_counts(tmp_path: Path) -> None:

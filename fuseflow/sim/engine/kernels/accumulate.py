@@ -93,14 +93,14 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
     """Return the record of an accumulate with so many empty workspaces."""
     state = workspace_state(layout, node.inputs[1:-1], buffers)
-    state["fold_into"] = layout.library.address(fold_into(node.function), FOLD_INTO)
+    state["fold_into"] = layout.library.address(fold_into(node.function, layout.machine.arithmetic), FOLD_INTO)
     return state
 
 
 def fill_and_emit(fill: Function, state: Array, layout: NodeLayout, emit: Function | None = None) -> list[Part]:
     """Return the two parts of a node that holds fibers back."""
-    link = Link()
-    return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs)]
+    link = Link(depth=layout.machine.handover_depth)
+    return [Part(fill, state, layout.node.inputs, (link,)), Part(emit or run_emit, state, (link,), layout.outputs, emits=True)]
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
@@ -139,7 +139,7 @@ def run_fill(address: int) -> int:
             visible_at = look_everywhere(node)
             if visible_at == WAIT or room_at(node, 0) == 0:
                 return 0
-            t = close(node, visible_at, 0)
+            t = close(node, visible_at, link.free)
             take_everywhere(node, DONE, t)
             push(link, CONTROL, DONE, 1, t)
             node.waits = ENDED
@@ -207,8 +207,10 @@ def fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: in
         node.fault = MISALIGNED
         return False
     ends_fiber = high_of(word) >= nest.depth
-    if ends_fiber and room_at(node, 0) == 0:
-        return False
+    if ends_fiber:
+        if room_at(node, 0) == 0:
+            return False
+        free = max(free, link.free)
     t = close(node, max(visible_at, ends, visible(crd)), free)
     if opens:
         s.working = 1

@@ -30,7 +30,10 @@ VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
     if takes_tiles(node, layout):
         return alu_on_tiles(node, layout)
-    state: dict[str, float] = {"function": layout.library.address(elementwise(node.function), ELEMENTWISE), "sums": layout.sums}
+    state: dict[str, float] = {
+        "function": layout.library.address(elementwise(node.function, layout.machine.arithmetic), ELEMENTWISE),
+        "sums": layout.sums,
+    }
     for slot, (q, value) in enumerate(operand_inputs(node)):
         state[f"input{slot}"], state[f"value{slot}"] = q, value
     return layout.part(run_alu, layout.state(ALU, **state))

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from fuseflow.ops import Operator, operator
+from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.float32.functions import FUNCTIONS
+from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function
 from fuseflow.sim.engine.node_records import ENDED, close, fire, room_at, source, take_everywhere, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
 from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
+from fuseflow.sim.native.records import get_float, get_float32, get_int32, inline, set_float, set_float32, set_int32
 from fuseflow.sim.native.signatures import Function
 
 NO_INPUT = -1
@@ -66,16 +69,13 @@ def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> No
 
 
 @cache
-def elementwise(name: str) -> Function:
+def elementwise(name: str, arithmetic: Arithmetic) -> Function:
     """Return the operator on arrays, with results and operands at addresses. An operand of stride 0 is the same for all results."""
-    op = operator(name)
-    template = {1: _unary, 2: _binary, 3: _ternary}[op.arity]
-    return specialize(template, f"elementwise_{name}", function=scalar_function(op))
-
-
-def scalar_function(op: Operator) -> Function:
-    """Return the operator on numbers, for kernels."""
-    return op.compiled if COMPILED else op.scalar
+    arity, own = operator(name).arity, kernel_name(f"elementwise_{name}", arithmetic)
+    if arithmetic == "f32" and name in FUNCTIONS:
+        return specialize((_unary_on_words, _binary_on_words, _ternary_on_words)[arity - 1], own, on_words=FUNCTIONS[name])
+    template = (_unary, _binary, _ternary)[arity - 1]
+    return specialize(template, own, function=operator_function(name, arithmetic))
 
 
 def function(*operands: float) -> float:
@@ -108,3 +108,43 @@ def _ternary(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int
     for i in range(k):
         set_float(out, i, function(get_float(a, sa * i), get_float(b, sb * i), get_float(c, sc * i)))
     return 0
+
+
+def on_words(*operands: int) -> int:
+    """Stand for the function of words in the templates below."""
+    raise NotImplementedError
+
+
+WORD = (1 << 32) - 1
+
+
+def _unary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float32(out, 2 * i, get_float(a, sa * i))
+        _set_word(out, i, on_words(get_int32(out, 2 * i) & WORD))
+    return 0
+
+
+def _binary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float32(out, 2 * i, get_float(a, sa * i))
+        set_float32(out, 2 * i + 1, get_float(b, sb * i))
+        _set_word(out, i, on_words(get_int32(out, 2 * i) & WORD, get_int32(out, 2 * i + 1) & WORD))
+    return 0
+
+
+def _ternary_on_words(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float32(out, 2 * i, get_float(a, sa * i))
+        set_float32(out, 2 * i + 1, get_float(b, sb * i))
+        first, second = get_int32(out, 2 * i) & WORD, get_int32(out, 2 * i + 1) & WORD
+        set_float32(out, 2 * i, get_float(c, sc * i))
+        _set_word(out, i, on_words(first, second, get_int32(out, 2 * i) & WORD))
+    return 0
+
+
+@inline
+def _set_word(out: int, i: int, word: int) -> None:
+    """Set result i to the number that a word stands for. The word is stored where the number will be."""
+    set_int32(out, 2 * i, word)
+    set_float(out, i, get_float32(out, 2 * i))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.kernels.arithmetic import kernel_name, step_function
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
@@ -48,25 +50,25 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
         words=word_count(value.tile),
         tile=layout.constant_element(value.tile, identity),
     )
-    tiles = word_count(value.tile) > 1
+    tiles, arithmetic = word_count(value.tile) > 1, layout.machine.arithmetic
     state["fold"] = (
-        layout.library.address(fold_into(node.function), FOLD_INTO)
+        layout.library.address(fold_into(node.function, arithmetic), FOLD_INTO)
         if tiles
-        else layout.library.address(fold(node.function), FOLD)
+        else layout.library.address(fold(node.function, arithmetic), FOLD)
     )
     return layout.part(run_reduce, state, computes=tiles)
 
 
 @cache
-def fold(name: str) -> Function:
+def fold(name: str, arithmetic: Arithmetic) -> Function:
     """Return the reduction of values, in their order, into one."""
-    return specialize(_fold, f"fold_{name}", function=reducer(name).scalar)
+    return specialize(_fold, kernel_name(f"fold_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
 @cache
-def fold_into(name: str) -> Function:
+def fold_into(name: str, arithmetic: Arithmetic) -> Function:
     """Return the reduction of values, one by one, into as many at another address."""
-    return specialize(_fold_into, f"fold_into_{name}", function=reducer(name).scalar)
+    return specialize(_fold_into, kernel_name(f"fold_into_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
 def function(a: float, b: float) -> float:

@@ -112,8 +112,10 @@ def run_fill_entries(address: int) -> int:
                 node.waits = BUFFER
                 return 0
             free = s.freed0 if s.started & 1 == 0 else s.freed1
-        if ended and room_at(node, 0) == 0:
-            return 0
+        if ended:
+            if room_at(node, 0) == 0:
+                return 0
+            free = max(free, link.free)
         following = s.working == 0 or ended  # the values go into the next list
         h = held_at(s.lists + HELD_SIZE * ((s.started if following else s.started - 1) & 1))
         k = min(k, h.limit - h.used)
@@ -177,7 +179,7 @@ def _take_control(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> b
         visible_at = look_everywhere(node)
         if visible_at == WAIT or room_at(node, 0) == 0:
             return False
-        t = close(node, visible_at, 0)
+        t = close(node, visible_at, target(node, 0).free)
         take_everywhere(node, DONE, t)
         push(target(node, 0), CONTROL, DONE, 1, t)
         node.waits = ENDED

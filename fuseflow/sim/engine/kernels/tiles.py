@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.ops import operator, reducer
+from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, step_function
 from fuseflow.sim.engine.kernels.pointwise import (
     NO_INPUT,
     elementwise,
@@ -18,7 +20,6 @@ from fuseflow.sim.engine.kernels.pointwise import (
     operand_inputs,
     pass_control,
     push_results,
-    scalar_function,
 )
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import node_at, source, target
@@ -62,17 +63,17 @@ def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
     (result,) = node.outputs(layout.types)
     state: dict[str, float] = {"calls": 1, "count": word_count(result.tile), "size": word_count(result.tile)}
     if node.function in TILE_OPERATORS:
-        function = tile_operator(node.function)
+        function = tile_operator(node.function, layout.machine.arithmetic)
         strides = [(0, 0)] * len(tiles)
         shape = _shape(node.function, tiles)
         shape["buffer"] = layout.buffer(np.float64, word_count(tiles[1])) if node.function == "matmul_t" else 0
         state["value2"] = layout.array(layout.state(SHAPE, **shape))
     elif all(tile == result.tile for tile in tiles):
-        function = elementwise(node.function)
+        function = elementwise(node.function, layout.machine.arithmetic)
         strides = [(1, 0)] * len(tiles)
         state["calls"] = 0
     else:
-        function = elementwise(node.function)
+        function = elementwise(node.function, layout.machine.arithmetic)
         strides = [_broadcast(tile, result.tile) for tile in tiles]
         state["calls"], state["count"] = result.tile
     for slot, (q, value) in enumerate(operand_inputs(node)):
@@ -118,14 +119,15 @@ _SUM = reducer("sum")
 
 
 @cache
-def tile_operator(name: str) -> Function:
+def tile_operator(name: str, arithmetic: Arithmetic) -> Function:
     """Return the operator on tiles at addresses."""
     if name in ("matmul", "matmul_t"):
-        return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar_function(operator("mul")))
+        total, times = step_function("sum", arithmetic), operator_function("mul", arithmetic)
+        return specialize(_product, kernel_name("tiles_product", arithmetic), total=total, times=times)
     if name == "transpose":
         return _transpose
     fold, _ = TILE_FOLDS[name]
-    return specialize(_fold, f"tiles_fold_{fold}", total=reducer(fold).scalar)
+    return specialize(_fold, kernel_name(f"tiles_fold_{fold}", arithmetic), total=step_function(fold, arithmetic))
 
 
 def run_alu_on_tiles(address: int) -> int:

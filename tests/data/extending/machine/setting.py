@@ -1,1 +1,1 @@
-reduce_interval: Count = 1
+slowdown: Count = 1

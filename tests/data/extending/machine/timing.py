@@ -1,1 +1,1 @@
-latency, interval = machine.latency.of(unit.latency), machine.reduce_interval if unit.pipelined else machine.interval.of(unit.latency)
+latency, interval = machine.slowdown * machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)

@@ -1,0 +1,144 @@
+"""`fuseflow.autoschedule`: the choice of what a schedule leaves open, or of all that it decides within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, ScheduleChoice, choose_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.errors import UsageError
+from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
+from fuseflow.frontend.propagation import as_propagation
+from fuseflow.frontend.sources import load
+from fuseflow.frontend.sparsification import as_sparsity
+from fuseflow.resources.budget import Budget
+from fuseflow.sampling.sample import Sample
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, load_machine
+
+if TYPE_CHECKING:
+    from fuseflow.frontend.model_spec import Model
+    from fuseflow.sparsity.spec import SparseSpec
+
+
+@overload
+def autoschedule(
+    model: Model,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    schedule: Schedule | None = None,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    machine: str | Path | Machine = "rda",
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    sparsity: SparseSpec | str | Path | None = None,
+    propagate: PropagationSpec | bool = False,
+    top: int = DEFAULT_TOP,
+    sample: Sample | None = None,
+    budget: None = None,
+) -> ScheduleChoice: ...
+
+
+@overload
+def autoschedule(
+    model: Model,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    schedule: Schedule | None = None,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    machine: str | Path | Machine = "rda",
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    sparsity: SparseSpec | str | Path | None = None,
+    propagate: PropagationSpec | bool = False,
+    top: int = DEFAULT_TOP,
+    sample: None = None,
+    budget: Budget | str | Mapping[str, int | str],
+    pareto: Sequence[str] = (),
+    allow: Sequence[str] = (),
+    limit: float | None = None,
+) -> BudgetChoice: ...
+
+
+def autoschedule(
+    model: Model,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    schedule: Schedule | None = None,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    machine: str | Path | Machine = "rda",
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    sparsity: SparseSpec | str | Path | None = None,
+    propagate: PropagationSpec | bool = False,
+    top: int = DEFAULT_TOP,
+    sample: Sample | None = None,
+    budget: Budget | str | Mapping[str, int | str] | None = None,
+    pareto: Sequence[str] = (),
+    allow: Sequence[str] = (),
+    limit: float | None = None,
+) -> ScheduleChoice | BudgetChoice:
+    """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
+
+    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none. With
+    a `sample`, they are sampled; plans and orders are chosen by their estimates then.
+
+    With a `budget`, such as `{"mul": 64, "fifo": "1MB"}`, `"small,mul=32"` or a `Budget`, all is chosen that takes the fewest cycles while
+    no region takes more than that: what is fused, loop orders, lanes, and what `allow` names besides, such as `("formats",)`. `pareto`
+    names resources over which the curve of cycles is wanted. The search stops after `limit` seconds, with what it has then.
+
+    >>> import fuseflow as ff
+    >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
+    >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
+    >>> ff.autoschedule("models/paper/gcn.py", data="karate", budget={"mul": 16}).schedule  # doctest: +SKIP
+    """
+    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    if budget is None:
+        given = {"pareto": tuple(pareto), "allow": tuple(allow), "limit": limit}
+        for name, value in given.items():
+            if value:
+                raise UsageError(f"`{name}` without a budget", hint='as in `budget={"mul": 64}`')
+    elif sample is not None:
+        raise UsageError("under a budget, schedules are simulated in full", hint="leave `sample` or `budget` out")
+    request = None if budget is None else BudgetRequest(Budget.of(budget), tuple(pareto), frozenset(allow), top, limit)
+    source = load(
+        ModelSpec(
+            model,
+            inputs,
+            data,
+            data_dir,
+            tensors,
+            formats,
+            options,
+            seed,
+            fresh,
+            kwargs,
+            dims,
+            as_sparsity(sparsity),
+            as_propagation(propagate),
+        )
+    )
+    if request is not None:
+        return budget_schedule(source, schedule or Schedule(), hardware, request)
+    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)

@@ -1,0 +1,335 @@
+"""The choice of all that a schedule decides, within a budget: searched by estimate, and the best confirmed by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+
+from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
+from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.deadline import Deadline
+from fuseflow.autoscheduler.budget.figures import total_lane_cycles
+from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
+from fuseflow.autoscheduler.budget.search import (
+    ALL_LEVERS,
+    NO_LEVERS,
+    UNFUSED,
+    BudgetSearch,
+    DealtPath,
+    SearchOutcome,
+    SearchProgress,
+    Variant,
+)
+from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
+from fuseflow.autoscheduler.budget.variants import format_variants, variant_of
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.compiler import compile_source
+from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.frontend.source import Source
+from fuseflow.resources import Resources
+from fuseflow.resources.budget import Budget, amount_text, component_name
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+
+DEFAULT_TOP = 3
+"""How many of the best programs by estimate are simulated unless the caller says otherwise."""
+DEPTHS = (256, 1024, 4096)
+"""The slots of FIFOs that are tried where a simulation takes longer than expected."""
+SLOW = 1.1
+"""A simulation that takes so many times the estimate may wait for full FIFOs."""
+PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
+"""The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
+LEVERS = ("fusion", "orders", "lanes", "formats")
+"""The kinds of decisions, in the order in which they are taken away."""
+ALLOWED = ("formats",)
+"""What is decided only if the user allows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRequest:
+    """What is asked for: a budget, components of which a curve is wanted, what else may be decided, how many programs are simulated, and
+    the seconds after which the search stops with what it has."""
+
+    budget: Budget
+    pareto: tuple[str, ...] = ()
+    allow: frozenset[str] = frozenset()
+    top: int = DEFAULT_TOP
+    limit: float | None = None
+    tried: int | None = MAX_TRIED
+
+    def __post_init__(self) -> None:
+        for component in self.pareto:
+            component_name(component)
+        for name in sorted(self.allow):
+            if name not in ALLOWED:
+                raise UsageError(f"`{name}` is nothing that can be allowed", hint=did_you_mean(name, ALLOWED))
+        if self.top < 0:
+            raise UsageError(f"{self.top} schedules to simulate", hint="1 or more, or 0 to choose by estimate only")
+        if self.limit is not None and self.limit <= 0:
+            raise UsageError(f"a limit of {self.limit:g} s leaves no time", hint="some seconds, or no limit")
+
+
+def budget_schedule(
+    source: Source,
+    schedule: Schedule,
+    machine: Machine,
+    request: BudgetRequest,
+    *,
+    run: RunSchedules | None = None,
+    progress: SearchProgress = lambda text: None,
+) -> BudgetChoice:
+    """Choose what is fused, the orders, the lanes and, if it is allowed, the formats of a loaded program, within a budget.
+
+    The schedule says what holds for every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it they
+    are simulated in this process. Raises `ScheduleError` for a schedule that has decided what is to be chosen, and `UsageError` where
+    nothing has room, and for inputs without data.
+    """
+    refuse_decided(schedule)
+    missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
+    if missing:
+        raise UsageError(f"input `{missing[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
+    cache = SimulationCache()
+    run = run or SimulateHere(source, machine, "auto", cache)
+    base = replace(schedule, fuse_regions=("none",), order_policy="best")
+    estimator = Estimator(assume_unknown=True)
+    deadline = Deadline.after(request.limit)
+    published = variant_of(source, base, machine, estimator, is_published=True, deadline=deadline)
+    if published is None:
+        compile_source(source, base, machine)  # which says what cannot run alone
+        raise UsageError(
+            f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
+        )
+    chooser = _Chooser(source, machine, request, run, progress, estimator, published, deadline, cache)
+    return chooser.choose()
+
+
+def refuse_decided(schedule: Schedule) -> None:
+    """Raise `ScheduleError` for a schedule that says what a search under a budget is to choose."""
+    sections = {
+        "par": [name for name, _ in schedule.parallel],
+        "order": [name for name, _ in schedule.orders],
+        "depth": [name for name, _ in schedule.depths],
+        "regions": [name for name, _ in schedule.regions],
+        "fuse": [] if schedule.fuse_regions in (("layerwise",), ("auto",)) else list(schedule.fuse_regions),
+    }
+    for section, names in sections.items():
+        if names:
+            raise ScheduleError(
+                f"`{section}` names `{names[0]}`, but that is to be chosen under the budget",
+                hint="leave it out; `fuseflow run` takes schedules that are complete",
+                span=schedule.place(section, names[0]),
+            )
+    if schedule.plan.auto or schedule.intermediates == "dense":
+        what = "`plan: auto`" if schedule.plan.auto else "`intermediates: dense`"
+        raise ScheduleError(f"{what} cannot be chosen under a budget", hint="leave it out")
+
+
+@dataclass(slots=True)
+class _Chooser:
+    """The walk from a request to a choice."""
+
+    source: Source
+    machine: Machine
+    request: BudgetRequest
+    run: RunSchedules
+    progress: SearchProgress
+    estimator: Estimator
+    published: Variant
+    deadline: Deadline
+    cache: SimulationCache
+    search: BudgetSearch = field(init=False)
+    budget: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.budget = self.request.budget
+        costs = RangeCosts(self.machine, LoweredCosts(self.machine, self.estimator), self.request.tried)
+        self.search = BudgetSearch((self.published,), costs, self.deadline, self.progress)
+
+    def choose(self) -> BudgetChoice:
+        """Search, simulate the best, and say what each lever gave."""
+        unfused = self._unfused()
+        if "formats" in self.request.allow:
+            self.search.variants = self._variants()
+        best = self.search.cheapest(self.budget, 2 * max(1, self.request.top))
+        if not best.programs and not unfused.programs:
+            raise self._no_room(best)
+        trials = self._confirmed(self._trials(best, unfused))
+        chosen = min(trials, key=lambda trial: trial.rank)
+        if chosen.refused:
+            raise UsageError(
+                f"no schedule of `{self.source.name}` runs within {self.budget}: {chosen.refused}", hint="a larger budget"
+            )
+        compiled = self._compiled(chosen.schedule)
+        estimate = compiled.estimate(self.estimator)
+        graphs = [variant.graph for variant in self.search.variants]
+        return BudgetChoice(
+            compiled,
+            self.budget,
+            tuple(replace(trial, chosen=trial is chosen) for trial in sorted(trials, key=lambda trial: trial.rank)),
+            min(best.bound, chosen.estimate),
+            best.relaxed,
+            self._busy(estimate, float(chosen.cycles or chosen.estimate)),
+            tuple(self._levers()),
+            tuple(point for component in self.request.pareto for point in self._pareto(component)),
+            len(self.published.graph.ranges.units),
+            self.published.graph.ranges.units.granularity,
+            sum(len(graph.edges(state)) for graph in graphs for state in graph.states() if state.cut < graph.last),
+            self.search.costs.evaluated,
+            self.deadline.passed and not (best.is_complete and unfused.is_complete),
+            self.cache,
+        )
+
+    def _unfused(self) -> SearchOutcome:
+        """Return the unfused program in the formats of the user. If there is no time for that, it has one lane."""
+        unfused = self.search.cheapest(self.budget, 1, UNFUSED)
+        if unfused.programs or unfused.is_complete:
+            return unfused
+        return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
+
+    def _variants(self) -> tuple[Variant, ...]:
+        build = partial(variant_of, self.source, machine=self.machine, estimator=self.estimator, deadline=self.deadline)
+        return format_variants(self.source, self.published, self._bound, build, self.deadline, self.progress)
+
+    def _bound(self, variant: Variant) -> float:
+        """Return what no program of a variant takes less than, if all lanes of arithmetic and the memory are always busy."""
+        return replace(self.search, variants=(variant,)).relaxed(self.budget)
+
+    def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
+        """Return the programs as schedules that were compiled and estimated as a whole. Those that exceed the budget are refused."""
+        trials = {trial.schedule: trial for trial in (self._trial(p, True) for p in unfused.programs)}
+        for program in best.programs:
+            trial = self._trial(program, False)
+            trials.setdefault(trial.schedule, trial)
+        return sorted(trials.values(), key=lambda trial: trial.rank)
+
+    def _trial(self, program: DealtPath, is_unfused: bool) -> Trial:
+        return self._estimated(program.variant, program.schedule, program_name(program), is_unfused)
+
+    def _estimated(self, variant: Variant, schedule: Schedule, name: str, is_unfused: bool = False) -> Trial:
+        try:
+            estimate = self._compiled(schedule).estimate(self.estimator)
+        except FuseFlowError as error:
+            return Trial(name, schedule, inf, Resources(), is_unfused, refused=error.message)
+        used = Resources.most_of(region.resources for region in estimate.regions)
+        refused = excess_text(self.budget.exceeded(used), self.budget)
+        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
+
+    def _confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the trials with the simulations of the best, and of the unfused program. If all of these are refused, of as many more."""
+        if not self.request.top:
+            return list(trials)
+        done: list[Trial] = []
+        waiting = [trial for trial in trials if not trial.refused]
+        while waiting and not self.deadline.passed and not any(t.cycles is not None and not t.refused for t in done):
+            first = waiting[: self.request.top]
+            first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
+            done += self._simulated(first)
+            waiting = [trial for trial in waiting if trial not in first]
+        deeper = self._deeper(min(done, key=lambda trial: trial.rank)) if done else []
+        return [*done, *self._simulated(deeper), *waiting, *(trial for trial in trials if trial.refused)]
+
+    def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
+        if self.deadline.passed:
+            return list(trials)
+        for trial in trials:
+            self.progress(f"simulating {trial.name}")
+        runs = self.run([trial.schedule for trial in trials])
+        return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
+
+    def _deeper(self, best: Trial) -> list[Trial]:
+        """Return a schedule with deeper FIFOs, as far as these have room, if its simulation took longer than was expected."""
+        if best.cycles is None or best.cycles < SLOW * best.estimate or self.machine.rules == "comal":
+            return []
+        regions = [region.name for region in self._compiled(best.schedule).regions if region.einsums]
+        trials = []
+        for depth in DEPTHS:
+            schedule = best.schedule
+            for region in regions:
+                schedule = schedule.depth(region, depth)
+            trial = self._estimated(self.published, schedule, f"{best.name}, {depth} slots")
+            trials += [] if trial.refused else [trial]
+        return trials
+
+    def _levers(self) -> Iterable[Lever]:
+        """Yield what is expected without each lever. A search that was stopped takes none away."""
+        for name in LEVERS:
+            if self.deadline.passed or (name in ALLOWED and name not in self.request.allow):
+                continue
+            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name))
+            yield Lever(name, outcome.programs[0].cycles if outcome.programs else inf)
+
+    def _pareto(self, component: str) -> list[ParetoPoint]:
+        """Return the curve of cycles over a component: half of what the last point takes is the limit of the next."""
+        limit = self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
+        points: list[ParetoPoint] = []
+        while limit >= 1 and not self.deadline.passed:
+            outcome = self.search.cheapest(self.budget.with_limit(component, limit), 1)
+            if not outcome.programs:
+                break
+            trial = self._trial(outcome.programs[0], False)
+            if self.request.top and not trial.refused:
+                (trial,) = self._simulated([trial])
+            used = getattr(trial.resources, component) or 0
+            if not trial.refused:
+                points.append(ParetoPoint({component: limit}, trial))
+            limit = min(limit // 2, max(used, 1) // 2) if used else 0
+        return undominated(points, component)
+
+    def _busy(self, estimate: ProgramEstimate, cycles: float) -> dict[str, float]:
+        """Return the share of some cycles in which the arithmetic of the budget, and the memory, are at work."""
+        work = total_lane_cycles(estimate.regions, self.machine)
+        shares = {
+            name: work.get(name, 0.0) / limit / cycles
+            for name, limit in self.budget.limits.items()
+            if name in ("mul", "add", "special")
+        }
+        memory = sum(r.times * r.bound.memory / (1 - r.bound.refresh) for r in estimate.regions)
+        return {**shares, "memory": memory / cycles}
+
+    def _no_room(self, best: SearchOutcome) -> UsageError:
+        """Return the error that says what the smallest regions take more of than there is."""
+        least: dict[str, int] = {}
+        for state in self.published.graph.states():
+            for edge in self.published.graph.edges(state) if state.cut < self.published.graph.last else ():
+                if edge.part[1] - edge.part[0] == 1 and edge.pieces:
+                    used = Resources.most_of(figures.resources for figures in edge.figures)
+                    for name in self.budget.exceeded(used):
+                        value = getattr(used, name)
+                        least[f"{edge.name} {name}"] = 0 if value is None else value
+        what = ", ".join(
+            f"{key.split()[1]}={amount_text(key.split()[1], value)} of `{key.split()[0]}`" for key, value in least.items()
+        )
+        return UsageError(
+            f"no schedule of `{self.source.name}` has room in {self.budget}",
+            hint=f"single operators take {what}" if what else "a larger budget",
+        )
+
+    def _compiled(self, schedule: Schedule) -> Compiled:
+        return compile_source(self.source, schedule, self.machine)
+
+
+def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
+    """Return the points than which no other has both fewer cycles and less of a component, the largest first."""
+
+    def place(point: ParetoPoint) -> tuple[float, float]:
+        return point.cycles, getattr(point.trial.resources, component) or 0
+
+    def beaten(point: ParetoPoint) -> bool:
+        return any(
+            place(other) != place(point) and all(a <= b for a, b in zip(place(other), place(point), strict=True))
+            for other in points
+        )
+
+    return [point for point in points if not beaten(point)]
+
+
+def program_name(program: DealtPath) -> str:
+    """Return the regions that fuse something, and formats that are not those of the user."""
+    units = program.variant.graph.ranges.units
+    fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
+    formats = [] if program.variant.is_published else [f"{name} {format}" for name, format in program.variant.base.formats]
+    return ", ".join((" | ".join(fused) or "unfused", *formats))

@@ -1,0 +1,74 @@
+"""The cheapest programs: paths through a graph of cuts, by dynamic programming over its states.
+
+The costs of regions add up. So every part of a cheapest path is a cheapest one between its ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
+from fuseflow.autoscheduler.units import UnitPartition
+
+EdgeCost = Callable[[OrderedRange], float]
+"""The cycles of a range; infinite for one that no program may have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Ranges one after the other from the first cut on, and the sum of their cycles."""
+
+    cycles: float
+    edges: tuple[OrderedRange, ...] = ()
+
+    @property
+    def partition(self) -> UnitPartition:
+        """The ranges of units."""
+        return tuple(edge.part for edge in self.edges)
+
+    @property
+    def rank(self) -> tuple[float, int, tuple[tuple[int, int, int], ...]]:
+        """The place among paths: fewer cycles first, then fewer regions, then orders that the compiler ranks better."""
+        return self.cycles, len(self.edges), tuple((*edge.part, edge.rank) for edge in self.edges)
+
+    def then(self, edge: OrderedRange, cycles: float) -> Path:
+        """Return the path with one more range."""
+        return Path(self.cycles + cycles, (*self.edges, edge))
+
+
+def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int) -> tuple[Path, ...]:
+    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left out."""
+    arrived: dict[int, list[Path]] = {id(graph.start): [Path(0.0)]}
+    complete: list[Path] = []
+    for state in graph.states():
+        here = best_of_partitions(arrived.get(id(state), []), keep)
+        if state.cut == graph.last:
+            complete += here
+            continue
+        for edge in graph.edges(state) if here else ():
+            cycles = cost(edge)
+            if cycles < inf:
+                arrived.setdefault(id(edge.after), []).extend(path.then(edge, cycles) for path in here)
+    return tuple(best_of_partitions(complete, keep))
+
+
+def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:
+    """Return the best path of each of the `keep` best partitions."""
+    best: dict[UnitPartition, Path] = {}
+    for path in sorted(paths, key=lambda path: path.rank):
+        best.setdefault(path.partition, path)
+        if len(best) == keep:
+            break
+    return list(best.values())
+
+
+def shortest_rests(graph: CutGraph, cost: EdgeCost) -> dict[int, float]:
+    """Return the cycles of the cheapest way from each state, by its `id`, to the last cut."""
+    states: list[CutState] = list(graph.states())
+    rests: dict[int, float] = {}
+    for state in reversed(states):
+        ways = (cost(edge) + rests[id(edge.after)] for edge in graph.edges(state)) if state.cut < graph.last else iter((0.0,))
+        rests[id(state)] = min(ways, default=inf)
+    return rests

@@ -1,0 +1,121 @@
+"""What was chosen under a budget, and how far it is from what no schedule could beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuseflow.autoscheduler.budget.trials import Trial
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.resources.budget import Budget
+from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
+from fuseflow.run.result import Result
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """What one kind of decisions gave: `without` it, so many cycles are expected, infinite if nothing fits then."""
+
+    name: str
+    without: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """A schedule than which none is faster with as little of some components. `limits` are the limits under which it was found."""
+
+    limits: Mapping[str, int]
+    trial: Trial
+
+    @property
+    def cycles(self) -> float:
+        """The cycles of the simulation, or those that are expected where there is none."""
+        return self.trial.estimate if self.trial.cycles is None else self.trial.cycles
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the point as plain values."""
+        return {"limits": dict(self.limits), **self.trial.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetChoice:
+    """The schedule with the fewest cycles within a budget.
+
+    `trials` are the schedules that were considered as a whole, the best first. No schedule of those that were searched is expected to take
+    fewer cycles than `bound`; it is `relaxed` if all lanes of arithmetic that the budget has, or the memory, were always busy. `busy` are
+    the shares of the time in which the arithmetic of the budget and the memory are at work, by name. `stopped` says that a limit of time
+    ended the search. `searched` is how many regions in an order there are, and `lowered` how many lanes of them were estimated.
+    """
+
+    compiled: Compiled
+    budget: Budget
+    trials: tuple[Trial, ...]
+    bound: float
+    relaxed: float
+    busy: Mapping[str, float]
+    levers: tuple[Lever, ...] = ()
+    pareto: tuple[ParetoPoint, ...] = ()
+    units: int = 0
+    cut: str = ""
+    searched: int = 0
+    lowered: int = 0
+    stopped: bool = False
+    cache: SimulationCache = field(default_factory=SimulationCache)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule that was chosen, in full."""
+        return self.compiled.schedule
+
+    @property
+    def chosen(self) -> Trial:
+        """The trial that was chosen."""
+        return next(trial for trial in self.trials if trial.chosen)
+
+    @property
+    def unfused(self) -> Trial | None:
+        """Single operators in the formats of the user, under the same budget; None if they have no room."""
+        return next((trial for trial in self.trials if trial.is_unfused), None)
+
+    @property
+    def gap(self) -> float:
+        """How many times the bound the chosen schedule is expected to take."""
+        return self.chosen.estimate / self.bound if self.bound else 1.0
+
+    @property
+    def to_roofline(self) -> float:
+        """How many times the time in which something is always busy the chosen graph takes."""
+        return 1 / most_busy if (most_busy := max(self.busy.values(), default=0.0)) else float("inf")
+
+    def run(
+        self,
+        progress: ProgressCallback | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: SimulationCallback | None = None,
+    ) -> Result:
+        """Run the program as `Compiled.run` does, without repeating simulations that the choice took in this process."""
+        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was considered and what was chosen, as plain values."""
+        return {
+            "machine": self.compiled.machine.name,
+            "budget": self.budget.to_json(),
+            "cut": self.cut,
+            "units": self.units,
+            "searched": self.searched,
+            "lowered": self.lowered,
+            "stopped": self.stopped,
+            "bound": round(self.bound),
+            "relaxed": round(self.relaxed),
+            "busy": {name: round(share, 4) for name, share in self.busy.items()},
+            "trials": [trial.to_json() for trial in self.trials],
+            "levers": {lever.name: None if lever.without == float("inf") else round(lever.without) for lever in self.levers},
+            "pareto": [point.to_json() for point in self.pareto],
+            "schedule": self.schedule.to_yaml(),
+        }

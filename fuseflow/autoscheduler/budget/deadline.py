@@ -1,0 +1,22 @@
+"""The moment at which a search stops with what it has."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment at which a search stops with what it has; None is never."""
+
+    at: float | None = None
+
+    @classmethod
+    def after(cls, seconds: float | None) -> Deadline:
+        """Return the moment in so many seconds."""
+        return cls(None if seconds is None else time.monotonic() + seconds)
+
+    @property
+    def passed(self) -> bool:
+        return self.at is not None and time.monotonic() >= self.at

@@ -1,0 +1,190 @@
+"""The lanes that a region may have, and what they give, without building them.
+
+Graphs with two and with three lanes, built once, say which nodes are copied for an index, and what one more lane adds. From two lanes on,
+what a graph occupies is linear in the lanes of each index; the first fork and merge come with the second lane.
+
+    amounts(i=8)      = amounts(i=2) + 6 (amounts(i=3) - amounts(i=2))
+    amounts(i=8, k=4) = the same in i, of amounts(i=2, k=4) and amounts(i=3, k=4), and each of these in k
+    cycles           >= the most of (cycles of a node / product of the lanes that copy it)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import inf, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.errors import ScheduleError
+from fuseflow.lower.graphs import scheduled_form
+from fuseflow.lower.lanes import with_lanes, without_lanes
+from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
+from fuseflow.resources.budget import Budget
+from fuseflow.samml.nodes import Edge
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.transform import LaneGraph
+
+MAX_DEALT = 2
+"""How many indices of a region are dealt at once. Each takes the graphs of its pairs."""
+MAX_WIDTH = 4096
+"""The most lanes of a region where the budget limits nothing."""
+
+Lanes = tuple[tuple[str, int], ...]
+"""The lanes of indices, outermost first, without those of one lane."""
+Amounts = npt.NDArray[np.float64]
+"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Lanes of a region, with what its graph occupies, and the cycles that the region takes at least in so many lanes."""
+
+    lanes: Lanes
+    amounts: Amounts
+    least: float
+
+    @property
+    def rank(self) -> tuple[float, float, Lanes]:
+        """The place of the deal in the order in which deals are tried: the fastest first, of equal ones the smallest."""
+        return self.least, prod(count for _, count in self.lanes), self.lanes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaneModel:
+    """What lanes give one region.
+
+    `sizes` are those of the indices that can be dealt. `corners` are the amounts of few lanes. `copied` has the cycles of the
+    busiest node that is copied for a set of indices, and no others. `copies` and
+    `memory` are cycles that lanes do not shorten, and `stretch` what all cycles
+    are multiplied by because the memory refreshes itself.
+    """
+
+    sizes: Mapping[str, int]
+    corners: Mapping[Lanes, Amounts]
+    copied: Mapping[frozenset[str], float]
+    copies: float
+    memory: float
+    stretch: float
+
+    @classmethod
+    def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
+        """Build two and three lanes of each index and of each pair, and measure what they occupy."""
+        region, (*copies, figures) = ordered.pieces[-1], ordered.figures
+        measure = _Measure(ordered, machine, figures.held)
+        corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
+        enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
+        for indices in _index_sets(ordered.loops):
+            if all(_twos(part) in corners for part in combinations(indices, len(indices) - 1)):
+                corners |= measure.corners(indices, enclosing)
+        sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
+        waits = sum(copy.cycles for copy in copies)
+        return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
+
+    def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
+        """Return the lanes that fit into a budget with FIFOs of so many slots, the fastest first. Without a depth, FIFOs are unbounded."""
+        dealt = dict.fromkeys(tuple(index for index, _ in lanes) for lanes in self.corners)
+        choices = (self._deals_of(indices, budget, depth) for indices in dealt)
+        return sorted((deal for deals in choices for deal in deals), key=lambda deal: deal.rank)
+
+    def _deals_of(self, indices: tuple[str, ...], budget: Budget, depth: int | None) -> Iterator[Deal]:
+        """Yield the lanes of exactly these indices, more than one of each."""
+        counts = [[count for count in lane_counts(self.sizes[index]) if count > 1] for index in indices]
+        for numbers in product(*counts):
+            lanes = tuple(zip(indices, numbers, strict=True))
+            if prod(numbers) <= MAX_WIDTH and fits(amounts := self.amounts(lanes), budget, depth):
+                yield Deal(lanes, amounts, self.least(lanes))
+
+    def amounts(self, lanes: Lanes) -> Amounts:
+        """Return what the graph occupies with these lanes, FIFOs with one slot each."""
+        at = self.corners.get(lanes)
+        if at is not None:
+            return at
+        place = next(n for n, (_, count) in enumerate(lanes) if count > 3)
+        index, count = lanes[place]
+        two, three = (self.amounts((*lanes[:place], (index, few), *lanes[place + 1 :])) for few in (2, 3))
+        return two + (count - 2) * (three - two)
+
+    def least(self, lanes: Lanes) -> float:
+        """Return the cycles that the region takes at least with these lanes, its copies included."""
+        count = dict(lanes)
+        compute = max(cycles / prod(count.get(index, 1) for index in indices) for indices, cycles in self.copied.items())
+        return self.copies + max(compute, self.memory) * self.stretch
+
+
+def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
+    """Return whether amounts are within a budget, with FIFOs of so many slots, or unbounded ones."""
+    slots = inf if depth is None else depth
+    used = dict(zip(COMPONENTS, amounts, strict=True))
+    used["fifo"] *= slots
+    return all(used[name] <= limit for name, limit in budget.limits.items())
+
+
+def lane_counts(size: int) -> tuple[int, ...]:
+    """Return the numbers of lanes of an index of this size that are considered: powers of two and divisors, up to the size.
+
+    >>> lane_counts(12)
+    (1, 2, 3, 4, 6, 8, 12)
+    """
+    most = min(size, MAX_WIDTH)
+    powers = {1 << n for n in range(most.bit_length()) if 1 << n <= most}
+    return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
+
+
+def _index_sets(loops: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the sets of at most `MAX_DEALT` indices, outermost first, small sets first."""
+    order = tuple(loops)
+    for number in range(1, MAX_DEALT + 1):
+        yield from combinations(order, number)
+
+
+def _twos(indices: tuple[str, ...]) -> Lanes:
+    return tuple((index, 2) for index in indices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """What the graph of a region occupies with some lanes. `held` is what its nodes hold back in one lane."""
+
+    ordered: OrderedRange
+    machine: Machine
+    held: Mapping[str, HeldEntries]
+
+    def corners(self, indices: tuple[str, ...], enclosing: dict[str, set[str]]) -> dict[Lanes, Amounts]:
+        """Return what two and three lanes of each index occupy, and add the index to the nodes that it alone copies. Nothing is returned
+        for indices that cannot be dealt together."""
+        region, amounts = self.ordered.pieces[-1], dict[Lanes, Amounts]()
+        for counts in product((2, 3), repeat=len(indices)):
+            lanes = tuple(zip(indices, counts, strict=True))
+            schedule = Schedule().par(**{f"{region.name}.{index}": count for index, count in lanes})
+            try:
+                dealt = with_lanes(region.serial, region.table, region.fused, schedule)
+            except ScheduleError:
+                return {}
+            amounts[lanes] = self.amounts(dealt)
+            for node, place in dealt.places.items() if len(indices) == 1 else ():
+                enclosing.setdefault(without_lanes(node, place), set()).update(indices)
+        return amounts
+
+    def amounts(self, dealt: LaneGraph) -> Amounts:
+        """Return what a graph occupies, FIFOs with one slot each. What a node holds back is that of the node without lanes."""
+        form = scheduled_form(self.ordered.before.lowering, dealt.graph)
+        origins = {node: without_lanes(origin, dealt.places.get(origin, ())) for node, origin in form.origins().items()}
+        held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
+        slots = {Edge(node.name, k): 1 for node in form.graph.nodes for k in range(len(node.inputs))}
+        resources = graph_resources(form.graph, self.machine, held, slots)
+        return np.array([float(getattr(resources, name) or 0) for name in COMPONENTS])
+
+
+def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:
+    """Return the cycles of the busiest node by the indices for which a node is copied."""
+    busiest: dict[frozenset[str], float] = {frozenset(): 0.0}
+    for node, occupied in figures.occupied.items():
+        indices = frozenset(enclosing.get(node, ()))
+        busiest[indices] = max(busiest.get(indices, 0.0), occupied)
+    return busiest

@@ -1,0 +1,57 @@
+"""What a search keeps of the estimate of a region in one lane: a few numbers of each node, and nothing that was counted for them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.program import RegionEstimate
+from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
+from fuseflow.sim import Machine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionFigures:
+    """The figures of a region. `memory` are the cycles in which the memory moves its bytes, and `stretch` is what all cycles are multiplied
+    by because the memory refreshes itself. `occupied` are the cycles of every node, `held` the entries that nodes hold back, and `work` the
+    cycles that all lanes of arithmetic are busy together, by component."""
+
+    cycles: float
+    memory: float
+    stretch: float
+    occupied: Mapping[str, float]
+    held: Mapping[str, HeldEntries]
+    work: Mapping[str, float]
+    resources: Resources
+
+    @classmethod
+    def of(cls, estimate: RegionEstimate, machine: Machine) -> RegionFigures:
+        return cls(
+            float(estimate.bound.cycles),
+            float(estimate.bound.memory),
+            1 / (1 - estimate.bound.refresh),
+            {node.name: float(node.occupied) for node in estimate.work.nodes},
+            held_entries(estimate.counts),
+            lane_cycles(estimate, machine),
+            estimate.resources,
+        )
+
+
+def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:
+    """Return the cycles that all lanes of arithmetic of a region are busy together, by component."""
+    lanes, work = arithmetic_lanes(estimate.counts.graph, machine), defaultdict[str, float](float)
+    for node in estimate.work.nodes:
+        for component, count in lanes.get(node.name, {}).items():
+            work[component] += count * float(node.occupied)
+    return dict(work)
+
+
+def total_lane_cycles(estimates: Iterable[RegionEstimate], machine: Machine) -> dict[str, float]:
+    """Return the busy cycles of all regions of a program."""
+    total = defaultdict[str, float](float)
+    for estimate in estimates:
+        for component, cycles in lane_cycles(estimate, machine).items():
+            total[component] += estimate.times * cycles
+    return dict(total)

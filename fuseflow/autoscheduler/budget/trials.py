@@ -1,0 +1,107 @@
+"""Programs that were considered as a whole: what is expected of them, and what a simulation showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.compiler import compile_source
+from fuseflow.errors import FuseFlowError
+from fuseflow.frontend.source import Source
+from fuseflow.resources import COMPONENTS, Resources
+from fuseflow.resources.budget import Budget, amount_text
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRun:
+    """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
+    bound. `error` says why there is no simulation."""
+
+    cycles: int | None = None
+    occupied: Mapping[str, int | None] | None = None
+    error: str = ""
+
+
+RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
+"""A function that simulates schedules, all of which it knows how to load and compile, and returns a run for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A schedule that was considered.
+
+    `name` lists the regions that fuse something. `estimate` are the cycles that are expected, and `resources` the most that a region
+    occupies. `cycles` are those of a simulation; they are None without one. `refused` says why the schedule is not taken. `is_unfused`
+    says that it has single operators in the formats of the user.
+    """
+
+    name: str
+    schedule: Schedule
+    estimate: float
+    resources: Resources
+    is_unfused: bool = False
+    cycles: int | None = None
+    refused: str = ""
+    chosen: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, bool, float, float, str]:
+        """The place among trials: those that ran are best, those that are refused worst, and within each class fewer cycles are better."""
+        known = self.estimate if self.cycles is None else self.cycles
+        return bool(self.refused), self.cycles is None, known, self.estimate, self.schedule.to_yaml()
+
+    def after(self, run: TrialRun, budget: Budget) -> Trial:
+        """Return the trial with its simulation. A run that deepened FIFOs beyond the budget is refused."""
+        if run.cycles is None:
+            return replace(self, refused=run.error)
+        occupied = run.occupied or {}
+        over = {name: value for name, value in occupied.items() if name in budget.limits and (value or 0) > budget.limits[name]}
+        return replace(self, cycles=run.cycles, refused=excess_text(over, budget, "its run takes"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as plain values."""
+        return {
+            "name": self.name,
+            "is_unfused": self.is_unfused,
+            "estimate": round(self.estimate),
+            "cycles": self.cycles,
+            "resources": self.resources.to_json(),
+            "refused": self.refused,
+            "chosen": self.chosen,
+            "schedule": self.schedule.to_yaml(),
+        }
+
+
+def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it takes") -> str:
+    """Return what exceeds a budget as a sentence without an end; nothing if nothing does."""
+    parts = (
+        f"{'unbounded' if value is None else amount_text(name, value)} {name} of {amount_text(name, budget.limits[name])}"
+        for name, value in over.items()
+    )
+    return f"{verb} {', '.join(parts)}" if over else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateHere:
+    """A function that simulates schedules of a loaded program in this process, and keeps what they share."""
+
+    source: Source
+    machine: Machine
+    engine: Engine
+    cache: SimulationCache
+
+    def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:
+        return [self._run(schedule) for schedule in schedules]
+
+    def _run(self, schedule: Schedule) -> TrialRun:
+        try:
+            compiled = compile_source(self.source, schedule, self.machine)
+            result = compiled.run(check=False, engine=self.engine, execute=self.cache)
+        except FuseFlowError as error:
+            return TrialRun(error=error.message)
+        most = Resources.most_of(region.resources for region in result.regions)
+        return TrialRun(result.cycles, {name: getattr(most, name) for name in COMPONENTS})

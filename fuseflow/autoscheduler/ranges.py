@@ -1,0 +1,63 @@
+"""The ranges of the units of a program as regions: what each computes, and which results it must write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fuseflow.autoscheduler.units import UnitRange, UnitSequence
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.state import RegionRequest
+
+LARGEST_REGION = 32
+"""The most Einsums of a region that is estimated to find partitions. Larger regions take seconds each."""
+
+
+@dataclass  # with places for what is computed once
+class ProgramRanges:
+    """The ranges of `units` of a program that is partitioned into single operators."""
+
+    partitioned: PartitionedProgram
+    units: UnitSequence
+
+    @cached_property
+    def readers(self) -> Mapping[str, frozenset[str]]:
+        """The Einsums that read each Einsum. An output of the program has the reader `""`, which is in no region."""
+        program = self.partitioned.program
+        readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
+        for einsum in program.einsums:
+            for name in einsum.operands:
+                readers.get(name, set()).add(einsum.name)
+        return {name: frozenset(by) for name, by in readers.items()}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """The position of each Einsum in the program."""
+        return {e.name: n for n, e in enumerate(self.partitioned.program.einsums)}
+
+    def request(self, part: UnitRange) -> RegionRequest:
+        """Return the region of a range. It writes the results that Einsums outside of it read."""
+        members = self._computed_in(self.members(part))
+        results = (e for e in members if not self.readers[e] <= set(members))
+        return RegionRequest(self.units.name(part), members, tuple(results))
+
+    def members(self, part: UnitRange) -> list[str]:
+        """Return the Einsums of a range as they are lowered, in program order."""
+        return sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
+
+    def is_region(self, part: UnitRange) -> bool:
+        """Return whether a range may be one region and is small enough to be estimated."""
+        return self.units.legal(part) and (part[1] - part[0] == 1 or len(self.members(part)) <= LARGEST_REGION)
+
+    def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
+        """Return the Einsums that a region of these computes: all but those that only name an output again whose Einsum is elsewhere, since
+        every partition computes them where their operand is."""
+        defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
+        home = {e: region for region in self.partitioned.regions for e in region.einsums}
+        computed: list[str] = []
+        for name in members:
+            along = [n for n in defined[name].operands if n in home[name].einsums] if name in renames else []
+            if set(along) <= set(computed):
+                computed.append(name)
+        return tuple(computed)

@@ -1,0 +1,18 @@
+"""A console that shows control characters in texts instead of sending them to the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from fuseflow.errors import visible
+
+
+class SafeConsole(Console):
+    """A console on which a name that holds an escape sequence does nothing. All strings that are printed pass through `render_str`, also
+    those in the cells of tables."""
+
+    def render_str(self, text: str, *args: Any, **kwargs: Any) -> Text:
+        return super().render_str(visible(text), *args, **kwargs)

@@ -1,0 +1,135 @@
+"""The cycles that FIFOs of few slots cost: a node whose tokens come together again on two ways waits for the slots of the short one.
+
+Example: the residual of a decoder goes around two products. A row of it is 49 tokens, and the first result of the row's products comes
+18,900 cycles after the row. A FIFO of 64 slots holds one such row, so that a row begins every 18,900 cycles, though either product takes
+9,400. With 128 slots two rows are under way at once, and a row begins every 9,450.
+
+So for every two nodes with two ways between them, the first can be ahead of the second by as many tokens as the way with the fewest slots
+holds, and the second begins a batch of work as late as the longest way lets it. The theory is that of marked graphs: a loop of a long way,
+forward, and of the slots of a short one, backward, takes its latency divided by the batches that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.estimate.flows import Number
+
+Matrix = npt.NDArray[np.float64]
+
+
+class Fifo(NamedTuple):
+    """A FIFO from one node to an input of another. Nodes are numbers. `tokens` go through it in the whole run."""
+
+    source: int
+    target: int
+    input: int
+    tokens: Number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongestWays:
+    """The longest ways between nodes, by the node where they end and that where they begin.
+
+    `latency` are the cycles from a token at the beginning to the first that follows from it at the end, minus infinity where there is no
+    way. `batches` is how many batches the nodes on that way hold back, the fewest of them, and infinite if they hold nothing back.
+    """
+
+    latency: Matrix
+    batches: Matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FifoLoops:
+    """A graph as its ways compare. Nodes are numbered in order, and `fifos` are in the order of their targets.
+
+    `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `held` the part of all work
+    that it holds itself: batches, or elements for which it waits for the memory. `batches` is 0 for a node that emits as it goes.
+    """
+
+    fifos: tuple[Fifo, ...]
+    batches: tuple[Number, ...]
+    emitted: tuple[Number, ...]
+    held: tuple[float, ...]
+
+    def shares(self, slots: Sequence[Number]) -> Matrix:
+        """Return the part of all work that the way with the fewest slots holds, by its end and its beginning, given the slots of each
+        FIFO. It is infinite where there is no way.
+        """
+        count = len(self.batches)
+        fewest = np.full((count, count), np.inf)
+        behind = np.empty((count, count))  # what a way holds up to the FIFO behind its last node
+        node = 0
+        for fifo, room in zip(self.fifos, slots, strict=True):
+            while node < fifo.target:
+                self._finish_share(behind, fewest, node)
+                node += 1
+            np.minimum(fewest[node], behind[fifo.source] + room / max(1, fifo.tokens), out=fewest[node])
+        return fewest
+
+    def _finish_share(self, behind: Matrix, fewest: Matrix, node: int) -> None:
+        behind[node] = fewest[node] + self.held[node]
+        behind[node, node] = 0.0
+
+    def work(self, occupied: Sequence[Number]) -> Matrix:
+        """Return the cycles for which the busiest node works on the way behind the last workspace, up to the end of the way, and at the
+        end as well, given the cycles of the firings of each node.
+        """
+        count = len(self.batches)
+        most = np.full((count, count), -np.inf)
+        behind = np.empty((count, count))
+        node = 0
+        for fifo in (*self.fifos, None):
+            end = count if fifo is None else fifo.target
+            while node < end:
+                reached = most[node] >= 0
+                most[node][reached] = np.maximum(most[node][reached], occupied[node])
+                behind[node] = np.where(reached, self.emitted[node], -np.inf) if self.batches[node] else most[node]
+                behind[node, node] = 0.0
+                node += 1
+            if fifo is not None:
+                np.maximum(most[node], behind[fifo.source], out=most[node])
+        return most
+
+    def longest(self, latency: Sequence[float], work: Matrix) -> LongestWays:
+        """Return the longest ways, given the latency of each node, and the work on the ways."""
+        count = len(self.batches)
+        arrival, fewest = np.full((count, count), -np.inf), np.full((count, count), np.inf)
+        behind, whole = np.empty((count, count)), np.empty((count, count))
+        node = 0
+        for fifo in self.fifos:
+            while node < fifo.target:
+                batches = self.batches[node]
+                np.add(arrival[node], latency[node], out=behind[node])
+                whole[node] = fewest[node]
+                if batches:
+                    behind[node] += np.maximum(work[node], 0.0) / batches
+                    np.minimum(whole[node], batches, out=whole[node])
+                behind[node, node], whole[node, node] = 0.0, np.inf
+                node += 1
+            later = behind[fifo.source] > arrival[node]
+            np.copyto(arrival[node], behind[fifo.source], where=later)
+            np.copyto(fewest[node], whole[fifo.source], where=later)
+        return LongestWays(arrival, fewest)
+
+
+def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
+    """Return the cycles of all batches for every loop, by its end and its beginning; 0 where there is none.
+
+    A loop of which a node holds batches back takes whole batches, and one at least: where no batch fits, a machine deepens the FIFO.
+    """
+    with np.errstate(all="ignore"):
+        whole = np.isfinite(longest.batches)
+        batches = np.where(whole, longest.batches, 1.0)
+        held = np.where(whole, np.maximum(1.0, np.floor(shares * batches + 1e-9)), shares)
+        cycles = batches * longest.latency / held
+    cycles[~(np.isfinite(shares) & np.isfinite(longest.latency))] = 0.0
+    return cycles
+
+
+__all__ = ["Fifo", "FifoLoops", "LongestWays", "loop_cycles"]

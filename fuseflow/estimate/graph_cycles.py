@@ -1,0 +1,152 @@
+"""The cycles of a graph on a machine, put together from its stages, its FIFOs and what it asks of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fuseflow.estimate.bound import Bound
+from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, loop_cycles
+from fuseflow.estimate.flows import Number
+from fuseflow.estimate.memory_bound import peak_bandwidth
+from fuseflow.estimate.memory_load import MemoryLoad, answer_cycles, shared_line_cycles, transfer_cycles, write_wait
+from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+
+REFRESH_GAP = HBM2_2000.nRFC + 56
+"""The cycles in which no answer comes when the memory refreshes itself: its banks are closed before, and opened again behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BusyLoops:
+    """The loops of FIFOs of a graph: what their ways hold (`shares`), and the work on them, as `FifoLoops` has both."""
+
+    loops: FifoLoops
+    shares: Matrix
+    work: Matrix
+
+    def hidden(self, stage: int) -> float:
+        """Return the part of all work that the others can go on with while a stage stands still."""
+        before, after = np.isfinite(self.shares[stage]), np.isfinite(self.shares[:, stage])
+        before[stage] = False
+        around = self.shares[np.ix_(after, before)]
+        return float(around.min()) if around.size else np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlowestLoop:
+    """The loop of FIFOs that holds the graph up most: the stages where its ways begin and end, and the cycles of the whole run by it."""
+
+    begin: int
+    end: int
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphCycles:
+    """A graph of which the latency and the cycles of every stage are known on a machine, its imbalance, and its load of the memory."""
+
+    pipeline: Pipeline
+    latency: Sequence[float]
+    occupied: Sequence[Number]
+    load: MemoryLoad
+    imbalance: Number
+
+    def bound(self, machine: Machine, loops: Callable[[], BusyLoops | None], node: str) -> Bound:
+        """Return the bounds of the graph. `node` is its busiest node."""
+        pipeline, occupied = self.pipeline, self.occupied
+        compute = max(occupied)
+        starts = pipeline.first_tokens(self.latency, occupied)
+        ends = pipeline.last_tokens(self.latency, occupied, machine.rules != "comal")
+        control = max(map(sum, zip(starts, occupied, ends, strict=True))) - compute
+        inside = max((cycles for at, cycles in enumerate(occupied) if at not in pipeline.behind), default=0)
+        around = loops()
+        slowest = None if around is None else self.slowest_loop(around, starts, ends)
+        fifos = max(0.0, slowest.cycles - control) if slowest else 0.0
+        names = [stage.node.name for stage in pipeline.stages]
+        first = Bound(
+            compute,
+            control,
+            0.0,
+            node,
+            imbalance=self.imbalance,
+            fifos=fifos,
+            fifo=(names[slowest.begin], names[slowest.end]) if slowest and fifos else None,
+            lanes=inside if pipeline.behind else 0,
+            answers=answer_cycles(self.load, machine),
+        )
+        return self._with_memory(first, machine, around)
+
+    def slowest_loop(self, around: BusyLoops, starts: Sequence[float], ends: Sequence[float]) -> SlowestLoop | None:
+        """Return the loop by which the run takes longest, from the first token at its beginning to the last behind its end."""
+        cycles = loop_cycles(around.shares, around.loops.longest(self.latency, around.work))
+        if not cycles.any():
+            return None
+        whole = np.where(cycles > 0, cycles + np.asarray(starts) + np.asarray(ends)[:, None], 0.0)
+        end, begin = divmod(int(whole.argmax()), len(whole))
+        return SlowestLoop(begin, end, float(whole[end, begin]))
+
+    def _with_memory(self, bound: Bound, machine: Machine, around: BusyLoops | None) -> Bound:
+        """Return the bounds with the time that the memory takes for reads and writes."""
+        load, memory, peak = self.load, machine.memory, peak_bandwidth(machine)
+        if isinstance(memory, IdealMemory) or not (load.reads or load.written):
+            return bound
+        pipeline = self.pipeline
+        base = max(bound.stages, bound.fifos, bound.answers)
+        refresh = self._refresh(base, machine, around)
+        moved = load.lines_read if pipeline.behind else load.lines_read + load.written
+        transfer, crowded = transfer_cycles(load, moved, machine, peak), shared_line_cycles(load, machine)
+        reading = max(base / (1 - refresh), transfer, crowded)
+        behind: Number = 0
+        if pipeline.behind:
+            left = max(self.occupied[at] for at in pipeline.behind)
+            wait = write_wait(load.lines_read / max(1, reading), machine, True)
+            done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
+            behind = max(left * (1 - done), left - reading)
+        elif load.most_written:
+            crowded = max(crowded, self._writing(reading, machine))
+        return replace(bound, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
+
+    def _writing(self, reading: float, machine: Machine) -> float:
+        """Return the cycles for which the writer of most lines waits for their answers, 0 if it is not held up. A writer waits longer the
+        more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
+        memory = machine.memory
+        assert not isinstance(memory, IdealMemory)
+
+        def waits(cycles: float) -> float:
+            return self.load.most_written * write_wait(self.load.lines_read / max(1, cycles), machine, False) / memory.outstanding
+
+        low, high = reading, reading
+        while waits(high) > high:
+            low, high = high, 2 * high
+        if high == reading:
+            return 0.0
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if waits(middle) > middle else (low, middle)
+        return high
+
+    def _refresh(self, base: Number, machine: Machine, around: BusyLoops | None) -> float:
+        """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory does, if
+        FIFOs and lines that were fetched ahead keep the others going."""
+        memory = machine.memory
+        if not isinstance(memory, Hbm2Memory):
+            return 0.0
+        ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+        gap, period = REFRESH_GAP / ratio, HBM2_2000.nREFI / ratio
+        longest = 0.0
+        for read in self.load.reads:
+            if read.most < base / period:  # few refreshes meet it
+                continue
+            hidden = around.hidden(read.stage) * base if around is not None else np.inf
+            if read.in_order:
+                hidden += memory.prefetch * base / read.most
+            longest = max(longest, gap - hidden)
+        return longest / period
+
+
+__all__ = ["BusyLoops", "GraphCycles", "SlowestLoop"]

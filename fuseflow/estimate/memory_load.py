@@ -1,0 +1,187 @@
+"""What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, lines that many
+lanes want at once, and the answers for which a port waits.
+
+The constants are measured on the memory model (fuseflow/sim/memory), alone, in `tests/estimate/test_memory_load.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil, exp
+
+from fuseflow.estimate.flows import Number
+from fuseflow.estimate.memory_bound import request_bytes
+from fuseflow.estimate.port_lines import PortLines
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+
+IN_ORDER_SHARE = 228 / 256
+"""The share of its peak that HBM2 moves where lines are read one behind the other. The rest is lost to refresh and to rows."""
+ROW_CYCLES = 2.8
+"""The cycles for which a channel moves nothing when a line lies in another row than the one that its bank has open."""
+GROUP_CYCLES = 2 * HBM2_2000.nCCDL
+"""The cycles that a bank group takes for a line of 64 bytes, which lies in one of them: two transactions."""
+GROUPS = 8
+"""The bank groups of a channel."""
+WINDOW = 18
+"""The lines that a channel has in its queue at once, and among which it chooses."""
+OPEN_BYTES = 32 * 1024
+"""The bytes of the rows that the banks of one channel have open together."""
+ANSWER_CYCLES = 37
+"""The cycles from a request to its answer where the memory has little else to do."""
+STARVED_WRITES = (40.0, 4.0, 2.2)
+"""A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
+no reads wait. The rate counts b = 4.0 where lanes read, and 2.2 on one lane."""
+LONGEST_WRITE = 40_000.0
+"""The most cycles for which a write waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLoad:
+    """What ports that are the same but for the lane request of one array.
+
+    `lines` are those of all ports and `most` those of the busiest one. `alike` is how many ports want the same line at the same time, and
+    `array_lines` the lines of the array. `in_order` says that lines are fetched ahead.
+    """
+
+    stage: int
+    lines: Number
+    most: Number
+    alike: float
+    array_lines: int
+    in_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLoad:
+    """What a graph requests of the memory: its reads by stage and array, the lines that lie in another row than the line before, the
+    lines that it writes, and those of the array that has most of them.
+    """
+
+    reads: tuple[ArrayLoad, ...]
+    jumps: Number
+    written: Number
+    most_written: Number
+
+    @property
+    def lines_read(self) -> Number:
+        return sum(read.lines for read in self.reads)
+
+    @classmethod
+    def of(
+        cls,
+        ports: Iterable[PortLines],
+        stages: Mapping[str, int],
+        array_bytes: Mapping[tuple[str, int, str], int],
+        written: Iterable[Number],
+        line: int,
+        channels: int,
+    ) -> MemoryLoad:
+        """Add up what ports request, given the stage of each node, the bytes of the arrays that are read, in the order in which they lie in
+        the memory, and the bytes written to each array.
+        """
+        ports = tuple(ports)
+        groups: dict[tuple[int, str], list[PortLines]] = {}
+        for port in ports:
+            groups.setdefault((stages[port.node], port.kind), []).append(port)
+        reads = tuple(
+            ArrayLoad(
+                stage,
+                sum(port.lines for port in group),
+                max(port.lines for port in group),
+                _alike(group, line),
+                -(-array_bytes.get((group[0].tensor, group[0].level, kind), 0) // line),
+                all(port.in_order for port in group),
+            )
+            for (stage, kind), group in groups.items()
+        )
+        out = [-(-number // line) for number in written]
+        jumps = sum(port.jumps for port in ports) * _other_row(ports, array_bytes, line, channels)
+        return cls(reads, jumps, sum(out), max(out, default=0))
+
+
+def _alike(group: list[PortLines], line: int) -> float:
+    """Return how many ports of a group want the same line at once: lanes that look up the same, and those that share the lines of a
+    fiber."""
+    first = group[0]
+    same = len(group) / min(len(group), max(1, first.divided))
+    return same * (min(first.dealt, line // 4) if first.dealt > 1 else 1)
+
+
+def _other_row(ports: Iterable[PortLines], array_bytes: Mapping[tuple[str, int, str], int], line: int, channels: int) -> float:
+    """Return how likely a bank has another row open than that of the next request. What lies together in as many bytes as all open rows
+    have does not close each other's rows, so it is how likely two requests are of different ones of these pieces of the memory."""
+    lines: dict[tuple[str, int, str], Number] = {}
+    for port in ports:
+        array = (port.tensor, port.level, port.kind)
+        lines[array] = lines.get(array, 0) + port.lines
+    size = OPEN_BYTES * channels
+    pieces: dict[int, float] = {}
+    start = 0
+    for array, length in array_bytes.items():
+        for piece in range(start // size, (start + max(1, length) - 1) // size + 1):
+            inside = min(start + length, (piece + 1) * size) - max(start, piece * size)
+            pieces[piece] = pieces.get(piece, 0.0) + lines.get(array, 0) * inside / max(1, length)
+        start += -(-length // line) * line
+    total = sum(pieces.values())
+    return 1 - sum((number / total) ** 2 for number in pieces.values()) if total else 0.0
+
+
+def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: float) -> float:
+    """Return the cycles in which a memory moves so many lines, and opens rows for those that lie elsewhere. Its `peak` is in bytes a
+    cycle.
+    """
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return lines * request_bytes(memory) / peak
+    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    return lines * memory.line / (peak * IN_ORDER_SHARE) + load.jumps * ROW_CYCLES / (memory.channels * ratio)
+
+
+def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles that the lines of the array take that many lanes want at once, or that has few lines.
+
+    A line lies in one bank group, and a channel chooses among the requests of a short queue. If they are for few lines, few groups work.
+    """
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    cycles = GROUP_CYCLES / ratio * memory.line / 64 / (1 - HBM2_2000.nRFC / HBM2_2000.nREFI)
+    longest = 0.0
+    for read in load.reads:
+        if read.alike > 1.5:
+            at_once = min(GROUPS, 1 + WINDOW / read.alike) * memory.channels
+            longest = max(longest, read.lines * cycles / at_once)
+        if 0 < read.array_lines < GROUPS * memory.channels:
+            longest = max(longest, read.lines * cycles / ceil(read.array_lines))
+    return longest
+
+
+def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none."""
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    return max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding
+
+
+def write_wait(rate: Number, machine: Machine, in_lanes: bool) -> float:
+    """Return the cycles after which a write is answered, where `rate` lines are read in a cycle."""
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    idle, lanes, alone = STARVED_WRITES
+    return min(LONGEST_WRITE, idle * exp(min(20.0, (lanes if in_lanes else alone) * rate * 8 / memory.channels)))
+
+
+__all__ = [
+    "ArrayLoad",
+    "MemoryLoad",
+    "answer_cycles",
+    "shared_line_cycles",
+    "transfer_cycles",
+    "write_wait",
+]

@@ -1,0 +1,161 @@
+"""A graph as a pipeline: what its nodes hold back and hand on, whatever machine it runs on. Nodes that are the same but for the lane count
+once, as the lane that has most to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
+from fuseflow.estimate.flows import Number
+from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.memory_bound import memory_answers
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome.lane_depths import lane_kinds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Nodes that are the same but for the lane. Numbers are those of the lane that has most.
+
+    `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node that emits as
+    it goes. `answers` are the answers of the memory for which an element waits on its way through the node, one after the other, and
+    `elements` are those that wait for them.
+    """
+
+    node: n.Primitive
+    lanes: int
+    batches: Number
+    emitted: Number
+    answers: int
+    elements: Number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """The stages of a graph, in order, and the FIFOs between them. `of_node` numbers the stage of each node.
+
+    `merges` are the stages that take the lanes back together. `behind` are the stages behind them that no memory reads for any more: their
+    work is left when the lanes are done.
+    """
+
+    stages: tuple[Stage, ...]
+    of_node: tuple[int, ...]
+    fifos: tuple[Fifo, ...]
+    merges: frozenset[int]
+    behind: frozenset[int]
+
+    @classmethod
+    def of(cls, counts: GraphCounts) -> Pipeline:
+        graph, declared = counts.graph, counts.graph.declared
+        kinds = lane_kinds(graph)
+        of_node = tuple(kinds[node.name] for node in graph.nodes)
+        stages: dict[int, Stage] = {}
+        tokens: dict[tuple[int, int, int], Number] = {}
+        for node, numbers, kind in zip(graph.nodes, counts.nodes, of_node, strict=True):
+            inner = numbers.inputs[0].inner if numbers.inputs else 0
+            own = Stage(
+                node,
+                1,
+                max(1, inner) if node.holds_back else 0,
+                numbers.outputs[-1].tokens if isinstance(node, n.Workspace) else 0,
+                memory_answers(node, declared),
+                numbers.outputs[0].tokens if numbers.outputs else 0,
+            )
+            stages[kind] = _together(stages[kind], own) if kind in stages else own
+            for k, port in enumerate(node.inputs):
+                fifo = (kind, 0 if isinstance(node, n.Merge) else k, kinds[port.node])
+                tokens[fifo] = max(tokens.get(fifo, 0), counts.flows[port].tokens)
+        ordered = tuple(stages[kind] for kind in range(len(stages)))
+        fifos = tuple(Fifo(source, target, k, tokens[target, k, source]) for target, k, source in sorted(tokens))
+        merges = frozenset(at for at, stage in enumerate(ordered) if isinstance(stage.node, n.Merge))
+        return cls(ordered, of_node, fifos, merges, _behind(ordered, fifos, merges))
+
+    def most(self, numbers: Sequence[Number]) -> list[Number]:
+        """Return the largest number of each stage, given one of every node."""
+        largest: list[Number] = [0] * len(self.stages)
+        for stage, number in zip(self.of_node, numbers, strict=True):
+            largest[stage] = max(largest[stage], number)
+        return largest
+
+    def slots(self, graph: n.Graph, machine: Machine) -> tuple[float, ...]:
+        """Return the slots of each FIFO, as the graph or the machine gives them. A merge never lacks slots if the machine deepens FIFOs."""
+        stated: dict[tuple[int, int], int] = {}
+        place = {node.name: stage for node, stage in zip(graph.nodes, self.of_node, strict=True)}
+        for edge, depth in graph.depths:
+            stated[place[edge.node], edge.input] = depth
+        first = inf if machine.first_depth is None else machine.first_depth
+        merged = inf if machine.fifo_depth == "auto" else first
+        return tuple(
+            float(stated.get((fifo.target, fifo.input), merged if fifo.target in self.merges else first)) for fifo in self.fifos
+        )
+
+    def loops(self, lines_ahead: int, line: int) -> FifoLoops:
+        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer."""
+        return FifoLoops(
+            self.fifos,
+            tuple(stage.batches for stage in self.stages),
+            tuple(stage.emitted for stage in self.stages),
+            tuple(_held(stage, lines_ahead, line) for stage in self.stages),
+        )
+
+    def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> list[float]:
+        """Return the cycle in which the first token reaches each stage. `occupied` are the cycles that its firings take."""
+        starts, upstream = [0.0] * len(self.stages), list(occupied)
+        for before, at, _, _ in self.fifos:
+            upstream[at] = max(upstream[at], upstream[before])
+            batches = self.stages[before].batches
+            start = starts[before] + latency[before] + (upstream[before] / batches if batches else 0)
+            starts[at] = max(starts[at], start)
+        return starts
+
+    def last_tokens(self, latency: Sequence[float], occupied: Sequence[Number], emission_takes_time: bool) -> list[float]:
+        """Return the cycles from the last firing of each stage to the end. Where emission takes no time, the stages behind a workspace wait
+        for its contents only as long as their own work on these takes.
+        """
+        ends, downstream = [0.0] * len(self.stages), [0.0] * len(self.stages)
+        for before, at, _, _ in reversed(self.fifos):
+            stage = self.stages[at]
+            behind = max(downstream[at], stage.emitted if emission_takes_time else 0)  # the work on what it emits
+            remaining = latency[at] + ends[at] + (behind / stage.batches if stage.batches else 0)
+            ends[before] = max(ends[before], remaining)
+            downstream[before] = max(downstream[before], behind if stage.batches else max(behind, occupied[at]))
+        return ends
+
+
+def _together(a: Stage, b: Stage) -> Stage:
+    return Stage(
+        a.node,
+        a.lanes + b.lanes,
+        max(a.batches, b.batches),
+        max(a.emitted, b.emitted),
+        a.answers,
+        max(a.elements, b.elements),
+    )
+
+
+def _held(stage: Stage, lines_ahead: int, line: int) -> float:
+    """Return the part of all work that a stage holds: the batches of its buffers, or the elements for which it waits for the memory."""
+    if stage.batches:
+        return (2 if isinstance(stage.node, n.Workspace) else 1) / stage.batches
+    if stage.answers and not isinstance(stage.node, n.TensorWriter):
+        return lines_ahead * max(1, line // 4) / max(1, stage.elements)
+    return 0.0
+
+
+def _behind(stages: Sequence[Stage], fifos: Sequence[Fifo], merges: frozenset[int]) -> frozenset[int]:
+    """Return the stages behind a merge from which no reading of the memory follows, if writers are among them."""
+    merged = [at in merges for at in range(len(stages))]
+    for before, at, _, _ in fifos:
+        merged[at] |= merged[before]
+    reads = [stage.answers > 0 and not isinstance(stage.node, n.TensorWriter) for stage in stages]
+    for before, at, _, _ in reversed(fifos):
+        reads[before] |= reads[at]
+    behind = frozenset(at for at in range(len(stages)) if merged[at] and not reads[at])
+    return behind if any(isinstance(stages[at].node, n.TensorWriter) for at in behind) else frozenset()
+
+
+__all__ = ["Pipeline", "Stage"]

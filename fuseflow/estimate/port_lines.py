@@ -1,0 +1,253 @@
+"""The lines that the ports of a graph request of the memory, and how these lie: one behind the other, or anywhere.
+
+Elements next to each other in one line are one request. What is read in order requests every line once. A fiber that is looked up begins
+anywhere in a line. Single elements that are looked up request a line each, unless the same list looks up that line again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.node_work import elements_read
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.tensors.levels.base import bytes_of
+
+ReaderNode = n.Scan | n.Locate | n.Load
+Lookup = n.Scan | n.Load
+
+
+@dataclass(frozen=True, slots=True)
+class PortLines:
+    """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other.
+
+    `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
+    lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
+    """
+
+    node: str
+    tensor: str
+    level: int
+    kind: str
+    lines: Number
+    jumps: Number
+    in_order: bool = False
+    dealt: int = 1
+    divided: int = 1
+
+
+def read_lines(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int) -> Iterator[PortLines]:
+    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory."""
+    addresses = Addresses(graph, flows)
+    for node in graph.nodes:
+        if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
+            continue
+        inputs = [flows[port] for port in node.inputs]
+        outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
+        yield from node_lines(node, addresses, inputs, outputs, flows, line)
+
+
+def node_lines(
+    node: ReaderNode,
+    addresses: Addresses,
+    inputs: Sequence[Flow],
+    outputs: Sequence[Flow],
+    flows: Mapping[n.Port, Flow],
+    line: int,
+) -> Iterator[PortLines]:
+    """Yield what each port of a node requests, given the flows of its inputs and outputs."""
+    decl = addresses.graph.declared[node.tensor]
+    words_of = elements_read(node, decl, inputs, outputs)
+    if isinstance(node, n.Locate):
+        kept = node.keeps({node.tensor: decl})
+        for array in decl.stored_arrays(node.level):
+            if array.entry if kept else array.told:
+                bytes_ = bytes_of(words_of[array.kind], array.bits)
+                yield PortLines(node.name, node.tensor, node.level, array.kind, bytes_ / line, 1, in_order=kept)
+        return
+    level = -1 if isinstance(node, n.Load) else node.level
+    lookup = addresses.lookup(node)
+    for kind, words in words_of.items():
+        if not words:
+            continue
+        width, bytes_ = _bytes_spanned(node, decl, kind, words, line)
+        if lookup is None:
+            yield PortLines(node.name, node.tensor, level, kind, max(1.0, bytes_ / line), 1, in_order=True)
+            continue
+        refs = flows[lookup.inputs[0]] if lookup is not node else inputs[0]
+        lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
+        dealt, divided = addresses.lanes(lookup)
+        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided)
+
+
+def _bytes_spanned(node: Lookup, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
+    """Return the bytes of one element of an array, and the bytes over which `words` elements spread, as far as their lines reach.
+
+    What a scan reads at one reference may overlap what it reads at the next one, or leave a gap before it.
+    """
+    for array in decl.stored_arrays(node.level) if isinstance(node, n.Scan) else ():
+        if array.kind == kind and array.scanned:
+            stride, piece = bytes_of(array.fiber, array.bits), bytes_of(array.scanned, array.bits)
+            return bytes_of(1, array.bits), words / array.scanned * min(stride, max(line, piece))
+        if array.kind == kind:
+            return bytes_of(1, array.bits), bytes_of(words, array.bits)
+    return bytes_of(1, decl.element_bits), bytes_of(words, decl.element_bits)
+
+
+def _lookup_lines(
+    node: Lookup, addresses: Addresses, refs: Flow, bytes_: Number, width: int, decl: n.TensorDecl, line: int
+) -> tuple[Number, Number]:
+    """Return the lines of `bytes_` of an array that the references of `node` look up, and the pieces in which these lie.
+
+    The references of each list are a share of the coordinates of a dimension, in order: anywhere, or every so many where the list was
+    dealt to lanes.
+    """
+    present, lists = refs.elements - refs.absent, refs.inner_filled or 1
+    if not present:
+        return 0.0, 0.0
+    each = bytes_ / present  # bytes below a reference
+    level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
+    sizes = [decl.shape[d] for d in decl.format.order]
+    if each * prod(sizes[: level + 1]) <= line:  # the line that was read last
+        return 1.0, 1.0
+    if level < 0:  # from the start again
+        return present * max(1.0, each / line), present
+    varying = addresses.varying_level(node, level)
+    stride = each * prod(sizes[varying + 1 : level + 1])  # bytes from one coordinate to the next
+    in_line = width if not _is_even(decl, level) else gcd(round(each), line)
+    if varying < 0:  # a line that is the last one read is not read again
+        times = lists if each <= line else present
+        return times * max(1.0, (each + line - in_line) / line), times
+    if stride > each and stride >= line:
+        return present * max(1.0, (each + line - in_line) / line), present
+    dealt, _ = addresses.lanes(node)
+    coordinates = sizes[varying] if dealt == 1 else min(sizes[varying], dealt * present / lists)
+    share = min(1.0, present / lists / coordinates)
+    # The references that have elements in one line. A line that is no longer than an element is that of one reference.
+    in_reach = (each + max(0, line - in_line)) / stride
+    hit = min(1.0, share * in_reach) if dealt > 1 else 1 - (1 - share) ** in_reach
+    lines = lists * max(1.0, coordinates * stride / line * hit)
+    if dealt > 1:
+        return lines, lists
+    followers = present - lists if stride >= line else lines - lists
+    return lines, lists + max(0.0, followers * (1 - (share if stride >= line else hit)))
+
+
+def _is_even(decl: n.TensorDecl, level: int) -> bool:
+    """Return whether what is below each reference of a level is equally long."""
+    return all(kind.full for kind in decl.format.levels[level + 1 :])
+
+
+class Addresses:
+    """The ways of references through a graph: what decides where a node reads."""
+
+    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow]) -> None:
+        self.graph, self.flows = graph, flows
+        self.by_name = graph.by_name
+        self.types = graph.types()
+        self.bounds = stream_bounds(graph)
+        self._forks: dict[n.Port, frozenset[str]] = {}
+
+    def lookup(self, node: Lookup) -> Lookup | None:
+        """Return the node whose references decide where the elements lie that `node` reads.
+
+        This is the node itself, or a scan above it whose fibers it reads one after the other. None means that it reads the whole tensor
+        once, from start to end.
+        """
+        while node.sequential:
+            producer = self.by_name[node.inputs[0].node]
+            if isinstance(producer, n.Root):
+                return None
+            if not isinstance(producer, n.Scan) or producer.tensor != node.tensor:
+                break
+            node = producer
+        return node
+
+    def varying_level(self, node: Lookup, level: int) -> int:
+        """Return the level of a tensor whose coordinate changes from one reference to the next, where a node looks up references of
+        `level`. It is -1 if all references of a list are equal."""
+        port, depth = node.inputs[0], self.types[node.inputs[0]].depth
+        while level >= 0:
+            port = self._origin(port)
+            producer = self.by_name[port.node]
+            if isinstance(producer, n.Scan):
+                return level if self.types[port].depth == depth else -1
+            if not isinstance(producer, n.Locate):
+                return -1 if isinstance(producer, n.Repeat | n.Root) else level
+            if not isinstance(self.by_name[self._origin(producer.inputs[0]).node], n.Repeat):
+                return level
+            if len(producer.inputs) < 2:
+                return -1
+            port, level = producer.inputs[1], level - 1
+        return -1
+
+    def _origin(self, port: n.Port) -> n.Port:
+        """Return the stream of which a stream has the elements, where nodes only choose among them or deal them."""
+        while True:
+            node = self.by_name[port.node]
+            match node:
+                case n.Join() | n.Drop():
+                    carried = node.carries()[port.output]
+                    if not carried:
+                        return port
+                    port = node.inputs[carried[0]]
+                case n.Align():
+                    port = node.inputs[2]
+                case n.Fork() | n.Merge():
+                    port = node.inputs[0]
+                case _:
+                    return port
+
+    def lanes(self, node: Lookup) -> tuple[int, int]:
+        """Return the lanes to which the references of a node are dealt in their innermost lists, and those of all forks on their ways."""
+        port = node.inputs[0]
+        dealt, at = 1, port
+        while isinstance(producer := self.by_name[at.node], n.Fork | n.Join | n.Locate):
+            if isinstance(producer, n.Fork):
+                dealt = producer.lanes
+                break
+            if isinstance(producer, n.Locate):
+                at = producer.inputs[0]
+            elif carried := producer.carries()[at.output]:
+                at = producer.inputs[carried[0]]
+            else:
+                break
+        return dealt, prod(self._lanes_of(name) for name in self._deciding(port))
+
+    def _lanes_of(self, fork: str) -> int:
+        node = self.by_name[fork]
+        assert isinstance(node, n.Fork)
+        return node.lanes
+
+    def _deciding(self, port: n.Port) -> frozenset[str]:
+        """Return the forks that decide what a stream has."""
+        if port not in self._forks:
+            node = self.by_name[port.node]
+            match node:
+                case n.Fork():
+                    forks = self._deciding(node.inputs[0]) | {node.name}
+                case n.Merge():  # a stream of all its lanes
+                    dealt = frozenset().union(*map(self._deciding, node.inputs))
+                    forks = frozenset(name for name in dealt if self._lanes_of(name) != len(node.inputs))
+                case n.Repeat():
+                    forks = self._deciding(node.inputs[0])
+                case n.Join():
+                    ports = [node.inputs[k] for k in node.carries()[port.output]]
+                    if not self._is_full(n.Port(node.name)):  # which coordinates there are tells lanes apart
+                        ports += [node.inputs[crd] for crd, _ in node.sides()]
+                    forks = frozenset().union(*map(self._deciding, ports))
+                case _:
+                    forks = frozenset().union(*map(self._deciding, node.inputs))
+            self._forks[port] = forks
+        return self._forks[port]
+
+    def _is_full(self, port: n.Port) -> bool:
+        """Return whether the lists of a stream of coordinates have all of them."""
+        flow = self.flows[port]
+        return flow.elements >= flow.inner * self.bounds[port]
+
+
+__all__ = ["Addresses", "PortLines", "node_lines", "read_lines"]

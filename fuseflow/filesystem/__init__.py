@@ -1,0 +1,22 @@
+"""Reading and writing the files of users.
+
+A file that is read is bounded in its size, and in its depth if it is JSON. What is written appears in one step, so that a reader sees the
+old file or the new one, never half of it.
+"""
+
+from fuseflow.filesystem.directories import list_files, refuse_foreign_files, replace_directory
+from fuseflow.filesystem.json_text import parse_json, read_json
+from fuseflow.filesystem.reading import read_bytes, read_text
+from fuseflow.filesystem.replacement import replace_file, write_text
+
+__all__ = [
+    "list_files",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "read_text",
+    "refuse_foreign_files",
+    "replace_directory",
+    "replace_file",
+    "write_text",
+]

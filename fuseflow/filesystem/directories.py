@@ -1,0 +1,120 @@
+"""Directories of results. One appears in one step, and takes the place of an earlier one only if nothing of somebody else is in there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fuseflow.errors import FileError
+from fuseflow.filesystem.exchange import ASIDE, exchange
+from fuseflow.filesystem.replacement import real_path
+from fuseflow.filesystem.temporary_names import is_leftover, leftovers, temporary_name
+
+_HINT = "move it elsewhere, or name a new directory"
+
+
+@contextmanager
+def replace_directory(path: str | Path, manifest: str) -> Iterator[Path]:
+    """Give an empty temporary directory that replaces `path` at the end of the block. If the block fails, it is removed.
+
+    The block writes a JSON file called `manifest` into the directory, whose key `files` lists the files that it wrote. A directory is
+    replaced only if it holds no file that its manifest does not list. That is looked at before the block and again when the two have
+    changed places. If somebody put a file there meanwhile, they change back, and the new directory stays beside the old one under
+    another name. Raise `FileError` where the directory cannot or must not be written.
+    """
+    target = real_path(path)
+    temporary = temporary_name(target)
+    try:
+        remove_leftovers(target, manifest)
+        refuse_foreign_files(Path(path), manifest)
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            _put_in_place(temporary, target, manifest)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
+
+
+def _put_in_place(temporary: Path, target: Path, manifest: str) -> None:
+    """Give a new directory the name `target`, and remove the old one."""
+    try:
+        temporary.rename(target)  # of a directory that has files in it, the system refuses that
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    exchange(temporary, target)
+    if foreign := _foreign_files(temporary, manifest):
+        exchange(temporary, target)
+        beside = _free_name(target)
+        temporary.rename(beside)
+        message = f"`{target}` was not replaced: `{foreign[0]}` was put there meanwhile"
+        raise FileError(message, notes=(f"the new result is in `{beside}`",), hint=_HINT)
+    _remove_listed(temporary, manifest)
+
+
+def _free_name(target: Path) -> Path:
+    number, beside = 1, target.with_name(f"{target.name}.new")
+    while beside.exists() or beside.is_symlink():
+        number += 1
+        beside = target.with_name(f"{target.name}.new-{number}")
+    return beside
+
+
+def remove_leftovers(target: Path, manifest: str) -> None:
+    """Remove the directories beside `target` that killed processes left behind. One that was on its way aside takes its name again."""
+    for path in leftovers(target):
+        if path.name.endswith(ASIDE) and not target.exists():
+            path.rename(target)
+        elif path.is_dir() and not path.is_symlink():
+            _remove_listed(path, manifest)
+
+
+def _remove_listed(folder: Path, manifest: str) -> None:
+    """Remove a directory with the files that its manifest lists, and no others. One without a manifest is a result that was not
+    complete, and goes as a whole."""
+    if not (folder / manifest).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with suppress(OSError):
+        if not _foreign_files(folder, manifest):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def list_files(folder: Path) -> list[str]:
+    """Return the path of every file below a directory, relative to it, in alphabetical order."""
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+
+
+def refuse_foreign_files(path: Path, manifest: str) -> None:
+    """Raise `FileError` if replacing the directory `path` would lose a file that its `manifest` does not list."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise FileError(f"`{path}` is a file, not a directory")
+    if not (path / manifest).is_file() and os.listdir(path):
+        raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
+    if foreign := _foreign_files(path, manifest):
+        raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=_HINT)
+    if Path.cwd().is_relative_to(real_path(path)):
+        raise FileError(f"`{path}` would be replaced, and is where you are", hint="change to another directory")
+
+
+def _foreign_files(folder: Path, manifest: str) -> list[str]:
+    """Return the files in a directory that its manifest does not list, but for temporary ones of processes that were killed."""
+    listed = _manifest_files(folder / manifest)
+    return [name for name in list_files(folder) if name not in listed and not is_leftover(name.rpartition("/")[2])]
+
+
+def _manifest_files(manifest: Path) -> set[str]:
+    try:
+        return {manifest.name, *json.loads(manifest.read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return set()

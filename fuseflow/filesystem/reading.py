@@ -1,0 +1,50 @@
+"""Reading whole files, which must not be larger than what one of their kind can sensibly be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Final
+
+from fuseflow.errors import FileError
+
+MOST_BYTES: Final = 4 << 30
+"""The most bytes of a file that is read as a whole."""
+MOST_TEXT_BYTES: Final = 256 << 20
+"""The most bytes of a text. A device such as /dev/zero has no end, and would fill the memory."""
+
+_PART: Final = 1 << 20
+
+
+def read_bytes(path: str | Path, kind: str = "", most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a file. Raise `FileError` if it cannot be read or has more than `most` bytes; the message calls the file `kind`,
+    such as "the model file"."""
+    name = f"{kind} `{path}`".strip()
+    try:
+        with open(path, "rb") as stream:
+            content = _read(stream, most)
+    except OSError as error:
+        raise FileError(f"cannot read {name}: {error.strerror}") from error
+    except ValueError as error:  # a name with a null character
+        raise FileError(f"cannot read {name}: {error}") from error
+    if len(content) > most:
+        raise FileError(f"cannot read {name}: it has more than {most:,} bytes")
+    return content
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    """Return what a stream has, or more than `most` bytes of it. (To read so many bytes at once takes so much memory at once.)"""
+    parts, length = list[bytes](), 0
+    while length <= most and (part := stream.read(_PART)):
+        parts.append(part)
+        length += len(part)
+    return b"".join(parts)
+
+
+def read_text(path: str | Path, kind: str = "", most: int = MOST_TEXT_BYTES) -> str:
+    """Return the UTF-8 text of a file, with line breaks as in Python. Raise `FileError` if it cannot be read or has more than `most` bytes;
+    the message calls the file `kind`."""
+    content = read_bytes(path, kind, most)
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise FileError(f"cannot read {f'{kind} `{path}`'.strip()}: it is not UTF-8 text") from error

@@ -1,0 +1,54 @@
+"""The operators of the table in each arithmetic: as they stand there, in 64-bit floats, or in 32-bit floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias, assert_never, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.float32.functions import FUNCTIONS
+from fuseflow.float32.words import rounded, rounded_array, value_of, word_of
+from fuseflow.ops import Operator, Reducer
+
+Arithmetic: TypeAlias = Literal["f64", "f32"]
+"""The floats in which operators and reductions compute. Numbers of both are Python floats."""
+ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
+
+
+def scalar_function(row: Operator | Reducer, arithmetic: Arithmetic) -> Callable[..., float]:
+    """Return an operator, or the step of a reduction, on numbers.
+
+    In `f32` operands are 32-bit floats. The result is computed as `FUNCTIONS` say, or in 64-bit floats and rounded once.
+
+    >>> from fuseflow.ops import operator
+    >>> scalar_function(operator("mul"), "f32")(3.0, value_of(0x3DCCCCCD))
+    0.30000001192092896
+    """
+    match arithmetic:
+        case "f64":
+            return row.scalar
+        case "f32":
+            return _on_words(FUNCTIONS[row.name]) if row.name in FUNCTIONS else _rounded_once(row.scalar)
+        case _:
+            assert_never(arithmetic)
+
+
+def array_rounding(arithmetic: Arithmetic) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    """Return the function that rounds arrays of results in 64-bit floats to those of an arithmetic."""
+    match arithmetic:
+        case "f64":
+            return lambda values: values
+        case "f32":
+            return rounded_array
+        case _:
+            assert_never(arithmetic)
+
+
+def _on_words(function: Callable[..., int]) -> Callable[..., float]:
+    return lambda *operands: value_of(function(*map(word_of, operands)))
+
+
+def _rounded_once(function: Callable[..., float]) -> Callable[..., float]:
+    return lambda *operands: rounded(function(*operands))

@@ -1,0 +1,5 @@
+// Copyright and licence: Apache-2.0, as the package.
+// One step of a minimum.
+module ff_f32_fold_min (input [31:0] a, input [31:0] b, output [31:0] y);
+  ff_f32_least smaller(a, b, y);
+endmodule

@@ -1,0 +1,125 @@
+"""The choice under a budget as tables and lines: what was tried, what it takes of the budget, and what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.autoscheduler.budget.choice import BudgetChoice, ParetoPoint
+from fuseflow.autoscheduler.budget.trials import Trial
+from fuseflow.report.tables import plain_table
+from fuseflow.resources import COMPONENTS
+from fuseflow.resources.budget import amount_text
+
+MAX_NAME_WIDTH = 60
+"""The number of letters that are shown of the names of a schedule's regions."""
+
+BUSY = 0.5
+"""Where nothing is busy for so much of the time, what stops a schedule are waits."""
+
+
+def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
+    """Yield the lines, which are rich markup, and the tables of the report."""
+    machine = escape(choice.compiled.machine.name)
+    yield (
+        f"{choice.units} {choice.cut} to cut between, {choice.searched:,} regions in an order, "
+        f"{choice.lowered:,} estimated with lanes on {machine}"
+    )
+    yield _trial_table(choice)
+    yield ""
+    yield _resource_table(choice)
+    yield ""
+    yield from _bound_lines(choice)
+    if choice.levers:
+        yield ""
+        yield _lever_table(choice)
+    for component in dict.fromkeys(name for point in choice.pareto for name in point.limits):
+        yield ""
+        yield curve_table(component, [point for point in choice.pareto if component in point.limits])
+
+
+def _trial_table(choice: BudgetChoice) -> Table:
+    simulated = any(trial.cycles is not None for trial in choice.trials)
+    columns = ("estimated\ncycles", *(["cycles"] if simulated else []), "of\nunfused", "")
+    table = plain_table("fused", *columns, numbers_from=1)
+    for trial in choice.trials:
+        cycles = [] if not simulated else ["" if trial.cycles is None else f"{trial.cycles:,}"]
+        estimate = "" if trial.estimate == inf else f"{trial.estimate:,.0f}"
+        note = "chosen" if trial.chosen else escape(trial.refused)
+        table.add_row(_short(trial), estimate, *cycles, _times(trial, choice.unfused), note)
+    table.columns[-1].justify = "left"
+    return table
+
+
+def _times(trial: Trial, unfused: Trial | None) -> str:
+    """Return how many times as fast as the unfused program a trial is: by simulations if both have one, else by estimates."""
+    if unfused is None or unfused.estimate == inf or trial.estimate == inf:
+        return ""
+    if trial.cycles is not None and unfused.cycles is not None:
+        return f"{unfused.cycles / trial.cycles:.2f}"
+    return "" if trial.cycles is not None or unfused.cycles is not None else f"{unfused.estimate / trial.estimate:.2f}"
+
+
+def _resource_table(choice: BudgetChoice) -> Table:
+    """Return a table of the components: the most that a region takes, the budget, and the share of the time in which lanes work."""
+    table = plain_table("", "takes", "budget", "share", "busy", numbers_from=1)
+    resources, shares = choice.chosen.resources, choice.budget.shares(choice.chosen.resources)
+    for name in COMPONENTS:
+        used = getattr(resources, name)
+        limit = choice.budget.limits.get(name)
+        busy = f"{choice.busy[name]:.0%}" if name in choice.busy else ""
+        budgeted = ["", ""] if limit is None else [amount_text(name, limit), f"{shares[name]:.0%}"]
+        table.add_row(name, "unbounded" if used is None else f"{used:,}", *budgeted, busy)
+    return table
+
+
+def _bound_lines(choice: BudgetChoice) -> Iterator[str]:
+    name = max(choice.busy, key=lambda name: choice.busy[name])
+    stop = (
+        f"{name} {choice.busy[name]:.0%} busy"
+        if choice.busy[name] >= BUSY
+        else f"waits; {name} is busy most, {choice.busy[name]:.0%}"
+    )
+    yield f"stopped by: {stop}; the run takes {choice.to_roofline:.2f} times the cycles of the same graph if that were always busy"
+    estimated = "" if choice.chosen.cycles is None else "the estimate is "
+    yield (
+        f"{estimated}{choice.gap:.2f} times the least that any lanes of the regions searched let expect, "
+        f"{choice.chosen.estimate / choice.relaxed if choice.relaxed else 1:.2f} times work / lanes or bytes / bandwidth"
+    )
+    if choice.stopped:
+        yield "the limit of time ended the search: a longer one may find better schedules"
+    if choice.chosen.cycles is None:
+        yield "chosen by estimate: nothing was simulated"
+
+
+def _lever_table(choice: BudgetChoice) -> Table:
+    """Return a table of what is expected without each kind of decision."""
+    table = plain_table("without", "estimated\ncycles", "times", numbers_from=1)
+    for lever in choice.levers:
+        cells = (
+            ("no room", "")
+            if lever.without == inf
+            else (f"{lever.without:,.0f}", f"{lever.without / choice.chosen.estimate:.2f}")
+        )
+        table.add_row(lever.name, *cells)
+    return table
+
+
+def curve_table(component: str, points: list[ParetoPoint]) -> Table:
+    """Return a table of a curve: the schedules with the fewest cycles, each with as much of a component."""
+    table = plain_table(component, "cycles", "", "fused", numbers_from=0)
+    for point in points:
+        used = getattr(point.trial.resources, component)
+        simulated = "" if point.trial.cycles is not None else "estimated"
+        table.add_row(f"{used or 0:,}", f"{point.cycles:,.0f}", simulated, _short(point.trial))
+    for column in table.columns[2:]:
+        column.justify = "left"
+    return table
+
+
+def _short(trial: Trial) -> str:
+    name = trial.name
+    return escape(name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ...")

@@ -1,0 +1,141 @@
+"""Budgets: the most of each resource that a region may occupy, as `mul=64,port=256` or by the names `small`, `medium` and `large`.
+
+Regions run one after the other, and each has the whole accelerator, so a budget holds for every region by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.resources.amounts import COMPONENTS, Resources
+
+BYTES = frozenset(("fifo", "workspace", "buffer"))
+"""The components that are bytes, and may have a unit."""
+UNITS = MappingProxyType({"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3})
+"""The bytes of each unit. The memories of an accelerator come in powers of two."""
+_AMOUNT = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most of each component that a region may occupy. A component that has no limit is unlimited.
+
+    >>> str(Budget.parse("mul=16,fifo=64KB")), Budget.parse("small,mul=32").limits["mul"]
+    ('mul=16,fifo=64KB', 32)
+    """
+
+    limits: Mapping[str, int]
+
+    @classmethod
+    def of(cls, budget: Budget | str | Mapping[str, int | str]) -> Budget:
+        """Return the budget of a text, or of a mapping from components to limits. Raises `UsageError` as `parse` does."""
+        if isinstance(budget, Budget):
+            return budget
+        if isinstance(budget, str):
+            return cls.parse(budget)
+        return cls._ordered({name: _limit(name, str(value), f"{name}={value}") for name, value in budget.items()})
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read components with their limits, and names of budgets, of which later ones win: `small,mul=32`.
+
+        Raises `UsageError` for an unknown component, one that is given twice, and a limit that is no number above zero.
+        """
+        limits: dict[str, int] = {}
+        given: set[str] = set()
+        for entry in text.split(","):
+            name, equals, amount = (part.strip() for part in entry.partition("="))
+            if not equals and name in NAMED_BUDGETS:
+                limits |= NAMED_BUDGETS[name].limits
+                continue
+            if not equals and name not in COMPONENTS:
+                raise UsageError(f"there is no budget `{name}`", hint=did_you_mean(name, (*NAMED_BUDGETS, *COMPONENTS)))
+            if name in given:
+                raise UsageError(f"the budget has two limits of `{name}`", hint="keep one of them")
+            given.add(name)
+            limits[name] = _limit(name, amount, entry.strip())
+        return cls._ordered(limits)
+
+    @classmethod
+    def _ordered(cls, limits: Mapping[str, int]) -> Budget:
+        return cls(MappingProxyType({name: limits[name] for name in COMPONENTS if name in limits}))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.limits.items()))
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={amount_text(name, limit)}" for name, limit in self.limits.items())
+
+    def with_limit(self, component: str, limit: int) -> Budget:
+        """Return the budget with another limit of one component."""
+        return Budget._ordered({**self.limits, component: limit})
+
+    def exceeded(self, resources: Resources) -> dict[str, int | None]:
+        """Return the components of which some resources have more than the budget: none if they fit. None is a FIFO without bound."""
+        used = {name: getattr(resources, name) for name in self.limits}
+        return {name: value for name, value in used.items() if value is None or value > self.limits[name]}
+
+    def shares(self, resources: Resources) -> dict[str, float]:
+        """Return what share of each limit some resources take; it is infinite for a FIFO without bound."""
+        used = {name: getattr(resources, name) for name in self.limits}
+        return {name: float("inf") if value is None else value / self.limits[name] for name, value in used.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the limits as plain values."""
+        return dict(self.limits)
+
+
+def amount_text(component: str, amount: int) -> str:
+    """Return an amount of a component as a user writes it.
+
+    >>> amount_text("fifo", 65536), amount_text("mul", 64)
+    ('64KB', '64')
+    """
+    if component in BYTES:
+        for unit in ("GB", "MB", "KB"):
+            if amount and amount % UNITS[unit] == 0:
+                return f"{amount // UNITS[unit]}{unit}"
+    return str(amount)
+
+
+def component_name(name: str) -> str:
+    """Return the name of a component. Raises `UsageError` with the nearest one if there is none of this name."""
+    if name not in COMPONENTS:
+        raise UsageError(f"there is no resource `{name}`", hint=did_you_mean(name, COMPONENTS))
+    return name
+
+
+def _limit(name: str, text: str, entry: str) -> int:
+    """Return a limit in units or bytes. Raises `UsageError` that repeats the `entry`."""
+    component_name(name)
+    match = _AMOUNT.fullmatch(text)
+    example = "64KB" if name in BYTES else "64"
+    if match is None:
+        raise UsageError(f"the limit of `{entry}` is no number", hint=f"as in `{name}={example}`")
+    number, unit = match[1].replace("_", ""), match[2].upper().replace("IB", "B")
+    if unit and (name not in BYTES or unit not in UNITS):
+        hint = (
+            "bytes are written `65536`, `64KB` or `1MB`" if name in BYTES else f"`{name}` is a number of units, as in `{name}=64`"
+        )
+        raise UsageError(f"the limit of `{entry}` has the unit `{match[2]}`", hint=hint)
+    amount = float(number) * UNITS[unit]
+    if amount <= 0:
+        raise UsageError(f"the limit of `{entry}` is not above zero", hint=f"leave `{name}` out for as much as is wanted")
+    if amount != int(amount):
+        raise UsageError(f"the limit of `{entry}` is no whole number", hint=f"as in `{name}={example}`")
+    return int(amount)
+
+
+def _named(mul: int, port: int, fifo: str) -> Budget:
+    return Budget.of({"mul": mul, "port": port, "fifo": fifo})
+
+
+NAMED_BUDGETS: Mapping[str, Budget] = MappingProxyType(
+    {"small": _named(16, 64, "64KB"), "medium": _named(64, 256, "1MB"), "large": _named(1024, 1024, "16MB")}
+)
+"""The budgets that have a name."""

@@ -1,0 +1,64 @@
+"""The steps of operators and reductions, in each arithmetic, as functions that kernels are made of."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import numpy as np
+
+from fuseflow.float32.arithmetic import Arithmetic
+from fuseflow.float32.words import rounded as rounded_in_python
+from fuseflow.ops import operator, reducer
+from fuseflow.sim.native.jit import specialize
+from fuseflow.sim.native.records import COMPILED
+from fuseflow.sim.native.signatures import Function
+
+
+def kernel_name(name: str, arithmetic: Arithmetic) -> str:
+    """Return the name of a kernel in an arithmetic."""
+    return name if arithmetic == "f64" else f"{name}_{arithmetic}"
+
+
+def operator_function(name: str, arithmetic: Arithmetic) -> Function:
+    """Return an operator on numbers. In `f32` its result is rounded once."""
+    row = operator(name)
+    template = (_rounded_unary, _rounded_binary, _rounded_ternary)[row.arity - 1]
+    return _rounding(row.compiled if COMPILED else row.scalar, template, name, arithmetic)
+
+
+def step_function(name: str, arithmetic: Arithmetic) -> Function:
+    """Return the step of a reduction on numbers. In `f32` its result is rounded once."""
+    return _rounding(reducer(name).scalar, _rounded_binary, f"step_{name}", arithmetic)
+
+
+def _rounding(function: Function, template: Function, name: str, arithmetic: Arithmetic) -> Function:
+    match arithmetic:
+        case "f64":
+            return function
+        case "f32":
+            rounding = rounded if COMPILED else rounded_in_python
+            return specialize(template, kernel_name(name, arithmetic), function=function, rounded=rounding)
+        case _:
+            assert_never(arithmetic)
+
+
+def function(*operands: float) -> float:
+    """Stand for the operator in the templates below."""
+    raise NotImplementedError
+
+
+def rounded(x: float) -> float:
+    """Return the 32-bit float that is nearest to a number, in compiled code."""
+    return float(np.float32(x))
+
+
+def _rounded_unary(a: float) -> float:
+    return rounded(function(a))
+
+
+def _rounded_binary(a: float, b: float) -> float:
+    return rounded(function(a, b))
+
+
+def _rounded_ternary(a: float, b: float, c: float) -> float:
+    return rounded(function(a, b, c))

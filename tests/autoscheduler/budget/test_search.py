@@ -1,0 +1,97 @@
+"""The cheapest programs under a budget are those of all candidates, and what is said of them holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget_spaces import AllCandidates, random_source
+
+from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.deals import LaneModel
+from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.search import BudgetSearch, Variant
+from fuseflow.autoscheduler.budget.variants import variant_of
+from fuseflow.compiler import compile_source
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.source import Source
+from fuseflow.resources import COMPONENTS
+from fuseflow.resources.budget import Budget
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, load_machine
+
+RDA, IDEAL = load_machine("rda"), load_machine("ideal")
+NONE = Schedule.fuse("none")
+ORDERS = 2
+
+
+def searched(source: Source, machine: Machine) -> tuple[BudgetSearch, Variant]:
+    estimator = Estimator(assume_unknown=True)
+    variant = variant_of(source, NONE, machine, estimator, is_published=True, orders=ORDERS)
+    assert variant is not None
+    return BudgetSearch((variant,), RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)), variant
+
+
+def random_budget(seed: int) -> Budget:
+    rng = np.random.default_rng(seed)
+    limits = {"mul": int(rng.integers(1, 9)), "port": int(rng.integers(8, 60))}
+    return Budget.of(limits if seed % 3 else {**limits, "fifo": int(rng.integers(8, 64)) * 1024})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_is_the_best_of_all_candidates(seed: int) -> None:
+    source, budget = random_source(seed), random_budget(seed)
+    search, _ = searched(source, RDA)
+    outcome = search.cheapest(budget, 1)
+    best = AllCandidates(source, RDA, budget, NONE, ORDERS).best()
+    found = outcome.programs[0].cycles if outcome.programs else float("inf")
+    assert found == pytest.approx(best, rel=1e-9)
+    assert outcome.is_complete
+    assert outcome.relaxed <= outcome.bound * (1 + 1e-9)
+    assert outcome.bound == pytest.approx(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) -> None:
+    search, variant = searched(random_source(100 + seed), RDA)
+    costs, checked = LoweredCosts(RDA, variant.graph.estimator), 0
+    edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
+    for edge in edges[:: max(1, len(edges) // 6)]:
+        model = LaneModel.of(edge, RDA)
+        for deal in model.deals(Budget.of({}), 64)[::5]:
+            cost = costs(edge, RegionDecision(edge.order, deal.lanes))
+            assert cost is not None
+            for name, amount in zip(COMPONENTS, deal.amounts, strict=True):
+                if name not in ("workspace", "buffer"):
+                    assert getattr(cost.resources, name) == amount * (64 if name == "fifo" else 1)
+            assert deal.least <= cost.cycles * (1 + 1e-9)
+            assert search.costs.relaxed(edge, Budget.of({"mul": max(1, cost.resources.mul)})) <= cost.cycles * (1 + 1e-9)
+            checked += 1
+    assert checked > 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_schedule_takes_what_was_expected_and_fits(seed: int) -> None:
+    source, budget = random_source(200 + seed), random_budget(seed)
+    search, variant = searched(source, IDEAL)
+    for program in search.cheapest(budget, 3).programs:
+        estimate = compile_source(source, program.schedule, IDEAL).estimate(variant.graph.estimator)
+        assert estimate.cycles == pytest.approx(program.cycles)
+        assert not any(budget.exceeded(region.resources) for region in estimate.regions)
+        assert Schedule.from_yaml(program.schedule.to_yaml()) == program.schedule
+
+
+def test_more_of_a_resource_never_costs_cycles() -> None:
+    search, _ = searched(random_source(7), RDA)
+    cycles = [search.cheapest(Budget.of({"mul": mul}), 1).programs[0].cycles for mul in (8, 4, 2)]
+    assert cycles == sorted(cycles)
+
+
+def test_formats_are_searched_if_they_are_allowed() -> None:
+    source, budget = random_source(3), Budget.parse("mul=4")
+    plain = budget_schedule(source, Schedule(), RDA, BudgetRequest(budget, top=0))
+    choice = budget_schedule(source, Schedule(), RDA, BudgetRequest(budget, allow=frozenset(("formats",)), top=0))
+    assert choice.chosen.estimate <= plain.chosen.estimate
+    assert not plain.schedule.formats
+    assert {lever.name for lever in choice.levers} - {lever.name for lever in plain.levers} == {"formats"}

@@ -1,0 +1,161 @@
+"""What commands do where the user, the system or a model file misbehaves: interruptions, full disks, names that terminals obey."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from scipy import sparse
+
+from fuseflow.cli.main import main
+
+MODEL = """\
+import sys
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, a):
+        print("from forward")
+        return {returned}
+
+def build(data):
+    print("from build")
+    {before}
+    return Model(), (torch.eye(3),)
+"""
+
+
+def fuseflow(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.ein").write_text("tensor A[3, 3] csr\ny[i, j] = relu(A[i, j])\noutput y\n")
+    (tmp_path / "t.yaml").write_text("A: {path: a.npz}\n")
+    sparse.save_npz(tmp_path / "a.npz", sparse.csr_array(np.eye(3)))
+    return tmp_path
+
+
+def model(returned: str = "a.relu()", before: str = "pass") -> None:
+    Path("m.py").write_text(MODEL.format(returned=returned, before=before))
+
+
+@pytest.mark.parametrize("status", [0, 1, "'text'"])
+def test_a_model_file_that_exits_has_failed(here, status):
+    model(before=f"sys.exit({status})")
+    result = fuseflow("run", "m.py")
+    assert result.exit_code == 2
+    assert "m.py:11: error[frontend]: the model file raises SystemExit" in result.stderr
+
+
+def test_a_model_that_exits_when_it_is_called_has_failed(here):
+    model(returned="sys.exit(0)")
+    result = fuseflow("run", "m.py")
+    assert result.exit_code == 1
+    assert "the run was ended from inside, with status 0" in result.stderr
+
+
+def test_what_a_model_prints_is_not_in_the_json(here):
+    model()
+    result = fuseflow("run", "m.py", "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["regions"]
+    assert "from build" in result.stderr
+    assert "from forward" in result.stderr
+
+
+def test_what_a_model_prints_is_not_in_a_stage(here):
+    model()
+    result = fuseflow("compile", "m.py", "--emit", "dot")
+    assert result.stdout.startswith("digraph")
+
+
+def test_a_model_that_returns_nothing_is_told_so(here):
+    model(returned="None")
+    result = fuseflow("run", "m.py")
+    assert result.exit_code == 2
+    assert "the model returns no tensor\n  hint: return one from its `forward`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--frob"], "error[usage]: No such option '--frob'.\n  hint: `fuseflow --help` says what there is\n"),
+        (
+            ["run", "p.ein", "--tensors", "t.yaml", "--schedule", "/dev/null"],
+            "error[schedule]: the schedule `/dev/null` is empty",
+        ),
+        (["run", "p.ein", "--tensors", "t.yaml", "--set", f"latency.add={10**20}"], "is a whole number of more than 64 bits"),
+        (["run", "p.ein", "--tensors", "t.yaml", "--set", f"latency.add={2**40}"], "is above 2,147,483,647, the largest number"),
+        (["run", "p.ein", "--tensors", "t.yaml", "--format", "A=(dense)"], "has 1 level, the tensor 2 dimensions"),
+        (["run", "a\x1b[31m\u202eb.ein"], r"cannot read `a\x1b[31m\u202eb.ein`"),
+        (["run", "p.ein", "--tensors", "/dev/zero"], "has more than 268,435,456 bytes"),
+    ],
+)
+def test_bad_words_are_one_message(here, arguments, message):
+    if "/dev/zero" in arguments:
+        pytest.importorskip("resource")
+    result = fuseflow(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "\x1b" not in result.output
+
+
+def test_an_empty_list_of_options_of_data_is_refused(here):
+    model()
+    Path("m.py").write_text(Path("m.py").read_text().replace("torch.eye(3)", "data.adjacency.to_dense()"))
+    result = fuseflow("run", "m.py", "--data", ":")
+    assert result.exit_code == 2
+    assert "nothing follows the colon" in result.stderr
+
+
+HOSTILE = "n\x1b[31m<script>alert(1)</script>\"'\u202e" + "x" * 10_000
+
+
+def test_names_do_nothing_to_a_terminal_a_page_or_a_graph(here):
+    """The name of a module of PyTorch may hold anything but a dot."""
+    Path("m.py").write_text(
+        f"import torch\nclass M(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.add_module({HOSTILE!r}, torch.nn.Linear(3, 2))\n"
+        f"    def forward(self, a):\n        return self._modules[{HOSTILE!r}](a).relu()\n"
+        "def build(data):\n    return M().eval(), (torch.eye(3),)\n"
+    )
+    result = fuseflow("run", "m.py", "-o", "out", "--top", "2", "--memory", "--trace", "t.json")
+    assert result.exit_code == 0, result.stderr[:2000]
+    assert "\x1b" not in result.output
+    assert "\u202e" not in result.output
+    assert fuseflow("report", "out").exit_code == 0
+    page = Path("out/report.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "\x1b" not in page
+    for path in Path("out").rglob("graph.dot"):
+        assert "\x1b" not in path.read_text()
+    json.loads(Path("t.json").read_text())
+    json.loads(Path("out/result.json").read_text())
+
+
+def run_fuseflow(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.Popen(
+        [sys.executable, "-m", "fuseflow", *arguments], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.5])
+def test_an_interruption_while_modules_are_imported_is_one_word(here, seconds):
+    process = run_fuseflow("run", "p.ein", "--tensors", "t.yaml")
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    if process.returncode != 0:  # else it was faster
+        assert (process.returncode, told) in ((130, "interrupted\n"), (-signal.SIGINT, ""), (130, ""))

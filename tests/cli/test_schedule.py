@@ -1,0 +1,162 @@
+"""`fuseflow schedule`: what it prints and writes, what it refuses, and that a search that is killed goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fuseflow.cli.main import main
+from fuseflow.resources.budget import Budget
+from fuseflow.schedule import Schedule
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [ROOT / "docs/example/spmm.ein", "--tensors", ROOT / "docs/example/tensors.yaml", "--machine", "ideal"]
+
+
+def fuseflow(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all that a search writes, and what it printed in `printed`."""
+    folder = tmp_path_factory.mktemp("schedule")
+    files = ["-o", folder / "best.yaml", "--json", folder / "choice.json", "--store", folder / "runs.sqlite"]
+    curve = ["--pareto", "mul", "--pareto-to", folder / "curve.csv"]
+    result = fuseflow("schedule", *PROGRAM, "--budget", "mul=4,port=60", "--top", "1", "--jobs", "1", *files, *curve)
+    assert result.exit_code == 0, result.output
+    (folder / "printed").write_text(result.stdout, encoding="utf-8")
+    return folder
+
+
+def test_the_schedule_runs_and_is_within_the_budget(chosen: Path) -> None:
+    choice = json.loads((chosen / "choice.json").read_text())
+    assert choice["schedule"] == (chosen / "best.yaml").read_text()
+    budget = Budget.of(choice["budget"])
+    taken = next(trial for trial in choice["trials"] if trial["chosen"])
+    assert all(taken["resources"][name] <= limit for name, limit in budget.limits.items())
+    run = fuseflow("run", *PROGRAM, "--schedule", chosen / "best.yaml", "--json", chosen / "run.json", "--quiet")
+    assert run.exit_code == 0, run.output
+    result = json.loads((chosen / "run.json").read_text())
+    assert result["cycles"] == taken["cycles"]
+    assert all(r["resources"][name] <= limit for r in result["regions"] for name, limit in budget.limits.items())
+
+
+def test_unfused_is_a_candidate_and_simulated(chosen: Path) -> None:
+    trials = json.loads((chosen / "choice.json").read_text())["trials"]
+    (unfused,) = (trial for trial in trials if trial["is_unfused"])
+    (best,) = (trial for trial in trials if trial["chosen"])
+    assert best["cycles"] <= unfused["cycles"]
+
+
+def test_it_prints_what_was_tried_and_what_stops_it(chosen: Path) -> None:
+    printed = (chosen / "printed").read_text()
+    for words in ("unfused", "chosen", "stopped by:", "busy", "without", "fusion", "lanes", "known from before"):
+        assert words in printed
+
+
+def test_the_curve_has_a_schedule_for_each_point(chosen: Path) -> None:
+    rows = list(csv.DictReader((chosen / "curve.csv").open()))
+    assert len(rows) > 1
+    amounts, cycles = ([int(row[name]) for row in rows] for name in ("mul", "cycles"))
+    assert amounts == sorted(amounts, reverse=True) and cycles == sorted(cycles)
+    for row in rows:
+        assert Schedule.load(chosen / row["schedule"]).to_yaml()
+
+
+def test_what_is_kept_is_not_simulated_again(chosen: Path) -> None:
+    again = fuseflow(
+        "schedule", *PROGRAM, "--budget", "mul=4,port=60", "--top", "1", "--store", chosen / "runs.sqlite", "-o", "-"
+    )
+    assert again.exit_code == 0, again.output
+    assert again.stdout == (chosen / "best.yaml").read_text()
+    assert "0 simulated, 2 known from before" in again.stderr
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1"])
+def test_the_same_bytes_for_any_hash_seed_and_number_of_jobs(chosen: Path, tmp_path: Path, hash_seed: str) -> None:
+    words = [
+        "schedule",
+        *PROGRAM,
+        "--budget",
+        "mul=4,port=60",
+        "--top",
+        "1",
+        "--jobs",
+        "2",
+        "--store",
+        tmp_path / "s.sqlite",
+        "-o",
+        "-",
+    ]
+    command = [sys.executable, "-m", "fuseflow", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
+    assert done.stdout == (chosen / "best.yaml").read_text()
+
+
+def test_a_search_that_is_killed_goes_on(chosen: Path, tmp_path: Path) -> None:
+    store, file = tmp_path / "runs.sqlite", tmp_path / "best.yaml"
+    words = [
+        "schedule",
+        *PROGRAM,
+        "--budget",
+        "mul=4,port=60",
+        "--top",
+        "1",
+        "--jobs",
+        "1",
+        "--store",
+        store,
+        "-o",
+        file,
+        "--quiet",
+    ]
+    command = [sys.executable, "-m", "fuseflow", *map(str, words)]
+    running = subprocess.Popen(command)
+    while not store.exists() and running.poll() is None:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert not file.exists() or file.read_text() == (chosen / "best.yaml").read_text()
+    assert fuseflow(*words).exit_code == 0
+    assert file.read_text() == (chosen / "best.yaml").read_text()
+
+
+def test_a_limit_of_time_stops_with_what_there_is() -> None:
+    result = fuseflow("schedule", *PROGRAM, "--budget", "mul=4", "--limit", "0.000001", "--no-store", "-o", "-")
+    assert result.exit_code == 0
+    assert Schedule.from_yaml(result.stdout).fuse_regions == ("none",)
+    assert "the limit of time ended the search" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--budget", "mull=4"], "did you mean `mul`?"),
+        (["--budget", "mul=0"], "not above zero"),
+        (["--budget", "mul=4", "--par", "i=2"], "`par` names `i`"),
+        (["--budget", "mul=4", "--fuse", "full"], "`fuse` names `full`"),
+        (["--budget", "mul=4", "--allow", "format"], "did you mean `formats`?"),
+        (["--budget", "mul=4", "--pareto", "prot"], "did you mean `port`?"),
+        (["--budget", "mul=4", "--pareto-to", "x.csv"], "`--pareto-to` without `--pareto`"),
+        (["--budget", "mul=4", "--pareto", "mul", "--pareto-to", "x.txt"], "says no form of a curve"),
+        (["--budget", "mul=4", "-o", "x", "--json", "x"], "two options write to one file"),
+        (["--budget", "mul=4", "--no-store", "--jobs", "2"], "leave one of them out"),
+        (["--budget", "port=1"], "has room in port=1"),
+        ([], "Missing option '--budget'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_would(words: list[str], message: str) -> None:
+    result = fuseflow("schedule", *PROGRAM, *words)
+    assert result.exit_code == 2
+    assert message in result.output

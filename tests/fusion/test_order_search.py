@@ -1,0 +1,184 @@
+"""Which orders are compared, which is taken, and that it is the same as if every order were priced to its end."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import networkx as nx
+import posets
+import pytest
+from exact_search import best_of, compared_exactly
+
+from fuseflow.errors import FusionError
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, OrderChoice, OrderPrice, compare_orders
+from fuseflow.fusion.orders import OrderCandidate, enumerate_orders
+from fuseflow.fusion.refusal import Refusal
+
+
+@dataclass(frozen=True)
+class Cost:
+    rank: float
+
+
+Order = tuple[str, ...]
+
+
+def inversions(order: Order, limit: float = math.inf) -> Cost:
+    """Return the number of inversions, which is zero for the alphabet."""
+    return Cost(sum(u > v for k, u in enumerate(order) for v in order[k + 1 :]))
+
+
+def free(names: str) -> nx.DiGraph[str]:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(names)
+    return graph
+
+
+def ranks_of(choice: OrderChoice) -> list[float]:
+    return [candidate.rank for candidate in choice.priced.values()]
+
+
+def test_few_orders_are_all_compared_the_nearest_first():
+    choice = compare_orders(free("abcd"), "abcd", inversions, "r")
+    assert list(choice.outcomes) == list(enumerate_orders(free("abcd"), "abcd"))
+    assert all(candidate.cost == inversions(order) for order, candidate in choice.priced.items())
+
+
+def test_many_orders_are_searched_from_the_cheapest():
+    """Of 362,880 orders 24 random ones hold none near the least; moving one index at a time does."""
+    names = "ihgfedcba"
+    trials = []
+    price = lambda order, limit: trials.append(order) or inversions(order)  # noqa: E731
+    choice = compare_orders(free(names), names, price, "r", limit=200)
+    assert len(trials) == len(set(trials)) == len(choice.outcomes) == 200
+    assert min(ranks_of(choice)) == 0
+    assert choice == compare_orders(free(names), names, inversions, "r", limit=200)
+
+
+def test_refused_orders_keep_their_reasons():
+    def price(order: Order, limit: float) -> Cost:
+        if order[0] == "a":
+            raise FusionError(f"not {','.join(order)}")
+        return inversions(order)
+
+    choice = compare_orders(free("abc"), "abc", price, "r")
+    assert [c.refusal for c in choice.priced.values() if c.cost is None] == ["not a,b,c", "not a,c,b"]
+    assert choice.order == ("b", "a", "c")
+
+
+def test_a_legal_order_is_searched_among_refused_ones():
+    def price(order: Order, limit: float) -> Cost:
+        if order.index("g") != 0:
+            raise FusionError("g must be outermost")
+        return inversions(order)
+
+    assert compare_orders(free("abcdefg"), "abcdefg", price, "r").order[0] == "g"
+
+
+def test_if_all_are_refused_the_first_reason_is_given():
+    def price(order: Order, limit: float) -> Cost:
+        raise FusionError(f"not {','.join(order)}")
+
+    with pytest.raises(FusionError, match="not a,b,c"):
+        compare_orders(free("abc"), "abc", price, "r", guess="cba")
+
+
+def priced_at(ranks: dict[str, float | None]) -> OrderPrice:
+    """The price of an order by its first index; None refuses it."""
+
+    def price(order: Order, limit: float) -> Cost:
+        rank = ranks[order[0]]
+        if rank is None:
+            raise FusionError(f"not {order[0]}")
+        return Cost(rank)
+
+    return price
+
+
+@pytest.mark.parametrize(("ranks", "taken"), [((104, 100, 100), "a"), ((106, 104, 100), "b"), ((math.inf, 200, 100), "c")])
+def test_a_gain_of_five_percent_is_not_worth_leaving_the_program(ranks, taken):
+    assert compare_orders(free("abc"), "abc", priced_at(dict(zip("abc", ranks, strict=True))), "r").order[0] == taken
+
+
+def test_an_order_of_infinite_cost_is_taken_before_a_refused_one():
+    assert compare_orders(free("ab"), "ab", priced_at({"a": None, "b": math.inf}), "r").order == ("b", "a")
+
+
+def test_an_order_that_is_too_expensive_is_not_priced_to_its_end():
+    limits: dict[Order, float] = {}
+
+    def price(order: Order, limit: float) -> Cost | CostBound:
+        limits[order] = limit
+        return Cost(10.0) if order == ("c", "b", "a") else CostBound(limit + 1)
+
+    choice = compare_orders(free("abc"), "abc", price, "r", guess="cba")
+    assert choice.order == ("c", "b", "a") and list(choice.priced) == [choice.order]
+    assert limits.pop(choice.order) == math.inf and set(limits.values()) == {10.5}
+
+
+def lazily(price: Callable[[Order], Cost], draw: random.Random) -> OrderPrice:
+    """A price that says no more of a cost above the limit than that it is above it."""
+
+    def bounded(order: Order, limit: float) -> Cost | CostBound:
+        try:
+            cost = price(order)
+        except FusionError:
+            if limit < math.inf and draw.random() < 0.5:
+                return CostBound(limit * draw.uniform(1.01, 3))  # it is refused after it is too expensive
+            raise
+        if cost.rank <= limit:
+            return cost
+        return CostBound(draw.uniform(limit, cost.rank) if cost.rank < math.inf else 2 * limit + 1)
+
+    return bounded
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_choice_is_that_of_a_search_that_prices_every_order_to_its_end(seed: int):
+    draw = random.Random(seed)
+    graph = posets.random_order(draw, draw.randint(1, 7))
+    names = sorted(graph)
+    spread, refused = draw.choice((1.02, 1.2, 3.0, 100.0)), draw.choice((0.0, 0.2, 0.7, 1.0))
+    weights = {(u, v): spread ** draw.random() for u in names for v in names}
+    secret = draw.random()
+
+    def cost(order: Order) -> Cost:
+        if random.Random(f"{secret}{order}").random() < refused:
+            raise FusionError(f"not {','.join(order)}")
+        return Cost(round(math.prod(weights[u, v] for k, u in enumerate(order) for v in order[k + 1 :]), draw_digits))
+
+    draw_digits = draw.choice((1, 6))
+    limit, guess = draw.choice((4, 11, 24)), draw.sample(names, len(names)) if draw.random() < 0.8 else ()
+    try:
+        expected = compared_exactly(graph, names, cost, limit, guess)
+    except FusionError as error:
+        with pytest.raises(FusionError, match=error.message):
+            compare_orders(graph, names, lazily(cost, draw), "r", limit, guess)
+        return
+    choice = compare_orders(graph, names, lazily(cost, draw), "r", limit, guess)
+    assert choice.order == best_of(expected)
+    assert list(choice.outcomes) == [candidate.order for candidate in expected]
+    by_order = {candidate.order: candidate for candidate in expected}
+    for order, outcome in choice.outcomes.items():
+        if isinstance(outcome, CostBound):
+            assert outcome.rank <= by_order[order].rank
+        else:
+            assert by_order[order] == choice.priced[order]
+            assert isinstance(outcome, Refusal) == (by_order[order].cost is None)
+
+
+def test_orders_are_priced_when_someone_looks_at_them():
+    asked: list[Order] = []
+
+    def price(order: Order) -> OrderCandidate:
+        asked.append(order)
+        return OrderCandidate(order, inversions(order))
+
+    known = {("a", "b"): OrderCandidate(("a", "b"), Cost(0))}
+    compared = ComparedOrders((("a", "b"), ("b", "a")), price, known)
+    assert len(compared) == 2 and compared[0].rank == 0 and not asked
+    assert [c.rank for c in compared] == [0, 1] == [c.rank for c in compared[:2]] and asked == [("b", "a")]
+    assert compared == ComparedOrders.of(tuple(compared)) != ComparedOrders.of(compared[:1])

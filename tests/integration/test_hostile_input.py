@@ -1,0 +1,66 @@
+"""Damaged and made-up files of every kind: each is read or refused in one message, within limits of time and memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from input_fuzz import campaign, command_lines
+from input_fuzz.campaign import content_of, judge, run_in_child
+from input_fuzz.kinds import KINDS, Kind, prepare
+
+CORPUS = Path(__file__).parents[1] / "data" / "hostile"
+INPUTS = {"pt2": 60, "json": 80, "mlir": 80, "yaml": 300, "samml": 300}
+"""Inputs of the kinds that take milliseconds; of the others there are 450."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_input_ends_in_anything_but_an_answer(name):
+    tally = run_in_child(KINDS[name], 0, range(INPUTS.get(name, 450)))
+    assert tally.faults == []
+    assert tally.past >= 0.3 * tally.inputs
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_once_was_a_fault_is_none(path, tmp_path):
+    kind = KINDS[path.parent.name]
+    prepare([kind])
+    _, accepted, fault = judge(kind, path.read_bytes(), tmp_path)
+    assert fault == ""
+    assert accepted == path.name.startswith("good")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_has_good_files_and_a_command_that_reads_it(name, tmp_path):
+    """Else its inputs would test nothing."""
+    kind = KINDS[name]
+    for number, content in enumerate(kind.seeds()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert judge(kind, content, folder) == (True, True, "")
+    (tmp_path / "command").mkdir()
+    assert command_lines.command_line(kind, content_of(kind, 0, 0), tmp_path / "command").words
+
+
+def test_a_fault_of_a_reader_is_seen(monkeypatch):
+    """A planted crash, a hang and an error of another kind are told with the input that shows them."""
+
+    def read(content, folder):
+        match len(content) % 3:
+            case 0:
+                os.kill(os.getpid(), 11)
+            case 1:
+                while True:
+                    pass
+            case _:
+                raise KeyError("planted")
+
+    monkeypatch.setattr(campaign, "SECONDS", 0.1)
+    contents = [b"x" * n for n in range(3)]
+    planted = Kind("planted", lambda: contents, len, read, repack=lambda _, chance: chance.choice(contents), repacked=1)
+    monkeypatch.setitem(KINDS, "planted", planted)
+    told = " ".join(run_in_child(planted, 0, range(8)).faults)
+    assert "ended with -11" in told
+    assert "more than 0.1 s" in told
+    assert "KeyError" in told

@@ -1,0 +1,378 @@
+"""Every kind of file that fuseflow reads: how one is made up or damaged, what its first parser is, and what reads it.
+
+A reader must return, or raise a `FuseFlowError` that a command ends with as status 2. Anything else is a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import pickletools
+import random
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.verify import verify
+from fuseflow.errors import FileError, FuseFlowError
+from fuseflow.tensors import Format
+from input_fuzz import containers, grammars, seeds
+from input_fuzz.mutations import mutate
+
+Reader = Callable[[bytes, Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file. `first` raises anything for a content that its first parser refuses, and `read` reads a content that is put into a
+    folder. `repack` changes a part of a container, whose sizes and checksums fit afterwards, or makes a text of a grammar: the share
+    `repacked` of all. The others are damaged anywhere, or as `damage` says."""
+
+    name: str
+    seeds: Callable[[], list[bytes]]
+    first: Callable[[bytes], object]
+    read: Reader
+    is_text: bool = False
+    repack: containers.Change | None = None
+    damage: containers.Change | None = None
+    repacked: float = 0.5
+
+    def draw(self, chance: random.Random) -> bytes:
+        """Return a content: half of those that can be are repacked or follow a grammar."""
+        contents = good(self)
+        content = chance.choice(contents)
+        if self.repack is not None and chance.random() < self.repacked:
+            return self.repack(content, chance)
+        if self.damage is not None:
+            return self.damage(content, chance)
+        return mutate(content, contents, chance, self.is_text)
+
+
+@cache
+def _good(name: str) -> list[bytes]:
+    return KINDS[name].seeds()
+
+
+def good(kind: Kind) -> list[bytes]:
+    """Return the good contents of a kind."""
+    return _good(kind.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What a program says of a tensor."""
+
+    shape: tuple[int, ...]
+    format: Format | None
+    dtype: str
+    name: str = "A"
+    fill: float = 0.0
+
+
+MOST_PACKED = 1_000_000
+
+
+def _array(suffix: str) -> Reader:
+    def read(content: bytes, folder: Path) -> None:
+        from fuseflow.tensors.array_files import load_array, pack_declared
+
+        path = _put(content, folder, f"a{suffix}")
+        array = load_array(path)
+        if all(size <= MOST_PACKED for size in array.shape) and (not isinstance(array, np.ndarray) or array.size <= MOST_PACKED):
+            rank = len(array.shape)
+            format = Format.parse("csr", 2) if rank == 2 else Format.dense(rank)
+            pack_declared(array, _Declared(array.shape, format, ("f32", "f64", "i32", "f16")[len(content) % 4]))
+
+    return read
+
+
+def _put(content: bytes, folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def _npy_header(content: bytes) -> None:
+    stream = io.BytesIO(content)
+    assert np.lib.format.read_magic(stream) == (1, 0)
+    np.lib.format.read_array_header_1_0(stream)
+
+
+def _zip(content: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.read(archive.infolist()[0])
+
+
+def _mtx_header(content: bytes) -> None:
+    assert content.startswith(b"%%MatrixMarket matrix ")
+
+
+def _pt2(content: bytes, folder: Path) -> None:
+    from fuseflow.frontend.exported_file.reader import read_exported_program
+
+    read_exported_program(_put(content, folder, "m.pt2"))
+
+
+def _yaml_first(content: bytes) -> None:
+    from fuseflow.yaml_text import compose_yaml
+
+    compose_yaml(content.decode(), "f", FileError)
+
+
+def _yaml(content: bytes, folder: Path) -> None:
+    """Read a YAML text as what its first line says, or as all kinds of documents."""
+    from fuseflow.filesystem import read_text
+
+    path = _put(content, folder, "f.yaml")
+    text = read_text(path)
+    word = text.partition("\n")[0].removeprefix("# ")
+    readers = _yaml_readers(path)
+    for name in (word,) if word in readers else tuple(readers):
+        with contextlib.suppress(FuseFlowError) if word not in readers else contextlib.nullcontext():
+            readers[name](text)
+
+
+def _yaml_readers(path: Path) -> dict[str, Callable[[str], object]]:
+    from fuseflow.plan.plan import Plan
+    from fuseflow.schedule import Schedule
+    from fuseflow.sim.machine.files import read_machine
+    from fuseflow.sparsity.spec import SparseSpec
+    from fuseflow.sweep import read_sweep
+    from fuseflow.tensors.tensor_listing import read_entries
+
+    return {
+        "schedule": lambda text: Schedule.from_yaml(text, "f.yaml"),
+        "machine": lambda text: read_machine(text, "f.yaml"),
+        "tensors": lambda text: read_entries(path, ("A", "B"), "the program", ("order", "levels", "indices", "block")),
+        "plan": lambda text: Plan.from_yaml(text, "f.yaml"),
+        "spec": lambda text: SparseSpec.from_yaml(text, "f.yaml"),
+        "sweep": lambda text: read_sweep(path),
+    }
+
+
+@cache
+def _yaml_values() -> tuple[list[Any], list[str]]:
+    from ruamel.yaml import YAML
+
+    values = [YAML(typ="safe", pure=True).load(content.decode()) for content in seeds.yaml()]
+    keys = sorted({str(key) for value in values for key in value} | {"A", "name", "i", "parts", "order", "<<", "model"})
+    return values, keys
+
+
+def _grammar_yaml(content: bytes, chance: random.Random) -> bytes:
+    values, keys = _yaml_values()
+    word = chance.choice(("schedule", "machine", "tensors", "plan", "spec", "sweep"))
+    return f"# {word}\n".encode() + grammars.yaml_text(values, keys, chance)
+
+
+def _json(content: bytes, folder: Path) -> None:
+    """Read a result of a run as the commands do that take one."""
+    from fuseflow.report.page.page import page
+    from fuseflow.report.page.run_directory import read_run
+
+    page(read_run(_put(content, folder, "r.json")))
+
+
+def _ein(content: bytes, folder: Path) -> None:
+    from fuseflow.filesystem import read_text
+
+    program = parse(read_text(_put(content, folder, "p.ein")), "p.ein")
+    verify(program)
+
+
+def _mlir_first(content: bytes) -> None:
+    from torch_mlir import ir
+
+    from fuseflow.dialects.text_screen import screen_text
+    from fuseflow.frontend.linalg_modules import new_context
+
+    text = content.decode()
+    screen_text(text, "f", None, FileError)
+    with new_context() as context:
+        context.allow_unregistered_dialects = True
+        ir.Module.parse(text)
+
+
+def _mlir(content: bytes, folder: Path) -> None:
+    from fuseflow.einsum import mlir as einsum_mlir
+    from fuseflow.filesystem import read_text
+    from fuseflow.frontend import read_mlir
+    from fuseflow.samml import mlir as samml_mlir
+    from fuseflow.table import mlir as table_mlir
+
+    text = read_text(_put(content, folder, "m.mlir"))
+    if '"samml.' in text and '"table.' not in text:
+        samml_mlir.from_mlir(text)
+    elif '"table.' in text:
+        table_mlir.from_mlir(text)
+    elif '"einsum.' in text:
+        einsum_mlir.from_mlir(text)
+    else:
+        read_mlir(text, "m.mlir")
+
+
+def _proto(content: bytes, folder: Path) -> None:
+    from fuseflow.samml import protobuf
+
+    protobuf.from_proto(content, {"i": 4})
+    protobuf.stored_indices(content)
+
+
+def _proto_first(content: bytes) -> None:
+    from fuseflow.samml import tortilla_pb2 as pb
+
+    pb.ComalGraph.FromString(content)
+
+
+def _proto_change(content: bytes, chance: random.Random) -> bytes:
+    return grammars.change_message(content, chance) if chance.random() < 0.8 else grammars.graph_message(chance)
+
+
+def _samml(content: bytes, folder: Path) -> None:
+    from fuseflow.filesystem import read_text
+    from fuseflow.samml import text as samml_text
+    from fuseflow.samml.verify import verify as verify_graph
+
+    verify_graph(samml_text.parse(read_text(_put(content, folder, "g.samml")), "g.samml"))
+
+
+def _unfold(content: bytes, folder: Path) -> None:
+    for file in content.split(containers.SEPARATOR):
+        name, _, body = file.partition(b"\n")
+        if name and b"/" not in name and b"\0" not in name and name not in (b".", b".."):
+            _put(body, folder, name.decode("utf-8", "replace")[:50])
+
+
+def _fibertree(content: bytes, folder: Path) -> None:
+    from fuseflow.tensors.fibertree_files import read_fibertree
+
+    _unfold(content, folder)
+    read_fibertree(folder, "T", Format.parse("csr", 2))
+
+
+def _fibertree_first(content: bytes) -> None:
+    for file in content.split(containers.SEPARATOR):
+        np.array([float(word) for word in file.partition(b"\n")[2].split()])
+
+
+def _store(content: bytes, folder: Path) -> None:
+    from fuseflow.sweep.progress import SweepProgress
+    from fuseflow.sweep.store import Store
+
+    path = _put(content, folder, "s.sqlite")
+    with Store.open(path) as store:
+        progress, point = SweepProgress(1, "cycles"), seeds.sweep_points()[0]
+        for row in store.rows().values():
+            progress.note(point, "estimate", row.outcome)
+        progress.line(("fuse",))
+
+
+def _store_first(content: bytes) -> None:
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(content)
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+def _kernel(content: bytes, folder: Path) -> None:
+    from fuseflow.sim.native.object_store import ObjectStore
+
+    digest = "0" * 64
+    folder.chmod(0o700)
+    path = _put(content, folder, f"{digest}.kernel")
+    path.chmod(0o600)
+    ObjectStore(folder, private=True).read(digest)
+
+
+def _kernel_first(content: bytes) -> None:
+    assert content[64:65] == b"\n"
+
+
+def _entry(content: bytes, folder: Path) -> None:
+    """Read an entry as the cache does: what is damaged counts as missing."""
+    from fuseflow.frontend.import_cache.cache import readable_entry
+    from fuseflow.private_files import read_private
+
+    path = _put(content, folder, "e.import")
+    path.chmod(0o600)
+    body = read_private(path)
+    if body is not None:
+        readable_entry(body, "model.py")
+
+
+def _planetoid(content: bytes, folder: Path) -> None:
+    from fuseflow.frontend.data import load_data
+
+    _unfold(content, folder)
+    load_data("cora", folder).matrix()
+
+
+def _planetoid_first(content: bytes) -> None:
+    files = dict(file.partition(b"\n")[::2] for file in content.split(containers.SEPARATOR))
+    for name, body in files.items():
+        if name != b"ind.cora.test.index":
+            for _ in pickletools.genops(body):
+                pass
+
+
+_ALL: Sequence[Kind] = (
+    Kind("npy", seeds.npy, _npy_header, _array(".npy"), repack=containers.change_npy),
+    Kind("npz", seeds.npz, _zip, _array(".npz"), repack=containers.change_zip),
+    Kind("mtx", seeds.mtx, _mtx_header, _array(".mtx"), is_text=True),
+    Kind("pt2", seeds.pt2, _zip, _pt2, repack=containers.change_zip),
+    Kind("yaml", seeds.yaml, _yaml_first, _yaml, is_text=True, repack=_grammar_yaml),
+    Kind("json", seeds.json_files, json.loads, _json, is_text=True, repack=containers.change_json),
+    Kind(
+        "ein",
+        seeds.ein,
+        lambda content: parse(content.decode(), "f"),
+        _ein,
+        is_text=True,
+        repack=lambda _, chance: grammars.program_text(chance),
+    ),
+    Kind("mlir", seeds.mlir, _mlir_first, _mlir, is_text=True, repack=containers.change_lines, repacked=0.8),
+    Kind("protobuf", seeds.proto, _proto_first, _proto, repack=_proto_change),
+    Kind("samml", seeds.samml, lambda content: content.decode(), _samml, is_text=True, repack=containers.change_lines),
+    Kind("fibertree", seeds.fibertree, _fibertree_first, _fibertree, is_text=True, repack=containers.change_folder(True)),
+    Kind("sweep store", seeds.sweep_store, _store_first, _store, repack=containers.change_store),
+    Kind(
+        "kernel cache",
+        seeds.kernel,
+        _kernel_first,
+        _kernel,
+        repack=containers.change_digest(True, lambda c, chance: mutate(c, [c], chance, False)),
+    ),
+    Kind(
+        "import cache",
+        seeds.import_entry,
+        lambda content: _zip(content[32:]),
+        _entry,
+        repack=containers.change_digest(False, containers.change_zip),
+    ),
+    Kind(
+        "planetoid",
+        seeds.planetoid,
+        _planetoid_first,
+        _planetoid,
+        repack=containers.change_pickles,
+        damage=containers.change_folder(False),
+    ),
+)
+KINDS = {kind.name: kind for kind in _ALL}
+"""All kinds, by name."""
+
+
+def prepare(kinds: Sequence[Kind]) -> None:
+    """Import what the readers need, so that no input pays for it, and keep them from writing notices."""
+    logging.getLogger("fuseflow").setLevel(logging.CRITICAL)
+    for kind in kinds:
+        good(kind)

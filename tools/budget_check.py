@@ -1,0 +1,184 @@
+"""Whether schedules under a budget are what they say: the best of all candidates, within the budget, and the same after a kill.
+
+    python tools/budget_check.py exhaustive --programs 200
+    python tools/budget_check.py within --programs 500
+    python tools/budget_check.py kills --kills 10
+
+`exhaustive` compares with all partitions, orders and lanes of random programs, each compiled as a whole. `within` draws random programs of
+every kind and random budgets, and adds up what the compiled graphs occupy. `kills` ends a search with -9 at random moments and begins it
+again. Each prints what it saw, and ends with 1 if something is wrong.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import click
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from budget_spaces import AllCandidates, random_source  # noqa: E402
+from random_programs import Case, cases  # noqa: E402
+
+from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule  # noqa: E402
+from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
+from fuseflow.autoscheduler.budget.search import BudgetSearch  # noqa: E402
+from fuseflow.autoscheduler.budget.variants import variant_of  # noqa: E402
+from fuseflow.compiler import compile_source  # noqa: E402
+from fuseflow.errors import FuseFlowError  # noqa: E402
+from fuseflow.estimate.program import Estimator  # noqa: E402
+from fuseflow.frontend.source import Source  # noqa: E402
+from fuseflow.resources.budget import Budget  # noqa: E402
+from fuseflow.schedule import Schedule  # noqa: E402
+from fuseflow.sim import load_machine  # noqa: E402
+
+ORDERS = 2
+"""The orders of each range, so that all combinations can be compiled."""
+
+
+def random_budget(rng: np.random.Generator) -> Budget:
+    """Return a budget of some components, most of which leave room."""
+    limits = {"mul": int(rng.integers(1, 12)), "add": int(rng.integers(4, 40)), "port": int(rng.integers(8, 80))}
+    limits |= {"stream": int(rng.integers(20, 200)), "fifo": int(rng.integers(8, 96)) * 1024}
+    kept = [name for name in limits if rng.random() < 0.5] or ["mul"]
+    return Budget.of({name: limits[name] for name in kept})
+
+
+@click.group(help=__doc__.partition("\n")[0] if __doc__ else "")
+def main() -> None: ...
+
+
+@main.command()
+@click.option("--programs", default=200, show_default=True)
+@click.option("--first", default=0, show_default=True, help="The first seed.")
+def exhaustive(programs: int, first: int) -> None:
+    """Compare the best with all candidates."""
+    machine, base, tally = load_machine("rda"), Schedule.fuse("none"), Counter[str]()
+    for number in range(first, first + programs):
+        source, budget = random_source(number), random_budget(np.random.default_rng(number))
+        estimator = Estimator(assume_unknown=True)
+        variant = variant_of(source, base, machine, estimator, is_published=True, orders=ORDERS)
+        if variant is None:
+            tally["cannot be cut"] += 1
+            continue
+        costs = RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)
+        outcome = BudgetSearch((variant,), costs).cheapest(budget, 1)
+        oracle = AllCandidates(source, machine, budget, base, ORDERS)
+        best, chosen = oracle.best(), outcome.programs[0].cycles if outcome.programs else float("inf")
+        same = best == chosen or abs(best - chosen) <= 1e-9 * best
+        tally["no room" if best == float("inf") and same else "equal" if same else "different"] += 1
+        tally["compiled for all"] += oracle.compiled
+        tally["lowered by the search"] += costs.evaluated
+        if not same:
+            click.echo(f"program {number}, {budget}: {chosen} for {best}")
+        if (number + 1) % 5 == 0:
+            click.echo(f"{number + 1}: {dict(tally)}")
+    click.echo(dict(tally))
+    sys.exit(tally["different"] > 0)
+
+
+@main.command()
+@click.option("--programs", default=500, show_default=True)
+@click.option("--draw", default=0, show_default=True, help="The seed of the draws.")
+def within(programs: int, draw: int) -> None:
+    """Add up what chosen schedules of random programs occupy."""
+    tally, rng = Counter[str](), np.random.default_rng(draw)
+    machines = [load_machine("rda"), load_machine("ideal")]
+
+    @seed(draw)
+    @settings(
+        max_examples=programs, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    @given(cases(max_einsums=4))
+    def check(case: Case) -> None:
+        budget, machine = random_budget(rng), machines[int(rng.integers(2))]
+        source = Source("random", case.program, case.tensors)
+        top = int(rng.random() < 0.2)
+        try:
+            choice = budget_schedule(source, Schedule(), machine, BudgetRequest(budget, top=top))
+        except FuseFlowError as error:
+            tally[f"refused: {error.code}"] += 1
+            return
+        tally["chosen"] += 1
+        if tally["chosen"] % 25 == 0:
+            click.echo(dict(tally))
+        tally["simulated"] += top
+        estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
+        over = [(r.name, budget.exceeded(r.resources)) for r in estimate.regions if budget.exceeded(r.resources)]
+        if over:
+            tally["exceeds"] += 1
+            click.echo(f"{budget} on {machine.name}: {over}\n{choice.schedule}\n{case!r}")
+
+    check()
+    click.echo(dict(tally))
+    sys.exit(tally["exceeds"] > 0)
+
+
+@main.command()
+@click.option("--kills", default=10, show_default=True)
+@click.option("--draw", default=0, show_default=True, help="The seed of the moments.")
+def kills(kills: int, draw: int) -> None:
+    """End a search with -9 at random moments, and let it come to its end."""
+    chance = random.Random(draw)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        start = time.monotonic()
+        if _search(folder, "peace").wait() != 0:
+            raise click.ClickException("the search fails in peace")
+        seconds = time.monotonic() - start
+        rows = _rows(folder / "peace.sqlite")
+        for number in range(kills):
+            running = _search(folder, "killed")
+            time.sleep(chance.uniform(0.05, 1.0) * seconds)
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            click.echo(f"kill {number + 1}: {len(_rows(folder / 'killed.sqlite'))} of {len(rows)} simulations kept")
+        if _search(folder, "killed").wait() != 0:
+            raise click.ClickException("the search fails after the kills")
+        same = (folder / "peace.yaml").read_bytes() == (folder / "killed.yaml").read_bytes()
+        again = [key for key, finished in _rows(folder / "killed.sqlite").items() if key not in rows]
+        click.echo(f"the same schedule: {same}; simulations beside those in peace: {len(again)}")
+        sys.exit(not same or bool(again))
+
+
+def _search(folder: Path, name: str) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "fuseflow",
+        "schedule",
+        ROOT / "models/paper/gcn.py",
+        "--data",
+        "karate",
+        "--budget",
+        "small",
+    ]
+    files = ["--store", folder / f"{name}.sqlite", "-o", folder / f"{name}.yaml", "--quiet", "--jobs", "2"]
+    return subprocess.Popen([str(word) for word in (*command, *files)])
+
+
+def _rows(store: Path) -> dict[str, float]:
+    """Return when each simulation in a store finished."""
+    if not store.exists():
+        return {}
+    with closing(sqlite3.connect(store, timeout=30)) as database:
+        if not database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'rows'").fetchone()[0]:
+            return {}
+        return dict(database.execute("SELECT key, finished FROM rows").fetchall())
+
+
+if __name__ == "__main__":
+    main()
