@@ -63,8 +63,8 @@ def test_an_array_of_few_lines_gives_eight_bytes_a_cycle_for_each(lines: int):
     assert shared_line_cycles(load, RDA) == pytest.approx(took, rel=0.3)
 
 
-def test_many_lanes_that_read_the_same_lines_crowd_the_queues():
-    """Sixteen groups of sixteen ports read the same lines, one group apart from the other."""
+def test_many_ports_crowd_the_queues():
+    """Sixteen groups of sixteen ports read the same lines, one group apart from the other. The rate is fitted, not derived."""
     took = cycles_of(lambda port, n: port // 16 * 1003 + n, 60, ports=256)
     load = MemoryLoad((ArrayLoad(0, 256, 256 * 60, 60, 16.0, 16_000, False),), 0, 0, 0)
     assert took > 1.5 * transfer_cycles(load, 256 * 60, RDA, 256)

@@ -17,6 +17,12 @@ def test_every_point_has_a_row():
         assert min(lanes) == 1 and max(lanes) >= 16
 
 
+def test_points_that_are_held_out_have_rows_and_are_others():
+    held_out = {point.key for point in study.held_out_points()}
+    assert held_out == load(study.HELD_OUT, study.Row).keys() and len(held_out) == 31
+    assert not held_out & load(study.ROWS, study.Row).keys()
+
+
 def test_a_run_and_its_estimate():
     point = study.Point("gcn", "random:nodes=12,features=6,classes=3", "partial", 2, ("layer1.i=2",))
     row = study.run(point, None)

@@ -2,10 +2,12 @@
 
     python tools/figures/estimate_runs.py --store rows.jsonl [--data-dir DIR] [--only 'gcn/*'] [--again]
     python tools/figures/estimate_runs.py --store rows.jsonl --table [--data-dir DIR]
+    python tools/figures/estimate_runs.py --held-out [--table] [--data-dir DIR]
 
 A row is one run: its point, the cycles of its regions, and what the estimate expected of them on the day when it was run. `--table` makes
 the estimate of every point again, so that both stand beside the run. It exits with 1 if an estimate of now is above a bar. A study that
-is ended goes on behind its last row.
+is ended goes on behind its last row. `--held-out` takes other data, sizes and numbers of lanes: points that no constant of the estimate was
+chosen on.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from fuseflow.estimate.program import Estimator
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = Path(__file__).resolve().parent / "rows" / "estimate_runs.jsonl"
+HELD_OUT = ROWS.with_name("estimate_runs_held_out.jsonl")
 MACHINE = "rda"
 BARS = {"median": 5.0, "worst": 20.0}
 """Percent that the cycles may be off, over all points."""
@@ -91,7 +94,7 @@ class Point:
             tensor, _, sizes = word.partition("=")
             schedule = schedule.block(tensor, *map(int, sizes.split("x")))
         machine = ff.load_machine(MACHINE, self.settings)
-        directory = data_dir if self.data.partition(":")[0] == "cora" else None
+        directory = data_dir if self.data.partition(":")[0] in ("cora", "citeseer") else None
         return ff.compile(path, data=self.data, data_dir=directory, options=self.options, schedule=schedule, machine=machine)
 
 
@@ -123,6 +126,21 @@ def points() -> Iterator[Point]:
         for lanes in (1, 2, 4, 8, 16, 32):
             yield dealt("sae", f"images:side={side}", fused, lanes)
     yield from decoders()
+
+
+def held_out_points() -> Iterator[Point]:
+    """Points on data and in sizes and lanes that `points` does not have."""
+    for family, sparse in (("gcn", ("X=csr", "W1=csr")), ("graphsage", ("X=csr", "Ws1=csr", "Wn1=csr"))):
+        for fused in ("unfused", "partial", "full"):
+            for lanes in (1, 6):
+                yield dealt(family, "citeseer:nodes=250", fused, lanes)
+        for lanes in (1, 12):
+            yield replace(dealt(family, "citeseer", "partial", lanes), formats=sparse)
+    for fused in ("unfused", "partial", "full"):
+        for lanes in (1, 6, 24):
+            yield dealt("sae", "images:side=48", fused, lanes)
+    for fused, lanes in product(("unfused", "partial"), (1, 6, 12)):
+        yield replace(dealt("gpt", "bigbird:block=8,length=96,features=36", fused, lanes), options={"decoders": 1, "heads": 2})
 
 
 def decoders() -> Iterator[Point]:
@@ -232,15 +250,17 @@ def _like(only: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), default=ROWS, help="JSON lines.")
+@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="JSON lines; those of the repository without it.")
 @click.option("--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of Cora are.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/*; repeatable.")
 @click.option("--again", is_flag=True, help="Run points again that have a row.")
+@click.option("--held-out", is_flag=True, help="Points that no constant was chosen on.")
 @click.option("--table", "only_table", is_flag=True, help="Run nothing; estimate every row again, and print the errors.")
-def main(store: Path, data_dir: Path | None, only: tuple[str, ...], again: bool, only_table: bool) -> None:
+def main(store: Path | None, data_dir: Path | None, only: tuple[str, ...], again: bool, held_out: bool, only_table: bool) -> None:
+    store = store or (HELD_OUT if held_out else ROWS)
     wanted, rows = _like(only), load(store, Row)
     if not only_table:
-        for point in points():
+        for point in held_out_points() if held_out else points():
             if wanted(point.key) and (again or point.key not in rows):
                 row = run(point, data_dir)
                 append(store, row)
