@@ -32,7 +32,8 @@ class Cosimulation:
     """What a circuit and the simulator said of one graph.
 
     `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` those that
-    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock.
+    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock, and `evaluation` has
+    all that the circuit did.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Cosimulation:
     tokens: int
     seconds: float
     difference: Difference | None
+    evaluation: Evaluation
     waiting: tuple[str, ...] = ()
     hanging: tuple[str, ...] = ()
     simulation_only: tuple[str, ...] = ()
@@ -86,6 +88,7 @@ def cosimulate(
         compared_tokens(circuit, actual),
         time.perf_counter() - start,
         first_difference(circuit, expected, actual),
+        actual,
         expected.waiting,
         actual.waiting if actual.waiting != expected.waiting else (),
         units,
