@@ -7,9 +7,9 @@
 Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
 that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
 Verilator must have nothing to say of any region. With --synthesize yosys makes gates of each module that differs from those before it.
-There must be no latch, no loop and no wire that nothing drives. Units of floats and memories are black boxes in a module;
-`tools/float32_bars.py --yosys` takes the units. Loops through them are looked for in the region as a whole, before it becomes gates.
-Exit status 1 if something differs or is refused.
+There must be no latch, no loop and no wire that nothing drives. Units of floats and memories are black boxes in a module. Memories are
+taken by themselves, and `tools/float32_bars.py --yosys` takes the units. Loops through them are looked for in the region as a whole,
+before it becomes gates. Exit status 1 if something differs or is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.output import save_verilog
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY, VALUE
-from fuseflow.hardware.tools import CHANNEL, NAMES
+from fuseflow.hardware.tools import NAMES, library_text
+from fuseflow.hardware.top import MEMORY_READS
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Simulation
@@ -133,7 +134,7 @@ def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
 
 def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool, end: float) -> bool:
     """Whether the tools accept the circuits of all models. A module that a model before it had is not synthesized again."""
-    known, good = set[str](), True
+    known, good = set[str](), not synthesize or memories_are_gates()
     for name, model in models.items():
         compiled = model.compile()
         with tempfile.TemporaryDirectory() as directory:
@@ -169,37 +170,68 @@ def modules_of(file: Path) -> Iterator[tuple[str, str]]:
         yield module[1], module[0]
 
 
-NO_LATCH = "select -assert-none t:$_DLATCH* t:$dlatch* t:$_SR_*"
+NO_LATCH = "select -assert-none t:$_DLATCH* t:$dlatch* t:$adlatch* t:$_SR_* t:$sr"
+BOX = re.compile(r"ff_(f32_|memory)")
+"""The files of the library whose modules are black boxes in others."""
 
 
 def synthesized(model: str, file: Path, known: set[str], end: float) -> bool:
     """Whether yosys accepts all modules of a region that are not known yet, and then the region with all of its units."""
-    good, count, started = True, 0, time.perf_counter()
-    boxes = " ".join(sorted(path.name for path in file.parent.glob("ff_*.sv") if path.name != CHANNEL))
-    for name, text in modules_of(file):
-        shape = text.replace(name, "")
-        if shape in known or time.perf_counter() > end:
-            continue
-        known.add(shape)
+    modules, top, started = dict(modules_of(file)), top_of(file), time.perf_counter()
+    fresh = [name for name, text in modules.items() if text.replace(name, "") not in known]
+    good, count = True, 0
+    for name in fresh:
+        if time.perf_counter() > end:
+            click.echo(f"{model}/{top}: NOT COMPLETE, {len(fresh) - count} modules were not tried, the time was over")
+            return False
+        good &= is_gates(f"{model}/{name}", file, name, [other for other in modules if other != name])
+        known.add(modules[name].replace(name, ""))
         count += 1
-        (file.parent / "one.v").write_text(text, encoding="utf-8")
-        read = f"read_verilog -sv -lib {boxes}; read_verilog -sv {CHANNEL} one.v" if name != top_of(file) else (
-            f"read_verilog -sv -lib {boxes}; read_verilog -sv {CHANNEL}; read_verilog -sv {file.name}; "
-            f"blackbox {' '.join(other for other, _ in modules_of(file) if other != name)}"
-        )  # fmt: skip
-        good &= yosys(f"{model}/{name}", f"{read}; synth -top {name}; check -assert; {NO_LATCH}", file.parent)
-    click.echo(f"{model}/{top_of(file)}: {count} modules became gates in {time.perf_counter() - started:.1f} s")
-    if time.perf_counter() > end:
-        click.echo(f"{model}/{top_of(file)}: NOT COMPLETE, the time was over")
-        return False
-    started = time.perf_counter()
-    sources = " ".join((file.parent / "files.f").read_text(encoding="utf-8").split())
-    whole = (
+    click.echo(f"{model}/{top}: {count} modules became gates in {time.perf_counter() - started:.1f} s")
+    return good & is_free_of_loops(f"{model}/{top} as a whole", file)
+
+
+def is_gates(what: str, file: Path, name: str, others: list[str]) -> bool:
+    """Whether yosys makes gates of a module of a region. The other ones are black boxes."""
+    library = sorted(path.name for path in file.parent.glob("ff_*.sv"))
+    boxes, inside = (" ".join(part for part in library if (BOX.match(part) is not None) == box) for box in (True, False))
+    read = f"read_verilog -sv -lib {boxes}; " if boxes else ""
+    read += f"read_verilog -sv {inside} {file.name}; " + (f"blackbox {' '.join(others)}; " if others else "")
+    return yosys(what, f"{read}synth -top {name}; check -assert; {NO_LATCH}", file.parent)
+
+
+def is_free_of_loops(what: str, file: Path) -> bool:
+    """Whether yosys finds no loop in a region that is one module with all of its units."""
+    listed = (file.parent / "files.f").read_text(encoding="utf-8").split()
+    sources = " ".join(paths_of(file.parent / name).name for name in listed)
+    script = (
         f"read_verilog -sv {sources}; hierarchy -check -top {top_of(file)}; proc; flatten; opt_clean; check -assert; {NO_LATCH}"
     )
-    good &= yosys(f"{model}/{top_of(file)} as a whole", whole, file.parent)
-    click.echo(f"{model}/{top_of(file)}: flattened and checked in {time.perf_counter() - started:.1f} s")
+    started = time.perf_counter()
+    good = yosys(what, script, file.parent)
+    click.echo(f"{what}: checked in {time.perf_counter() - started:.1f} s")
     return good
+
+
+def memories_are_gates() -> bool:
+    """Whether yosys makes gates of the memories of workspaces, which have 16 words by themselves."""
+    names = [f"ff_memory{reads}" for reads in range(1, MEMORY_READS + 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            (Path(folder) / f"{name}.sv").write_text(library_text(f"{name}.sv"), encoding="utf-8")
+        scripts = {name: f"read_verilog -sv {name}.sv; synth -top {name}; check -assert; {NO_LATCH}" for name in names}
+        return all([yosys(name, script, Path(folder)) for name, script in scripts.items()])  # noqa: C419  (tell all)
+
+
+def paths_of(file: Path) -> Path:
+    """The file, or for a memory one that has its combinational paths and holds nothing. Yosys looks for no loops through memories."""
+    text = file.read_text(encoding="utf-8")
+    paths = re.sub(r"= store\[(address\d)\];", r"= {W{^\1}};", text)
+    if paths == text:
+        return file
+    other = file.with_name(f"paths_{file.name}")
+    other.write_text(paths, encoding="utf-8")
+    return other
 
 
 def yosys(what: str, script: str, folder: Path) -> bool:

@@ -78,11 +78,17 @@ def check(case: Case, tally: Tally, steps: dict[str, Step]) -> list[str]:
 
 
 def check_in(tool: str, case: Case, tally: Tally) -> list[str]:
-    """What the circuit does otherwise than the reference, when a tool runs its SystemVerilog."""
+    """What the circuit does otherwise than the reference, when a tool runs its SystemVerilog. SystemVerilog has no `erf` of 64 bits."""
     circuit = circuit_of(case, tally)
     if circuit is None:
         return []
-    run = cosimulate(case.graph, case.tensors, case.machine, tool)
+    try:
+        run = cosimulate(case.graph, case.tensors, case.machine, tool)
+    except HardwareError as error:
+        if "has no unit of f64" not in error.message:
+            raise
+        tally.refused[error.message] += 1
+        return []
     lines = [] if run.difference is None else [str(run.difference)]
     lines += firing_differences(case, run.evaluation)
     count(case, circuit, bool(run.waiting), run.firings, tally)
