@@ -2,14 +2,13 @@
 
     python tools/hardware_models.py [--tool verilator|icarus|python] [--only gcn]
     python tools/hardware_models.py --lint [--only gcn]
-    python tools/hardware_models.py --synthesize [--only gcn] [--seconds 600]
+    python tools/hardware_models.py --synthesize [--only gcn]
 
 Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
 that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
-Verilator must have nothing to say of any region. With --synthesize yosys makes gates of each module that differs from those before it.
-There must be no latch, no loop and no wire that nothing drives. Units of floats and memories are black boxes in a module. Memories are
-taken by themselves, and `tools/float32_bars.py --yosys` takes the units. Loops through them are looked for in the region as a whole,
-before it becomes gates. Exit status 1 if something differs or is refused.
+Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of floats and
+memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked for in the
+region as one module. Exit status 1 if something differs or is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,7 @@ from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.output import save_verilog
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY, VALUE
-from fuseflow.hardware.tools import NAMES, library_text
-from fuseflow.hardware.top import MEMORY_READS
+from fuseflow.hardware.tools import NAMES
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Simulation
@@ -70,12 +68,11 @@ MODELS = {
 @click.option("--tool", default="verilator", show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
 @click.option("--only", multiple=True, type=click.Choice(list(MODELS)), help="of these models")
 @click.option("--lint", is_flag=True, help="let Verilator lint each region")
-@click.option("--synthesize", is_flag=True, help="let yosys make gates of each module")
-@click.option("--seconds", default=3600, show_default=True, type=click.IntRange(1), help="begin no synthesis after so many")
-def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool, seconds: int) -> None:
+@click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
+def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool) -> None:
     models = {name: MODELS[name] for name in only or MODELS}
     if lint or synthesize:
-        sys.exit(not accepted(models, lint, synthesize, time.perf_counter() + seconds))
+        sys.exit(not accepted(models, lint, synthesize))
     good = [ran(name, model.compile(), tool) for name, model in models.items()]
     sys.exit(not all(good))
 
@@ -132,9 +129,9 @@ def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
 # In front of other tools ----------------------------------------------------------------------------------------------------
 
 
-def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool, end: float) -> bool:
-    """Whether the tools accept the circuits of all models. A module that a model before it had is not synthesized again."""
-    known, good = set[str](), not synthesize or memories_are_gates()
+def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool) -> bool:
+    """Whether the tools accept the circuits of all models."""
+    good = True
     for name, model in models.items():
         compiled = model.compile()
         with tempfile.TemporaryDirectory() as directory:
@@ -142,7 +139,7 @@ def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool, end: flo
             save_verilog(folder, [region.graph for region in compiled.regions], compiled.machine)
             for file in sorted(folder.glob("[0-9][0-9]-*.sv")):
                 good &= not lint or linted(name, file)
-                good &= not synthesize or synthesized(name, file, known, end)
+                good &= not synthesize or synthesized(name, file)
     return good
 
 
@@ -155,7 +152,7 @@ def linted(model: str, file: Path) -> bool:
     started = time.perf_counter()
     done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
     good = done.returncode == 0 and not done.stderr
-    count = sum(1 for _ in modules_of(file))
+    count = len(re.findall("^module ", file.read_text(encoding="utf-8"), re.MULTILINE))
     click.echo(
         f"{model}/{top_of(file)}: {'clean' if good else 'REFUSED'}, {count} modules, {time.perf_counter() - started:.1f} s"
     )
@@ -164,63 +161,21 @@ def linted(model: str, file: Path) -> bool:
     return good
 
 
-def modules_of(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each module of a file. The last one is the circuit as a whole."""
-    for module in re.finditer(r"^module (\w+)\(.*?^endmodule", file.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        yield module[1], module[0]
-
-
 NO_LATCH = "select -assert-none t:$_DLATCH* t:$dlatch* t:$adlatch* t:$_SR_* t:$sr"
-BOX = re.compile(r"ff_(f32_|memory)")
-"""The files of the library whose modules are black boxes in others."""
 
 
-def synthesized(model: str, file: Path, known: set[str], end: float) -> bool:
-    """Whether yosys accepts all modules of a region that are not known yet, and then the region with all of its units."""
-    modules, top, started = dict(modules_of(file)), top_of(file), time.perf_counter()
-    fresh = [name for name, text in modules.items() if text.replace(name, "") not in known]
-    good, count = True, 0
-    for name in fresh:
-        if time.perf_counter() > end:
-            click.echo(f"{model}/{top}: NOT COMPLETE, {len(fresh) - count} modules were not tried, the time was over")
-            return False
-        good &= is_gates(f"{model}/{name}", file, name, [other for other in modules if other != name])
-        known.add(modules[name].replace(name, ""))
-        count += 1
-    click.echo(f"{model}/{top}: {count} modules became gates in {time.perf_counter() - started:.1f} s")
-    return good & is_free_of_loops(f"{model}/{top} as a whole", file)
-
-
-def is_gates(what: str, file: Path, name: str, others: list[str]) -> bool:
-    """Whether yosys makes gates of a module of a region. The other ones are black boxes."""
-    library = sorted(path.name for path in file.parent.glob("ff_*.sv"))
-    boxes, inside = (" ".join(part for part in library if (BOX.match(part) is not None) == box) for box in (True, False))
-    read = f"read_verilog -sv -lib {boxes}; " if boxes else ""
-    read += f"read_verilog -sv {inside} {file.name}; " + (f"blackbox {' '.join(others)}; " if others else "")
-    return yosys(what, f"{read}synth -top {name}; check -assert; {NO_LATCH}", file.parent)
-
-
-def is_free_of_loops(what: str, file: Path) -> bool:
-    """Whether yosys finds no loop in a region that is one module with all of its units."""
-    listed = (file.parent / "files.f").read_text(encoding="utf-8").split()
-    sources = " ".join(paths_of(file.parent / name).name for name in listed)
-    script = (
-        f"read_verilog -sv {sources}; hierarchy -check -top {top_of(file)}; proc; flatten; opt_clean; check -assert; {NO_LATCH}"
-    )
-    started = time.perf_counter()
-    good = yosys(what, script, file.parent)
-    click.echo(f"{what}: checked in {time.perf_counter() - started:.1f} s")
+def synthesized(model: str, file: Path) -> bool:
+    """Whether yosys makes gates of all modules of a region, and finds no loop in the region as one module."""
+    top, started, folder = top_of(file), time.perf_counter(), file.parent
+    sources = (folder / "files.f").read_text(encoding="utf-8").split()
+    gates = f"read_verilog -sv {' '.join(sources)}; synth -top {top}; check -assert; {NO_LATCH}; tee -q -o cells.txt stat"
+    paths = " ".join(paths_of(folder / name).name for name in sources)
+    whole = f"read_verilog -sv {paths}; hierarchy -check -top {top}; proc; flatten; opt_clean; check -assert; {NO_LATCH}"
+    good = all(yosys(f"{model}/{top}", script, folder) for script in (gates, whole))
+    if good:
+        cells = re.findall(r"Number of cells: +(\d+)", (folder / "cells.txt").read_text(encoding="utf-8"))[-1]
+        click.echo(f"{model}/{top}: {int(cells):,} cells, no latch and no loop, {time.perf_counter() - started:.1f} s")
     return good
-
-
-def memories_are_gates() -> bool:
-    """Whether yosys makes gates of the memories of workspaces, which have 16 words by themselves."""
-    names = [f"ff_memory{reads}" for reads in range(1, MEMORY_READS + 1)]
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            (Path(folder) / f"{name}.sv").write_text(library_text(f"{name}.sv"), encoding="utf-8")
-        scripts = {name: f"read_verilog -sv {name}.sv; synth -top {name}; check -assert; {NO_LATCH}" for name in names}
-        return all([yosys(name, script, Path(folder)) for name, script in scripts.items()])  # noqa: C419  (tell all)
 
 
 def paths_of(file: Path) -> Path:

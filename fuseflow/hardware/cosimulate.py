@@ -16,7 +16,7 @@ from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
 from fuseflow.hardware.tools import ARRAY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.units import library_sources, simulation_units
+from fuseflow.hardware.units import library_sources, require_units, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -65,7 +65,9 @@ def cosimulate(
     Raises `HardwareError` if there is no circuit or no such tool. A circuit that hangs where the simulator ends is a difference.
     """
     program = find_tool(tool)
-    build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    circuit = build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    if program is not None:
+        require_units(circuit)
     start = time.perf_counter()
     expected = simulated(graph, tensors, machine)
     circuit = build_circuit(expected.graph, machine).bounded(expected.slots, expected.links())
