@@ -4,11 +4,15 @@ Every graph is a case of `tests/support/hardware_cases.py`. The rules of its nod
 stream, its cycle, every firing of every node and every deadlock must be those of the reference simulator. Prints each difference with its
 seed, then how many graphs had each primitive.
 
+With `--tool icarus` or `--tool verilator` the printed SystemVerilog of each graph runs instead of its rules, and is compared in the same
+way.
+
 Exit status 1 if anything differs, or if, of 2,000 graphs or more, a primitive is in fewer than 50 or a form of one in fewer than 20.
 """
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import sys
 import time
@@ -18,11 +22,14 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from hardware_cases import Tally, check, hardware_case
+from hardware_cases import Tally, check, check_in, hardware_case
 
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.tools import NAMES, PYTHON, find_tool
 
 CHUNK = 50
+FEW = 5
+"""The seeds that a process checks at once, of the rules and in a tool."""
 LONG = 2000
 QUOTA, FORM_QUOTA = 50, 20
 """In how many graphs each primitive must be, and each form of one."""
@@ -32,15 +39,21 @@ QUOTA, FORM_QUOTA = 50, 20
 @click.option("--graphs", default=LONG, show_default=True, type=click.IntRange(1), help="how many graphs, without tiles")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="of the first graph")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
-def main(graphs: int, seed: int, jobs: int) -> None:
-    total, wrong, start = Tally(), 0, time.process_time()
+@click.option("--tool", default=PYTHON, show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
+@click.option("--seconds", type=click.IntRange(1), help="begin no further graphs after so many, of the clock")
+def main(graphs: int, seed: int, jobs: int, tool: str, seconds: int | None) -> None:
+    find_tool(tool)
+    total, wrong, start, begun = Tally(), 0, time.process_time(), time.perf_counter()
+    chunk = CHUNK if tool == PYTHON else FEW
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for tally, lines in pool.imap(run, (seed + CHUNK * k for k in range(2 * graphs // CHUNK + 2))):
+        firsts = (seed + chunk * k for k in range(2 * graphs // chunk + 2))
+        for tally, lines in pool.imap(functools.partial(run, chunk, tool), firsts):
             add(total, tally)
             wrong += len(lines)
             for line in lines:
                 click.echo(line)
-            if total.graphs >= graphs:
+            over = seconds is not None and time.perf_counter() - begun > seconds
+            if total.graphs >= graphs or over:
                 pool.terminate()
                 break
     for name, count in sorted(total.primitives.items()):
@@ -64,13 +77,13 @@ def add(total: Tally, more: Tally) -> None:
     total.primitives += more.primitives
 
 
-def run(first: int) -> tuple[Tally, list[str]]:
-    """Check the seeds from `first` on, a chunk of them."""
+def run(count: int, tool: str, first: int) -> tuple[Tally, list[str]]:
+    """Check so many seeds from `first` on."""
     tally, steps, lines = Tally(), dict[str, Step](), list[str]()
-    for seed in range(first, first + CHUNK):
+    for seed in range(first, first + count):
         case = hardware_case(seed)
         if case is not None:
-            found = check(case, tally, steps)
+            found = check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)
             lines += [f"seed {seed}: {line}" for line in found[:3]]
     return tally, lines
 

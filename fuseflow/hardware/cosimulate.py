@@ -16,7 +16,7 @@ from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
 from fuseflow.hardware.tools import ARRAY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
-from fuseflow.hardware.units import library_sources, simulation_units
+from fuseflow.hardware.units import library_sources, require_units, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -32,7 +32,8 @@ class Cosimulation:
     """What a circuit and the simulator said of one graph.
 
     `tokens` is the number of tokens that were compared. `waiting` has the nodes that a deadlock leaves in both, and `hanging` those that
-    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock.
+    wait in the circuit alone. No synthesizer takes the units `simulation_only`. `simulation` is None after a deadlock, and `evaluation` has
+    all that the circuit did.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Cosimulation:
     tokens: int
     seconds: float
     difference: Difference | None
+    evaluation: Evaluation
     waiting: tuple[str, ...] = ()
     hanging: tuple[str, ...] = ()
     simulation_only: tuple[str, ...] = ()
@@ -63,7 +65,9 @@ def cosimulate(
     Raises `HardwareError` if there is no circuit or no such tool. A circuit that hangs where the simulator ends is a difference.
     """
     program = find_tool(tool)
-    build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    circuit = build_circuit(graph, machine)  # what has no circuit is refused before anything runs
+    if program is not None:
+        require_units(circuit)
     start = time.perf_counter()
     expected = simulated(graph, tensors, machine)
     circuit = build_circuit(expected.graph, machine).bounded(expected.slots, expected.links())
@@ -86,6 +90,7 @@ def cosimulate(
         compared_tokens(circuit, actual),
         time.perf_counter() - start,
         first_difference(circuit, expected, actual),
+        actual,
         expected.waiting,
         actual.waiting if actual.waiting != expected.waiting else (),
         units,

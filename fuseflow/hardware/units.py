@@ -7,6 +7,7 @@ import re
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
+from fuseflow.hardware.netlist import netlist
 from fuseflow.hardware.tools import CHANNEL, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
@@ -27,18 +28,28 @@ def library_sources(top: Top) -> list[str]:
     waiting = list(called_units(unit.netlist for unit in top.units))
     while waiting:
         name = waiting.pop()
-        file = f"{name}.sv"
-        if name.startswith("ff_f64_"):
-            file = WIDE_UNITS
-            if f"({name}," not in library_text(file) and f"module {name} " not in library_text(file):
-                raise _absent(name)
+        file = _library_file(name)
         if file in files:
             continue
-        if not has_library(file):
-            raise _absent(name)
         files[file] = None
         waiting += sorted(set(re.findall(r"\bff_f32_\w+", library_text(file))) - {name})
     return sorted(files)
+
+
+def require_units(circuit: Circuit) -> None:
+    """Raise `HardwareError` if a circuit calls a unit that is not written in SystemVerilog."""
+    for name in called_units(netlist(unit.module) for unit in circuit.units):
+        _library_file(name)
+
+
+def _library_file(unit: str) -> str:
+    """Return the file of a unit."""
+    if not unit.startswith("ff_f64_"):
+        if has_library(f"{unit}.sv"):
+            return f"{unit}.sv"
+    elif f"({unit}," in library_text(WIDE_UNITS) or f"module {unit} " in library_text(WIDE_UNITS):
+        return WIDE_UNITS
+    raise _absent(unit)
 
 
 def _absent(unit: str) -> HardwareError:

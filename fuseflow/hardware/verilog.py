@@ -13,7 +13,9 @@ from fuseflow.errors import HardwareError
 
 STYLE = "disallowLocalVariables,disallowPackedArrays,locationInfoStyle=none,emittedLineLength=132"
 HEADER = """// Printed by fuseflow. A node looks at some bits of the tokens that come to it, and the modules of a region stand in one file.
+// An output that no node of the graph reads is not connected.
 /* verilator lint_off UNUSEDSIGNAL */
+/* verilator lint_off PINCONNECTEMPTY */
 /* verilator lint_off DECLFILENAME */
 """
 PASSES = "builtin.module(canonicalize,cse,lower-seq-to-sv,hw.module(prettify-verilog))"

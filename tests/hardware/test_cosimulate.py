@@ -13,11 +13,25 @@ from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.tools import TOOLS, find_tool
+from fuseflow.samml.text import parse
+from fuseflow.sim import Machine
 
 ICARUS = (1, 3, 14, 26, 29, 31, 295)
 """Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the
 coordinates of a level that has one."""
 DEADLOCK = 19
+
+ERF = """
+tensor x[3] dense f32
+tensor y[3] dense f32
+output y
+root = root()
+x_i = scan(root) x.0
+x_v = load(x_i.ref) x
+e = alu(x_v) erf N->0
+y_i = write(x_i.crd) y.0
+y_v = write(e) y.vals
+"""
 
 
 @pytest.mark.parametrize("seed", ICARUS)
@@ -67,6 +81,16 @@ def test_planted_faults_are_found(fault: Fault) -> None:
     assert case is not None
     expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
     assert noticed(fault, case, expected, {})
+
+
+def test_a_unit_that_is_not_there_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SystemVerilog has no `erf` of 64 bits. In 32 bits it is a circuit of ours."""
+    require("iverilog", "vvp")
+    monkeypatch.setattr(module, "simulated", None)
+    graph = parse(ERF)
+    with pytest.raises(HardwareError, match="the operator `erf` has no unit of f64 in SystemVerilog") as error:
+        cosimulate(graph, {}, Machine(name="plain"), "icarus")
+    assert "--tool python" in error.value.hint
 
 
 @pytest.mark.parametrize("tool", ["python", "icarus"])

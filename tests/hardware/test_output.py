@@ -16,7 +16,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine
 
-GRAPH = parse("""
+TEXT = """
 tensor A[4, 6] csr f32
 tensor B[4, 6] csr f32
 tensor Y[4, 6] csr f32
@@ -32,7 +32,8 @@ s = alu(j.out0, j.out1) add N->0,N->0
 Y_i = write(A_i.crd) Y.0
 Y_j = write(j.crd) Y.1
 Y_v = write(s) Y.vals
-""")
+"""
+GRAPH = parse(TEXT)
 PLAIN = Machine(name="plain", arithmetic="f32", fifo_depth=2, latency={"default": 1, "add": 3})
 
 
@@ -87,13 +88,27 @@ def test_tools_accept_the_verilog(tmp_path: Path) -> None:
     """Verilator has no warning, and yosys finds no latch, no loop and no wire that nothing drives."""
     require("pycde", "verilator", "yosys")
     save_verilog(tmp_path, [GRAPH], PLAIN)
-    lint = ["verilator", "--lint-only", "-Wall", "--top-module", "ff_graph", "-f", "files.f"]
-    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert _lint(tmp_path) == (0, "")
     sources = " ".join((tmp_path / "files.f").read_text().split())
     script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
     done = subprocess.run(["yosys", "-q", "-p", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_verilator_has_nothing_to_say_of_an_output_that_no_node_reads(tmp_path: Path) -> None:
+    """The values of B are loaded, and the coordinates beside them are not looked at. Autoencoders have such a scan."""
+    require("pycde", "verilator")
+    text = TEXT.replace("B_v = load(B_j.ref) B", "B_k = scan(A_i.ref) B.1\nB_v = load(B_k.ref) B")
+    save_verilog(tmp_path, [parse(text)], PLAIN)
+    assert "(/* unused */)" in (tmp_path / "01-ff_graph.sv").read_text()
+    assert _lint(tmp_path) == (0, "")
+
+
+def _lint(folder: Path) -> tuple[int, str]:
+    """What Verilator says of a directory."""
+    command = ["verilator", "--lint-only", "-Wall", "--top-module", "ff_graph", "-f", "files.f"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("first", ["torch_mlir.ir", "pycde.circt"])

@@ -17,6 +17,7 @@ from random_graphs import Case, random_case
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
+from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.samml.nodes import Locate
@@ -65,20 +66,49 @@ def hardware_machine(seed: int) -> Machine:
 
 def check(case: Case, tally: Tally, steps: dict[str, Step]) -> list[str]:
     """What the evaluator does otherwise than the reference. Graphs without a circuit are counted."""
-    try:
-        circuit = build_circuit(case.graph, case.machine)
-    except HardwareError as error:
-        tally.refused[error.message.partition(")")[2] or error.message] += 1
+    circuit = circuit_of(case, tally)
+    if circuit is None:
         return []
     expected = simulated(case.graph, case.tensors, case.machine, engine="reference")
     actual = evaluate(circuit, case.tensors, steps=steps)
     lines = [str(difference) for difference in differences(circuit, expected, actual)]
     lines += firing_differences(case, actual)
-    tally.graphs += 1
-    tally.deadlocks += bool(expected.waiting)
-    tally.firings += actual.firings
-    tally.primitives.update(primitives(case, circuit))
+    count(case, circuit, bool(expected.waiting), actual.firings, tally)
     return lines
+
+
+def check_in(tool: str, case: Case, tally: Tally) -> list[str]:
+    """What the circuit does otherwise than the reference, when a tool runs its SystemVerilog. SystemVerilog has no `erf` of 64 bits."""
+    circuit = circuit_of(case, tally)
+    if circuit is None:
+        return []
+    try:
+        run = cosimulate(case.graph, case.tensors, case.machine, tool)
+    except HardwareError as error:
+        if "has no unit of f64" not in error.message:
+            raise
+        tally.refused[error.message] += 1
+        return []
+    lines = [] if run.difference is None else [str(run.difference)]
+    lines += firing_differences(case, run.evaluation)
+    count(case, circuit, bool(run.waiting), run.firings, tally)
+    return lines
+
+
+def circuit_of(case: Case, tally: Tally) -> Circuit | None:
+    """The circuit of a case. Without one the reason is counted."""
+    try:
+        return build_circuit(case.graph, case.machine)
+    except HardwareError as error:
+        tally.refused[error.message.partition(")")[2] or error.message] += 1
+        return None
+
+
+def count(case: Case, circuit: Circuit, deadlock: bool, firings: int, tally: Tally) -> None:
+    tally.graphs += 1
+    tally.deadlocks += deadlock
+    tally.firings += firings
+    tally.primitives.update(primitives(case, circuit))
 
 
 def primitives(case: Case, circuit: Circuit) -> set[str]:

@@ -1,0 +1,200 @@
+"""Whole models as circuits: every region beside the simulator, and every module in front of linters and synthesizers.
+
+    python tools/hardware_models.py [--tool verilator|icarus|python] [--only gcn]
+    python tools/hardware_models.py --lint [--only gcn]
+    python tools/hardware_models.py --synthesize [--only gcn]
+
+Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
+that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
+Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of floats and
+memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked for in the
+region as one module. Exit status 1 if something differs or is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+import fuseflow as ff
+from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
+from fuseflow.hardware.output import save_verilog
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import EMPTY, VALUE
+from fuseflow.hardware.tools import NAMES
+from fuseflow.run.compiled import Compiled
+from fuseflow.samml import nodes as n
+from fuseflow.sim import Simulation
+
+ROOT = Path(__file__).resolve().parents[1]
+MACHINE, BOUND = "rtl", 1e-4
+WIDTH = 32
+"""The bits of a number on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model at its small size. `data` is "" for the data that the model file names."""
+
+    file: str
+    data: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def compile(self) -> Compiled:
+        path = ROOT / "models" / f"{self.file}.py"
+        return ff.compile(path, data=self.data or None, options={"small": True, **self.options}, machine=MACHINE)
+
+
+MODELS = {
+    "gcn": Model("gcn", "karate"),
+    "graphsage": Model("graphsage", "karate"),
+    "sae": Model("sae"),
+    "attention": Model("gpt_bigbird", options={"part": "attention"}),
+}
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--tool", default="verilator", show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
+@click.option("--only", multiple=True, type=click.Choice(list(MODELS)), help="of these models")
+@click.option("--lint", is_flag=True, help="let Verilator lint each region")
+@click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
+def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool) -> None:
+    models = {name: MODELS[name] for name in only or MODELS}
+    if lint or synthesize:
+        sys.exit(not accepted(models, lint, synthesize))
+    good = [ran(name, model.compile(), tool) for name, model in models.items()]
+    sys.exit(not all(good))
+
+
+# Beside the simulator -------------------------------------------------------------------------------------------------------
+
+
+def ran(name: str, compiled: Compiled, tool: str) -> bool:
+    """Whether all regions of a model are equal to the simulator's, and its outputs near those of PyTorch."""
+    equal = True
+
+    def execute(graph: n.Graph, tensors: Mapping[str, Any], machine: Any, *_: Any, **__: Any) -> Simulation:
+        nonlocal equal
+        run = cosimulate(graph, tensors, machine, tool)
+        assert run.simulation is not None, f"{graph.name} has a deadlock: {run.waiting}"
+        values, wrong = compared_values(graph, run)
+        verdict = f"differs: {run.difference}" if run.difference else "equal"
+        click.echo(
+            f"{name}/{graph.name}: {verdict}; {run.nodes} nodes, {run.firings:,} firings, {run.tokens:,} tokens, {run.cycles:,} cycles "
+            f"(simulator {run.simulator_cycles:,}), {values:,} values written, {wrong} with other bits; {run.seconds:.1f} s"
+        )
+        equal &= run.difference is None and not wrong and values > 0
+        return run.simulation
+
+    check = compiled.run(dedup=False, execute=execute).check
+    assert check is not None and check.reference == "PyTorch"
+    click.echo(f"{name}: largest error against PyTorch {check.max_rel_error:.1e} of the largest output")
+    return equal and check.max_rel_error <= BOUND
+
+
+def compared_values(graph: n.Graph, run: Cosimulation) -> tuple[int, int]:
+    """How many values a circuit wrote to its memory, and how many of them have other bits than those that the simulator stored."""
+    assert run.simulation is not None
+    count, wrong = 0, 0
+    for node in graph.nodes:
+        if isinstance(node, n.WriteValues):
+            tensor = run.simulation.outputs[node.tensor]
+            fill = int(np.float32(tensor.fill).view(np.uint32))
+            written = written_values(run.evaluation.tokens[node.name, WRITTEN], fill)
+            stored = tensor.values.astype(np.float32).reshape(-1).view(np.uint32)
+            count += len(stored)
+            wrong += len(stored) if len(written) != len(stored) else int((written != stored).sum())
+    return count, wrong
+
+
+def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
+    """The values of the tokens that went to a memory, as words. An empty one is the value that is not stored."""
+    words = [
+        token & (1 << WIDTH) - 1 if token >> WIDTH == VALUE else fill for token in tokens if token >> WIDTH in (VALUE, EMPTY)
+    ]
+    return np.array(words, np.uint32)
+
+
+# In front of other tools ----------------------------------------------------------------------------------------------------
+
+
+def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool) -> bool:
+    """Whether the tools accept the circuits of all models."""
+    good = True
+    for name, model in models.items():
+        compiled = model.compile()
+        with tempfile.TemporaryDirectory() as directory:
+            folder = Path(directory) / "verilog"
+            save_verilog(folder, [region.graph for region in compiled.regions], compiled.machine)
+            for file in sorted(folder.glob("[0-9][0-9]-*.sv")):
+                good &= not lint or linted(name, file)
+                good &= not synthesize or synthesized(name, file)
+    return good
+
+
+def top_of(file: Path) -> str:
+    return file.stem.partition("-")[2]
+
+
+def linted(model: str, file: Path) -> bool:
+    command = ["verilator", "--lint-only", "-Wall", "--top-module", top_of(file), "-f", "files.f"]
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
+    good = done.returncode == 0 and not done.stderr
+    count = len(re.findall("^module ", file.read_text(encoding="utf-8"), re.MULTILINE))
+    click.echo(
+        f"{model}/{top_of(file)}: {'clean' if good else 'REFUSED'}, {count} modules, {time.perf_counter() - started:.1f} s"
+    )
+    if not good:
+        click.echo(done.stderr[:2000])
+    return good
+
+
+NO_LATCH = "select -assert-none t:$_DLATCH* t:$dlatch* t:$adlatch* t:$_SR_* t:$sr"
+
+
+def synthesized(model: str, file: Path) -> bool:
+    """Whether yosys makes gates of all modules of a region, and finds no loop in the region as one module."""
+    top, started, folder = top_of(file), time.perf_counter(), file.parent
+    sources = (folder / "files.f").read_text(encoding="utf-8").split()
+    gates = f"read_verilog -sv {' '.join(sources)}; synth -top {top}; check -assert; {NO_LATCH}; tee -q -o cells.txt stat"
+    paths = " ".join(paths_of(folder / name).name for name in sources)
+    whole = f"read_verilog -sv {paths}; hierarchy -check -top {top}; proc; flatten; opt_clean; check -assert; {NO_LATCH}"
+    good = all(yosys(f"{model}/{top}", script, folder) for script in (gates, whole))
+    if good:
+        cells = re.findall(r"Number of cells: +(\d+)", (folder / "cells.txt").read_text(encoding="utf-8"))[-1]
+        click.echo(f"{model}/{top}: {int(cells):,} cells, no latch and no loop, {time.perf_counter() - started:.1f} s")
+    return good
+
+
+def paths_of(file: Path) -> Path:
+    """The file, or for a memory one that has its combinational paths and holds nothing. Yosys looks for no loops through memories."""
+    text = file.read_text(encoding="utf-8")
+    paths = re.sub(r"= store\[(address\d)\];", r"= {W{^\1}};", text)
+    if paths == text:
+        return file
+    other = file.with_name(f"paths_{file.name}")
+    other.write_text(paths, encoding="utf-8")
+    return other
+
+
+def yosys(what: str, script: str, folder: Path) -> bool:
+    done = subprocess.run(["yosys", "-q", "-p", script], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        click.echo(f"{what}: REFUSED\n{(done.stdout + done.stderr)[-2000:]}")
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    main()
