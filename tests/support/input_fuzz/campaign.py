@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import random
@@ -166,6 +167,7 @@ def _child(kind: Kind, seed: int, numbers: range, state: mmap.mmap, write_end: i
     tally, told = Tally(), 0
     folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what native code says of damaged files
+    faulthandler.disable()  # which would write where pytest keeps its standard error
     for number in numbers:
         struct.pack_into("4q", state, 0, tally.inputs, tally.past, tally.accepted, number)
         signal.alarm(60)  # a hang in native code ends the process
