@@ -193,7 +193,7 @@ BAD: dict[str, tuple[str, str]] = {
     "other indices": (f"B: {B}\nC: {{path: x.npy, indices: [k, l]}}\n", "`indices` are [k, l], those of the tensor [j, k]"),
     "sizes": (f"B: {B}\nC: {{path: small.npy}}\n", "tensor `C`: index `k` has size 3 here and 64 in `B`\n  hint: if a file has its"),
     "no fibertree": (f"B: {B}\nC: {{path: trees}}\n", "tensor `C`: `trees` holds no fibertree of `C`\n  hint: known: `A`"),
-    "no list of tensors": ("- B\n", "bad.yaml:1:1: error[file]: expected a list of tensors"),
+    "no list of tensors": ("- B\n", "bad.yaml:1:1: error[file]: expected a mapping from tensors to their files"),
 }  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def test_tensors_that_do_not_fit(here: Path, case: str) -> None:
         (["cut.bin", "--tensors", "t.yaml"], "cut.bin:1: error[graph]: not a `ComalGraph` message"),
         (["bad.txtpb", "--tensors", "t.yaml"], "bad.txtpb:1: error[graph]: not a `ComalGraph` message"),
         (["bad.samml", "--tensors", "t.yaml"], "bad.samml:1"),
-        (["g.bin", "--tensors", "no.yaml"], "cannot read `no.yaml`"),
+        (["g.bin", "--tensors", "no.yaml"], "cannot read the list of tensors `no.yaml`"),
         (["g.bin", "--tensors", "t.yaml", "--machine", "coml"], "did you mean `comal`?"),
         (["g.bin", "--tensors", "t.yaml", "-o", "own", "--json", "own/r.json"], "is in `own`"),
         (["g.bin", "--tensors", "t.yaml", "-o", "."], "is not empty"),

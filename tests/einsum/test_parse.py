@@ -76,7 +76,7 @@ WRONG = {
     "a fractional size": ("tensor A[2.5]", 10, "expected a size of `A`, found `2.5`"),
     "a format": ("tensor A[2, 2] crs", 16, "unknown format `crs`\n  hint: did you mean `csr`?"),
     "a level": ("tensor A[2] (compresed)", 13, "unknown level format `compresed`\n  hint: did you mean `compressed`?"),
-    "a rank": ("tensor A[2, 2] (dense)", 16, "format `(dense)` has 1 levels, the tensor 2 dimensions"),
+    "a rank": ("tensor A[2, 2] (dense)", 16, "format `(dense)` has 1 level, the tensor 2 dimensions"),
     "an order": ("tensor A[2, 2] (dense, dense) order (0, 0)", 16, "mode order (0, 0) is not a permutation"),
     "an order without dimensions": ("tensor A[2] (dense) order 0", 27, "expected the dimensions in storage order"),
     "an unclosed format": ("tensor A[2] (dense", 13, "this `(` is not closed"),

@@ -18,7 +18,7 @@ from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.engine.remote_memory import RemoteLayout
-from fuseflow.sim.machine.machine import Machine, UnitCycles
+from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
@@ -116,7 +116,7 @@ def test_a_resident_tensor_is_read_as_at_a_memory_that_answers_at_once(engine: A
 def test_random_graphs_run_alike_where_the_memory_answers_at_once() -> None:
     for seed in range(9100, 9120):
         case = random_case(seed)
-        machine = case.machine.model_copy(update={"latency": UnitCycles(), "interval": UnitCycles()})
+        machine = case.machine.model_copy(update={"latency": UnitCycles(), "interval": UnitIntervals()})
         plain, resident = (on_reference(replace(c, machine=machine)) for c in (case, in_graph(case, seed, 1.0)))
         if isinstance(plain, Outcome):
             assert isinstance(resident, Outcome) and (resident.cycles, resident.nodes) == (plain.cycles, plain.nodes)

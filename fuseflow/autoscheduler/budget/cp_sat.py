@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from fuseflow.autoscheduler.budget.selection import Selection, SelectionProblem, select_by_branches
 
 EFFORT = 60.0
@@ -18,6 +16,8 @@ EFFORT = 60.0
 
 def select_by_cp_sat(problem: SelectionProblem) -> Selection | None:
     """Return the best selection, or None if none is within the limits. A solution that takes too much work is left to branch and bound."""
+    from ortools.sat.python import cp_model  # an extra, without which this file is still read for its documentation
+
     levels = problem.levels()
     model = cp_model.CpModel()
     chosen = [[model.new_bool_var("") for _ in group] for group in problem.groups]
@@ -35,26 +35,21 @@ def select_by_cp_sat(problem: SelectionProblem) -> Selection | None:
         model.add(sum(amount * taken for amount, taken in pairs) <= limit)
     places = [sum(at * taken for at, taken in enumerate(takes)) for takes in chosen]
     for objective in (slowest, sum(places), *places):
-        status, value = _least(model, objective)
+        model.minimize(objective)
+        solver = _tuned(cp_model.CpSolver())
+        status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
             return None
         if status != cp_model.OPTIMAL:
             return select_by_branches(problem)
-        model.add(objective == value)
-    solver = _solver()
+        model.add(objective == round(solver.objective_value))
+    solver = _tuned(cp_model.CpSolver())
     solver.solve(model)
     return tuple(next(at for at, taken in enumerate(takes) if solver.boolean_value(taken)) for takes in chosen)
 
 
-def _least(model: Any, objective: Any) -> tuple[Any, int]:
-    model.minimize(objective)
-    solver = _solver()
-    status = solver.solve(model)
-    return status, round(solver.objective_value) if status == cp_model.OPTIMAL else 0
-
-
-def _solver() -> Any:
-    solver = cp_model.CpSolver()
+def _tuned(solver: Any) -> Any:
+    """Return the solver with the settings that make it deterministic."""
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
     solver.parameters.max_deterministic_time = EFFORT
