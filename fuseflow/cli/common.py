@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.run.manifest import MANIFEST
-from fuseflow.sim.machine.files import Setting, load_machine
+from fuseflow.sim.machine.files import Setting, load_machine, machine_names
 from fuseflow.yaml_text import read_yaml, shortened
 
 if TYPE_CHECKING:
@@ -53,7 +54,13 @@ def machine_options(command: Command, default: str = "rda") -> Command:
     """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
     options = [
         click.option(
-            "--machine", "name", metavar="NAME", default=default, show_default=True, help="A machine: its name, or a YAML file."
+            "--machine",
+            "name",
+            metavar="NAME",
+            default=default,
+            show_default=True,
+            shell_complete=completed(machine_names),
+            help="A machine: its name, or a YAML file.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
     ]
@@ -106,6 +113,16 @@ def _scalar(text: str, value: str) -> Setting:
     raise UsageError(
         f"`--set {text}`: the value is not a YAML scalar", hint="set each key by itself, as in `--set latency.add=3`"
     )
+
+
+def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return what completes an option in a shell: the words that begin as the incomplete one, and then files."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        fitting = [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+        return fitting or [CompletionItem(incomplete, type="file")]
+
+    return complete
 
 
 def with_options(options: list[Callable[[Any], Any]], command: Command) -> Command:

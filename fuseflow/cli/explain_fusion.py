@@ -30,8 +30,8 @@ def fusion(
     means. With `--propagate`, the next one says what is left out, since no output needs it. If the program keeps parts of results, another
     one says where each is kept, why, and what that costs. With public primitives, the next one says what these are expected to cost in each
     region. A last one lists the stages of every region, which may have lanes of their own (`--par REGION/STAGE.INDEX=4`), each with the
-    loops that it runs in. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for
-    those without data.
+    loops that it runs in. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without
+    data.
     """
     json_file.require_writable()
     scheduled = program.compile()

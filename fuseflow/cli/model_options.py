@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, with_options
+from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _dataset_names() -> tuple[str, ...]:
+    from fuseflow.frontend.data import DATASET_NAMES  # loads scipy
+
+    return DATASET_NAMES
+
+
 def model_options(command: Command) -> Command:
     """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
     options = [
         click.argument("model", type=FILE),
         click.option(
-            "--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,..."
+            "--data",
+            metavar="SPEC",
+            shell_complete=completed(_dataset_names),
+            help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,...",
         ),
         click.option(
             "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."

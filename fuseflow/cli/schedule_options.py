@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, with_options
+from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.plan.plan import AUTO, Plan, read_plan
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import SETTINGS
+from fuseflow.schedule.entries import KEYWORDS, SETTINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,7 +21,11 @@ def schedule_options(command: Command) -> Command:
     """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`, and `print_schedule`, which asks to print it and end."""
     options = [
         click.option(
-            "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
+            "--fuse",
+            multiple=True,
+            metavar="REGION",
+            shell_complete=completed(lambda: KEYWORDS),
+            help="none, layerwise, full, auto, or a module or Einsum; repeatable.",
         ),
         click.option(
             "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first, best or auto: of all others."

@@ -237,8 +237,8 @@ class DealtGraph:
                 if k == 0 or not isinstance(each.node, n.Merge)
             )
             merges = frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
-            fifos = [Fifo(*way, 0) for way in self._kept["ways"]]
-            self._kept["behind"] = merges, stages_behind([node.stage for node in nodes], fifos, merges)
+            empty = [Fifo(source, at, k, 0) for source, at, k in self._kept["ways"]]
+            self._kept["behind"] = merges, stages_behind([node.stage for node in nodes], empty, merges)
         stages = tuple(node.stage for node in nodes)
         fifos = tuple(Fifo(source, at, k, nodes[at].tokens[k]) for source, at, k in self._kept["ways"])
         return Pipeline(stages, tuple(range(len(stages))), fifos, *self._kept["behind"])

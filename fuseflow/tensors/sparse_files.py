@@ -95,12 +95,12 @@ def _compressed(archive: NpzArchive, rows: int, columns: int, rank: int) -> tupl
     return data, np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)), indices
 
 
-def _array(data: npt.NDArray[Any], coordinates: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...]) -> sparse.coo_array:
+def _array(data: npt.NDArray[Any], coordinates: Any, shape: tuple[int, ...]) -> sparse.coo_array:
     from scipy import sparse  # see `scipy_arrays`
 
     if data.dtype == np.float16:  # scipy has no such arrays
         data = data.astype(np.float32)
-    array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)  # type: ignore[arg-type]  # of any rank
+    array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)
     return array
 
 
@@ -161,7 +161,7 @@ def _coo(archive: NpzArchive, shape: tuple[int, ...]) -> sparse.coo_array:
     return _array(data, coordinates, shape)
 
 
-_KINDS: Final[dict[str, Callable[[NpzArchive, tuple[int, ...]], Any]]] = {
+_KINDS: Final[dict[str, Callable[[NpzArchive, tuple[int, ...]], sparse.coo_array]]] = {
     "csr": _csr,
     "csc": _csc,
     "coo": _coo,

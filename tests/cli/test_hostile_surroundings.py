@@ -159,3 +159,14 @@ def test_an_interruption_while_modules_are_imported_is_one_word(here, seconds):
     _, told = process.communicate(timeout=60)
     if process.returncode != 0:  # else it was faster
         assert (process.returncode, told) in ((130, "interrupted\n"), (-signal.SIGINT, ""), (130, ""))
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("run m.py --machine i", ["ideal"]), ("run m.py --data ci", ["citeseer"]), ("run m.py --fuse f", ["full"])],
+)
+def test_a_shell_completes_names(words, completed, monkeypatch):
+    monkeypatch.setenv("COMP_WORDS", f"fuseflow {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    result = CliRunner().invoke(main, [], prog_name="fuseflow", env={"_FUSEFLOW_COMPLETE": "bash_complete"})
+    assert result.output.split() == [f"plain,{word}" for word in completed]
