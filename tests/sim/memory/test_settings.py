@@ -106,7 +106,7 @@ REFUSED = [
     ("prefetch: -1", "`memory.prefetch: -1`: must be a whole number of lines, 0 to 1,048,576"),
     ("prefetch: 1.5", "`memory.prefetch: 1.5`: must be a whole number of lines, 0 to 1,048,576"),
     ("outstanding: 0", "`memory.outstanding: 0`: must be a whole number of lines, 1 to 1,048,576"),
-    (f"outstanding: {10**15}", f"`memory.outstanding: {10**15}`: must be a whole number of lines, 1 to 1,048,576"),
+    (f"outstanding: {2**21}", f"`memory.outstanding: {2**21}`: must be a whole number of lines, 1 to 1,048,576"),
     ("outstanding: [1]", "`memory.outstanding: [1]`: must be a whole number of lines"),
     ("clock_ghz: 0", "`memory.clock_ghz: 0`: input should be greater than 0"),
     ("clock_ghz: .nan", "`memory.clock_ghz: nan`: input should be"),
