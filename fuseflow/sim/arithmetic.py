@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from fuseflow.errors import MachineError, Span
 from fuseflow.float32.words import rounded
@@ -52,10 +53,8 @@ def with_rounded_constants(graph: n.Graph) -> n.Graph:
 
 
 def _with_rounded_constants(node: n.Primitive) -> n.Primitive:
-    match node:
-        case n.Alu():
-            return replace(node, operands=tuple(replace(operand, value=rounded(operand.value)) for operand in node.operands))
-        case n.Drop(value=float() as value):
-            return replace(node, value=rounded(value))
-        case _:
-            return node
+    """Return a node whose numbers are 32-bit floats: those of its operands, and every attribute that is a float."""
+    numbers: dict[str, Any] = {f.name: rounded(value) for f in fields(node) if isinstance(value := getattr(node, f.name), float)}
+    if isinstance(node, n.Alu):
+        numbers["operands"] = tuple(replace(operand, value=rounded(operand.value)) for operand in node.operands)
+    return replace(node, **numbers) if numbers else node
