@@ -3,12 +3,14 @@
     python tools/hardware_models.py [--tool verilator|icarus|python] [--only gcn]
     python tools/hardware_models.py --lint [--only gcn]
     python tools/hardware_models.py --synthesize [--only gcn]
+    python tools/hardware_models.py --lint --random 300
 
 Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
 that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
 Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of floats and
 memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked for in the
-region as one module. Exit status 1 if something differs or is refused.
+region as one module. With --random N they get so many random graphs instead of models, which have all primitives. Exit status 1 if
+something differs or is refused.
 """
 
 from __future__ import annotations
@@ -18,14 +20,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from hardware_cases import Tally, circuit_of, hardware_case
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
@@ -35,7 +42,7 @@ from fuseflow.hardware.rules import EMPTY, VALUE
 from fuseflow.hardware.tools import NAMES
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
-from fuseflow.sim import Simulation
+from fuseflow.sim import Machine, Simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE, BOUND = "rtl", 1e-4
@@ -69,10 +76,15 @@ MODELS = {
 @click.option("--only", multiple=True, type=click.Choice(list(MODELS)), help="of these models")
 @click.option("--lint", is_flag=True, help="let Verilator lint each region")
 @click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
-def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool) -> None:
+@click.option("--random", "graphs", default=0, type=click.IntRange(0), metavar="N", help="take random graphs for these")
+def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool, graphs: int) -> None:
     models = {name: MODELS[name] for name in only or MODELS}
+    if graphs and (only or not (lint or synthesize)):
+        raise click.UsageError("--random goes with --lint and --synthesize, and without --only")
     if lint or synthesize:
-        sys.exit(not accepted(models, lint, synthesize))
+        circuits = islice(random_circuits(), graphs) if graphs else model_circuits(models)
+        good = [accepted(*circuit, lint, synthesize) for circuit in circuits]
+        sys.exit(not all(good))
     good = [ran(name, model.compile(), tool) for name, model in models.items()]
     sys.exit(not all(good))
 
@@ -106,16 +118,16 @@ def ran(name: str, compiled: Compiled, tool: str) -> bool:
 def compared_values(graph: n.Graph, run: Cosimulation) -> tuple[int, int]:
     """How many values a circuit wrote to its memory, and how many of them have other bits than those that the simulator stored."""
     assert run.simulation is not None
-    count, wrong = 0, 0
+    total, wrong = 0, 0
     for node in graph.nodes:
         if isinstance(node, n.WriteValues):
             tensor = run.simulation.outputs[node.tensor]
             fill = int(np.float32(tensor.fill).view(np.uint32))
             written = written_values(run.evaluation.tokens[node.name, WRITTEN], fill)
             stored = tensor.values.astype(np.float32).reshape(-1).view(np.uint32)
-            count += len(stored)
+            total += len(stored)
             wrong += len(stored) if len(written) != len(stored) else int((written != stored).sum())
-    return count, wrong
+    return total, wrong
 
 
 def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
@@ -129,17 +141,35 @@ def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
 # In front of other tools ----------------------------------------------------------------------------------------------------
 
 
-def accepted(models: Mapping[str, Model], lint: bool, synthesize: bool) -> bool:
-    """Whether the tools accept the circuits of all models."""
-    good = True
+Circuits = tuple[str, list[n.Graph], Machine]
+"""The name of a model, its graphs, and the machine that they are circuits of."""
+
+
+def model_circuits(models: Mapping[str, Model]) -> Iterator[Circuits]:
     for name, model in models.items():
         compiled = model.compile()
-        with tempfile.TemporaryDirectory() as directory:
-            folder = Path(directory) / "verilog"
-            save_verilog(folder, [region.graph for region in compiled.regions], compiled.machine)
-            for file in sorted(folder.glob("[0-9][0-9]-*.sv")):
-                good &= not lint or linted(name, file)
-                good &= not synthesize or synthesized(name, file)
+        yield name, [region.graph for region in compiled.regions], compiled.machine
+
+
+def random_circuits() -> Iterator[Circuits]:
+    """The cases of odd seeds, which compute in 32-bit floats. FIFOs without a bound get 4 slots, since a circuit needs one."""
+    for seed in count(1, 2):
+        case = hardware_case(seed)
+        if case is None or circuit_of(case, Tally()) is None:
+            continue
+        depth = 4 if case.machine.fifo_depth is None else case.machine.fifo_depth
+        yield f"seed {seed}", [case.graph], case.machine.model_copy(update={"fifo_depth": depth})
+
+
+def accepted(name: str, graphs: list[n.Graph], machine: Machine, lint: bool, synthesize: bool) -> bool:
+    """Whether the tools accept some circuits."""
+    good = True
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory) / "verilog"
+        save_verilog(folder, graphs, machine)
+        for file in sorted(folder.glob("[0-9][0-9]-*.sv")):
+            good &= not lint or linted(name, file)
+            good &= not synthesize or synthesized(name, file)
     return good
 
 
@@ -152,9 +182,9 @@ def linted(model: str, file: Path) -> bool:
     started = time.perf_counter()
     done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
     good = done.returncode == 0 and not done.stderr
-    count = len(re.findall("^module ", file.read_text(encoding="utf-8"), re.MULTILINE))
+    modules = len(re.findall("^module ", file.read_text(encoding="utf-8"), re.MULTILINE))
     click.echo(
-        f"{model}/{top_of(file)}: {'clean' if good else 'REFUSED'}, {count} modules, {time.perf_counter() - started:.1f} s"
+        f"{model}/{top_of(file)}: {'clean' if good else 'REFUSED'}, {modules} modules, {time.perf_counter() - started:.1f} s"
     )
     if not good:
         click.echo(done.stderr[:2000])
