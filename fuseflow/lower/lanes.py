@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeAlias
 
-from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.errors import GraphError, ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.fuse import to_region_names
 from fuseflow.fusion.tree import Producer
 from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import split_lanes
 from fuseflow.table import FusionTable
@@ -57,10 +58,28 @@ def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: S
     if own:
         lanes = {index: lanes.get(index, 1) for index in fused.order}
     try:
-        return parallelize(graph, table.loops, lanes, table.stages, own)
+        made = parallelize(graph, table.loops, lanes, table.stages, own)
+        if own:
+            _refuse_crossing_lanes(made.graph, own)
+        return made
     except ScheduleError as error:
         error.span = error.span or schedule.place("par", schedule.parallel[0][0])
         raise
+
+
+def _refuse_crossing_lanes(graph: Graph, own: Iterable[tuple[str, str]]) -> None:
+    """Raise `ScheduleError` for a graph in which a stream of a stage would have to be aligned with one that other lanes divide.
+
+    Lanes of a stage beside those of two indices of its region may meet so. Each alone has a graph.
+    """
+    try:
+        verify(graph)
+    except GraphError as error:
+        names = ", ".join(f"`{stage}.{index}`" for stage, index in own)
+        raise ScheduleError(
+            f"the lanes of stages ({names}) cross other lanes of region `{graph.name}`: {error.message}",
+            hint="leave out the lanes of one of the indices",
+        ) from error
 
 
 def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:

@@ -17,13 +17,14 @@ import torch_oracle
 from hypothesis import HealthCheck, given, settings
 from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
-from program_levels import Difference, check
+from program_levels import Difference, check, lowered, ordered, selected
 from program_surfaces import check_surfaces
 from random_programs import Case, planned, view_programs, wide_programs
 from view_faults import VIEW_FAULTS
 
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FusionError
+from fuseflow.errors import FusionError, ScheduleError
+from fuseflow.schedule import Schedule
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
 SEEDS, MORE_SEEDS, EXAMPLES = range(8), range(8, 12), 25
@@ -40,6 +41,30 @@ def slow(seeds: range) -> list[object]:
 def test_programs_that_once_differed(path: Path) -> None:
     case = load(path).case
     check_surfaces(case, check(case).schedule)
+
+
+CROSSING = {"full.l": 2, "full.m": 2, "full/T1.sum.n": 2}
+"""Lanes of two indices of a region and of a stage in it, in the program of `lanes_are_dealt_below_their_own_coordinates`."""
+
+
+def crossing() -> tuple[Case, Schedule]:
+    (path,) = (path for path in KEPT if path.stem == "lanes_are_dealt_below_their_own_coordinates")
+    case = selected(load(path).case)
+    return case, ordered(case)[0].par(**CROSSING)
+
+
+def test_lanes_that_cross_are_refused_in_the_words_of_the_schedule() -> None:
+    case, schedule = crossing()
+    with pytest.raises(ScheduleError, match=r"the lanes of stages \(`T1\.sum\.n`\) cross other lanes of region `full`") as error:
+        lowered(case, schedule)
+    assert error.value.hint == "leave out the lanes of one of the indices"
+
+
+@pytest.mark.xfail(
+    strict=True, raises=ScheduleError, reason="a stream of the stage has no alignment with one that both other lanes divide"
+)
+def test_lanes_that_cross_have_a_graph() -> None:
+    lowered(*crossing())
 
 
 class Fuzzed(Protocol):

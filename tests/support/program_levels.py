@@ -173,7 +173,9 @@ def compiled(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
             program, made = lowered(case, schedule.par(**lanes))
             break
         except ScheduleError as error:
-            if not lanes or not any(reason in error.message for reason in ("are one loop", "has nothing to be dealt")):
+            if not lanes or not any(
+                reason in error.message for reason in ("are one loop", "has nothing to be dealt", "cross other lanes")
+            ):
                 raise
             lanes.popitem()
     if [region.fused.order for region in made] != orders:
