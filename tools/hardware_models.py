@@ -4,12 +4,14 @@
     python tools/hardware_models.py --lint [--only gcn]
     python tools/hardware_models.py --synthesize [--only gcn]
     python tools/hardware_models.py --lint --random 300
+    python tools/hardware_models.py --kernels [--tool verilator]
 
 Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
 that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
 Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of floats and
 memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked for in the
-region as one module. With --random N they get so many random graphs instead of models, which have all primitives. Exit status 1 if
+region as one module. With --random N they get so many random graphs instead of models, which have all primitives. With --kernels the 41 kernels of figure 13
+run instead of models. Exit status 1 if
 something differs or is refused.
 """
 
@@ -31,7 +33,9 @@ import numpy as np
 import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
+import figure13
 from hardware_cases import Tally, circuit_of, hardware_case
 
 import fuseflow as ff
@@ -77,10 +81,16 @@ MODELS = {
 @click.option("--lint", is_flag=True, help="let Verilator lint each region")
 @click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
 @click.option("--random", "graphs", default=0, type=click.IntRange(0), metavar="N", help="take random graphs for these")
-def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool, graphs: int) -> None:
+@click.option("--kernels", is_flag=True, help="run the kernels of figure 13 instead of models")
+def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool, graphs: int, kernels: bool) -> None:
     models = {name: MODELS[name] for name in only or MODELS}
     if graphs and (only or not (lint or synthesize)):
         raise click.UsageError("--random goes with --lint and --synthesize, and without --only")
+    if kernels and (only or lint or synthesize):
+        raise click.UsageError("--kernels goes with --tool alone")
+    if kernels:
+        equal = [kernels_equal(some, tool) for some in figure13.MODELS]
+        sys.exit(not all(equal))
     if lint or synthesize:
         circuits = islice(random_circuits(), graphs) if graphs else model_circuits(models)
         good = [accepted(*circuit, lint, synthesize) for circuit in circuits]
@@ -113,6 +123,19 @@ def ran(name: str, compiled: Compiled, tool: str) -> bool:
     assert check is not None and check.reference == "PyTorch"
     click.echo(f"{name}: largest error against PyTorch {check.max_rel_error:.1e} of the largest output")
     return equal and check.max_rel_error <= BOUND
+
+
+def kernels_equal(kernels: figure13.Kernels, tool: str) -> bool:
+    """Whether all kernels of a model are equal to the simulator's in every token and its cycle."""
+    good = []
+
+    def report(_: figure13.Kernels, region: str, run: Cosimulation, __: float) -> None:
+        good.append(run.difference is None and run.cycles == run.simulator_cycles)
+        verdict = f"differs: {run.difference}" if run.difference else "equal"
+        click.echo(f"{kernels.name}/{region}: {verdict}; {run.tokens:,} tokens, {run.cycles:,} cycles")
+
+    figure13.compare(kernels, report, tool)
+    return all(good) and bool(good)
 
 
 def compared_values(graph: n.Graph, run: Cosimulation) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log10
 from typing import Any
@@ -21,6 +21,7 @@ from frame import ROOT, ROWS, Check, Data, Figure, Options, command, markdown, p
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
+from fuseflow.hardware.tools import PYTHON
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Simulation
 
@@ -117,11 +118,11 @@ def run(options: Options) -> None:
     for kernels in MODELS:
         wanted = not options.only or any(fnmatch.fnmatch(kernels.name, pattern) for pattern in options.only)
         if wanted and not any(key.startswith(f"{kernels.name}/") for key in known):
-            compare(kernels)
+            compare(kernels, append)
 
 
-def compare(kernels: Kernels) -> None:
-    """Run the regions of a model, and append a row for each."""
+def compare(kernels: Kernels, report: Callable[[Kernels, str, Cosimulation, float], None], tool: str = PYTHON) -> None:
+    """Run the regions of a model as circuits beside the simulator, and report each with the processor seconds that it took."""
     schedule = Schedule.load(ROOT / "schedules" / f"{kernels.schedule}.yaml")
     given = {"small": True, "part": kernels.part} if kernels.part else {}
     model = ROOT / "models" / f"{kernels.model}.py"
@@ -133,9 +134,9 @@ def compare(kernels: Kernels) -> None:
         if not left:
             return ff.sim.simulate(graph, tensors, machine)
         start = time.process_time()
-        compared = cosimulate(graph, tensors, machine)
+        compared = cosimulate(graph, tensors, machine, tool)
         assert compared.simulation is not None, "kernels have no deadlocks"
-        append(kernels, left.pop(0), compared, time.process_time() - start)
+        report(kernels, left.pop(0), compared, time.process_time() - start)
         return compared.simulation
 
     compiled.run(check=False, dedup=False, execute=execute)
