@@ -7,12 +7,11 @@
     python tools/hardware_models.py --kernels [--tool verilator]
 
 Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
-that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With --lint
-Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of floats and
-memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked for in the
-region as one module. With --random N they get so many random graphs instead of models, which have all primitives. With --kernels the 41 kernels of figure 13
-run instead of models. Exit status 1 if
-something differs or is refused.
+that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With
+--lint Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of
+floats and memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked
+for in the region as one module. With --random N they get so many random graphs instead of models, which have all primitives. With
+--kernels the 41 kernels of figure 13 run instead of models. Exit status 1 if something differs or is refused.
 """
 
 from __future__ import annotations
