@@ -42,8 +42,8 @@ def cos(a: int) -> int:
 
 
 def quarter_turns(a: int) -> tuple[int, bool, int, int]:
-    """Return the nearest number of quarter turns of |a|, modulo 4, and what is left: whether it is negative, and its magnitude, which is
-    digits * 2**exponent quarter turns with 31 digits. The magnitude of a is at least 2**-13.
+    """Return the nearest number of quarter turns of the magnitude of a, modulo 4, and what is left: whether it is negative, and its
+    magnitude, which is digits * 2**exponent quarter turns with 31 digits. The magnitude of a is at least 2**-13.
 
     Four whole turns and more are dropped from the product, so it has 2 digits before the point and 82 behind it.
     """
