@@ -165,21 +165,21 @@ class DealtGraph:
             self._kept[key] = Flow(
                 tuple(map(shaped, flow.lists)), tuple(map(shaped, flow.filled)), shaped(flow.elements), shaped(flow.absent), read
             )
-        found: Flow = self._kept[key]
-        return found
+        kept: Flow = self._kept[key]
+        return kept
 
     def _dealt(self, port: n.Port, indices: Sequence[str], lanes: Mapping[str, int]) -> tuple[DealtLevel, ...]:
         """Return the levels of a stream of the graph on one lane that are dealt, the outermost first."""
         levels = self.levels[port]
-        found = []
+        dealt = []
         for index in indices:
             at = next((k for k, names in enumerate(levels) if index in names), None)
             if at is None:
                 raise Uncountable
-            found.append(DealtLevel(at, lanes[index]))
-        if found != sorted(found):
+            dealt.append(DealtLevel(at, lanes[index]))
+        if dealt != sorted(dealt):
             raise Uncountable
-        return tuple(found)
+        return tuple(dealt)
 
     def _steps(self, each: TemplateNode, inputs: Sequence[Flow], lanes: Mapping[str, int]) -> Number:
         """Return the comparisons of a node that merges, in every lane."""

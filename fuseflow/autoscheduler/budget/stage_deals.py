@@ -88,8 +88,8 @@ class StageModel:
             int(limit - self.base[COMPONENTS.index(name)] * (slots if name == "fifo" else 1))
             for name, limit in budget.limits.items()
         ]
-        found = (self._selected(index, limited, scale, room) for index, stages in self.stages.items() if len(stages) > 1)
-        return [lanes for lanes in found if lanes]
+        choices = (self._selected(index, limited, scale, room) for index, stages in self.stages.items() if len(stages) > 1)
+        return [lanes for lanes in choices if lanes]
 
     def _selected(self, index: str, limited: list[int], scale: Amounts, room: list[int]) -> Lanes:
         options = [stage.options(self.floor[index]) for stage in self.stages[index]]
