@@ -22,9 +22,11 @@ _STATE_OF_CAUSE = {START: 1, OWN: 0, INSIDE: 3, TOKEN: 1, MEMORY: 2, SLOT: 3}
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """The stalls of a run in windows of `window` cycles. `nodes` has, for each node, the cycles in each state (the rows, as in `STATES`) and
-    window (the columns). The cycles of a node with several processes are those of all of them;
-    `processes` has their number."""
+    """The stalls of a run in windows of `window` cycles.
+
+    `nodes` has, for each node, the cycles in each state (the rows, as in `STATES`) and window (the columns). Those of a node with several
+    processes are added up; `processes` has their number.
+    """
 
     window: int
     nodes: Mapping[str, Ints]
