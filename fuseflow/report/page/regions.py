@@ -162,7 +162,7 @@ class _Names:
 
 def _table(compiled: Values, names: _Names, by_name: Mapping[str, Values]) -> Markup:
     """Return the fusion table. It has no lanes: a stream in it is that of the first lane."""
-    first = {name.partition("/")[0]: name for name in reversed(by_name)}
+    first = {name.partition("/")[0]: name for name in reversed(list(by_name))}
 
     def node(stream: str) -> int | None:
         return names.number("node", first.get(stream, stream)) if stream not in by_name else names.number("node", stream)
