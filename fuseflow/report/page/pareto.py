@@ -58,7 +58,7 @@ def _stairs(steps: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float
 
 
 def _mark(point: ParetoPoint, across: LogAxis, up: LogAxis, label: int | None) -> Markup:
-    """Draw a point. Those of the front have their name beside them, `label` below their height, so that neighbours do not hide each other."""
+    """Draw a point. Those of the front have their name beside them, `label` below their height, so that neighbours hide nothing."""
     best = label is not None
     x, y = across.at(point.x), up.at(point.y)
     inside = [
