@@ -258,7 +258,9 @@ def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int],
     rows = [(*_node(node, cycles, names), share) for node, share in zip(nodes, paths, strict=True)]
     if stalls is None:
         return html_table(columns, rows)
-    columns.append(Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last"))
+    columns.append(
+        Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last", words=True)
+    )
     strips = [_strip(node["name"], stalls, cycles) if k < STRIPS else None for k, node in enumerate(nodes)]
     return html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
 
