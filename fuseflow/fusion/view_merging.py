@@ -215,7 +215,7 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
     keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merges:
-        node = memo[reduction]
+        node = memo.get(reduction, reduction)
         assert isinstance(node, Reduction)
         merged[node, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())
