@@ -147,8 +147,8 @@ class TreeTable:
         replaced: str = "",
     ) -> Tree:
         """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new ones,
-        and those of a tensor that is `replaced` from the start. What stands below a node of the memo is not looked at, nor what stands below
-        a node of this table in which none of these names stands: such a node stays.
+        and those of a tensor that is `replaced` from the start. What stands below a node of the memo is not looked at, nor what stands
+        below a node of this table in which none of these names stands: such a node stays.
         """
         tensors = tensors or {}
         changing = 0

@@ -31,7 +31,7 @@ class Reach:
 
     @classmethod
     def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
-        reached = nodes(*trees, below=lambda node: () if node in completed else children(node))
+        reached = nodes(*trees, below=lambda node: () if node in completed else node.operands)
         indices: dict[Tree, frozenset[str]] = {}
         for node in reached:
             if isinstance(node, View):
@@ -67,6 +67,7 @@ class TableMemo:
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
     _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
+    _inside: dict[Producer, frozenset[Producer]] = field(default_factory=dict)
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
     _outermost: dict[Tree, frozenset[Producer]] = field(default_factory=dict)
 
@@ -102,6 +103,12 @@ class TableMemo:
         if node not in self._below:
             self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Producer))
         return self._below[node]
+
+    def inside(self, node: Producer) -> frozenset[Producer]:
+        """Return the producers in the body of a producer."""
+        if node not in self._inside:
+            self._inside[node] = frozenset([n for n in self.below(node) if isinstance(n, Producer)])
+        return self._inside[node]
 
     def outermost(self, body: Tree) -> frozenset[Producer]:
         """Return the producers in a body that are in no other producer of it: the body needs what they compute."""
