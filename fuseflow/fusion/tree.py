@@ -22,6 +22,7 @@ class View:
     tensor: str
     indices: tuple[str, ...]
     operands: ClassVar[tuple[Tree, ...]] = ()
+    """The nodes directly below it."""
 
     def __str__(self) -> str:
         return f"{self.tensor}[{', '.join(self.indices)}]"
@@ -186,11 +187,6 @@ class TreeTable:
 def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the indices under their new names; an index that is not in the table keeps its name."""
     return tuple([table.get(v, v) for v in indices])
-
-
-def children(node: Tree) -> tuple[Tree, ...]:
-    """Return the direct operands of a node."""
-    return node.operands
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] | None = None) -> tuple[Tree, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, nodes
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
@@ -40,7 +40,7 @@ class Reach:
                 assert isinstance(node, Producer)
                 indices[node] = frozenset(node.free)
             else:
-                indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
+                indices[node] = frozenset[str]().union(*(indices[child] for child in node.operands))
         by_index: dict[str, list[Tree]] = {}
         for node in reached:
             for v in indices[node]:
@@ -113,7 +113,7 @@ class TableMemo:
     def outermost(self, body: Tree) -> frozenset[Producer]:
         """Return the producers in a body that are in no other producer of it: the body needs what they compute."""
         if body not in self._outermost:
-            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else children(node))
+            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else node.operands)
             self._outermost[body] = frozenset([node for node in reached if isinstance(node, Producer)])
         return self._outermost[body]
 
