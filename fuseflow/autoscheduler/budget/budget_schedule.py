@@ -18,6 +18,7 @@ from fuseflow.autoscheduler.budget.search import (
     BudgetSearch,
     DealtPath,
     Effort,
+    Levers,
     SearchOutcome,
     SearchProgress,
     Variant,
@@ -43,6 +44,10 @@ LEVERS = {"fusion": "", "orders": "", "stages": "", "lanes": "", "depths": "", "
 """The kinds of decisions, in the order in which they are taken away, each with what the user has to allow for it."""
 ALLOWED = tuple(allowed for allowed in LEVERS.values() if allowed)
 """What is decided only if the user allows it."""
+TIGHTER, LESS = 4, 0.7
+"""So often FIFOs get this share of what they had in the budget, where a run deepens them beyond it."""
+LEVER_RANGES = 16
+"""Of how many more ranges lanes are chosen where a lever is taken away."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
 
@@ -235,7 +240,23 @@ class _Chooser:
             first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
             done += self._simulated(first)
             waiting = [trial for trial in waiting if trial not in first]
+        done += self._tighter([trial for trial in done if trial.is_unfused], UNFUSED)
+        done += self._tighter([trial for trial in done if not trial.is_unfused], ALL_LEVERS)
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
+
+    def _tighter(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
+        """Return simulated programs whose FIFOs have less and less of the budget, if the runs of all others deepened FIFOs beyond it."""
+        more: list[Trial] = []
+        limit = self.budget.limits.get("fifo", 0)
+        for _ in range(TIGHTER if limit and done else 0):
+            if self.deadline.passed or any(not trial.refused for trial in (*done, *more)):
+                break
+            limit = int(limit * LESS)
+            outcome = self.search.cheapest(self.budget.with_limit("fifo", limit), 1, levers)
+            known = {trial.schedule for trial in (*done, *more)}
+            trials = (self._trial(program, levers == UNFUSED) for program in outcome.programs)
+            more += self._simulated([trial for trial in trials if trial.schedule not in known and not trial.refused])
+        return more
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
         if self.deadline.passed:
@@ -250,7 +271,7 @@ class _Chooser:
         for name, allowed in LEVERS.items():
             if self.deadline.passed or (allowed and allowed not in self.request.allow):
                 continue
-            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name))
+            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name), Effort(LEVER_RANGES))
             yield Lever(name, outcome.programs[0].cycles if outcome.programs else inf)
 
     def _pareto(self, component: str) -> list[ParetoPoint]:
