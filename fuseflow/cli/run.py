@@ -38,6 +38,9 @@ from fuseflow.schedule import Schedule
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--bisect", is_flag=True, help="If the check fails, find the first Einsum whose value differs.")
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Long regions at a time.  [default: the cores of this machine]"
+)
 @result_options("the graphs, outputs and result")
 @trace_options
 @dump_options
@@ -50,6 +53,7 @@ def run(
     no_check: bool,
     bisect: bool,
     no_dedup: bool,
+    jobs: int | None,
     output: ResultOutput,
     trace: TraceRequest | None,
     dump: StageDump,
@@ -62,7 +66,7 @@ def run(
     if bisect and no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
     if sample_text is not None:
-        _refuse_with_sample(output, trace, bisect)
+        _refuse_with_sample(output, trace, bisect, jobs)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
@@ -71,7 +75,7 @@ def run(
     with firings_bar(quiet) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch)
+        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
     if output.directory is not None:
         compiled.save(output.directory, result)
     output.json.write(lambda: scheduled.json(result.to_json()))
@@ -106,8 +110,10 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[],
         raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
 
 
-def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool) -> None:
-    """Raise `UsageError` for an option that needs every cycle of a run."""
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, jobs: int | None) -> None:
+    """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
+    if jobs is not None:
+        raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
     needs = {"--trace": trace is not None, "--top": output.top is not None, "--memory": output.memory, "--bisect": bisect}
     for option, given in needs.items():
         if given:
