@@ -23,7 +23,8 @@ from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
 from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.check import Check
-from fuseflow.run.compiled import Compiled, ProgressCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback
 from fuseflow.run.result import json_text
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
