@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fuseflow.run.compiled import ProgressCallback as Report
+    from fuseflow.run.execution import ProgressCallback as Report
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
+from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.settings import IdealMemory
@@ -84,6 +85,7 @@ def reference_firings(graph: Graph, machine: Machine) -> int:
     return REFERENCE_FIRINGS // (work * (MODELLED_SHARE if modelled else 1))
 
 
+@collection_paused()
 def _fast(
     graph: Graph,
     tensors: Mapping[str, Tensor],
