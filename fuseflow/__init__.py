@@ -5,8 +5,9 @@
 fuse: [layer1]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
     from fuseflow import attributes
@@ -66,13 +67,7 @@ _MODULES = {
 command loads only what it needs."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    module = _MODULES[name]
-    value = getattr(import_module(f"{__name__}.{module}"), name) if module else import_module(f"{__name__}.{name}")
-    globals()[name] = value
-    return value
+__getattr__ = deferred_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,6 @@ from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES
-from fuseflow.frontend.model_spec import ModelSpec
 
 if TYPE_CHECKING:
     from fuseflow.sparsity.spec import SparseSpec
@@ -80,6 +79,8 @@ def model_options(command: Command) -> Command:
         sparsity: SparseSpec | Path | None,
         **kwargs: Any,
     ) -> Any:
+        from fuseflow.frontend.model_spec import ModelSpec  # `--help` does without
+
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
         options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)

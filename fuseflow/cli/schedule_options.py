@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, completed, with_options
-from fuseflow.plan.plan import AUTO, Plan, read_plan
-from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import KEYWORDS, SETTINGS
+from fuseflow.schedule.settings import KEYWORDS, SETTINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -89,6 +87,9 @@ def schedule_options(command: Command) -> Command:
         file: Path | None,
         **kwargs: Any,
     ) -> Any:
+        from fuseflow.plan.plan import AUTO, Plan, read_plan  # `--help` does without
+        from fuseflow.schedule import Schedule
+
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -168,11 +167,6 @@ def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
 def output_arrays(tensors: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
     """Return tensors as dense arrays, or as scipy arrays where they are sparse."""
     return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in tensors.items()}
-
-
-def json_text(values: dict[str, Any]) -> str:
-    """Return plain values as JSON that every reader accepts. Raises `ValueError` for NaN and infinity."""
-    return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
 def is_sparse(tensor: Tensor) -> bool:

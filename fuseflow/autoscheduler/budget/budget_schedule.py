@@ -24,6 +24,7 @@ from fuseflow.autoscheduler.budget.search import (
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
 from fuseflow.autoscheduler.budget.variants import format_variants, variant_of
+from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
@@ -35,8 +36,6 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-DEFAULT_TOP = 3
-"""How many of the best programs by estimate are simulated unless the caller says otherwise."""
 DEPTHS = (256, 1024, 4096)
 """The slots of FIFOs that are tried where a simulation takes longer than expected."""
 SLOW = 1.1
@@ -45,8 +44,6 @@ PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "p
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
 LEVERS = ("fusion", "orders", "stages", "lanes", "formats")
 """The kinds of decisions, in the order in which they are taken away."""
-ALLOWED = ("formats",)
-"""What is decided only if the user allows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
-from fuseflow.run.manifest import MANIFEST
+from fuseflow.run.directory import MANIFEST
 from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
