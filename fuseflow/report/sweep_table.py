@@ -16,6 +16,7 @@ from rich.table import Table
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
+from fuseflow.summary_table import SummaryTable
 from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
@@ -45,6 +46,11 @@ class SweepRows:
     axes: tuple[str, ...]
     columns: tuple[str, ...]
     lines: tuple[Record, ...]
+
+    def _repr_html_(self) -> str:
+        shown = tuple(column for column in self.columns if any(line.get(column) not in (None, "") for line in self.lines))
+        rows = tuple(tuple("" if line.get(c) is None else line[c] or 0 for c in shown) for line in self.lines)
+        return SummaryTable(f"{len(self.lines)} points", shown, rows).to_html()
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:

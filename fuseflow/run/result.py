@@ -15,6 +15,7 @@ from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.scipy_arrays import is_scipy
 
@@ -90,6 +91,31 @@ class Result:
     regions: tuple[RegionResult, ...]
     check: Check | None
     seconds: Seconds
+
+    def __repr__(self) -> str:
+        return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("region", "runs", "cycles", "roofline", "nodes", "firings", "FLOPs", "bytes")
+        rows = tuple(
+            (
+                r.name,
+                r.times,
+                r.cycles,
+                r.simulation.bound,
+                len(r.simulation.nodes),
+                r.simulation.firings,
+                r.simulation.flops,
+                sum(t.bytes for t in r.simulation.traffic),
+            )
+            for r in self.regions
+        )
+        title = f"{self.settings.model} on {self.settings.machine.name}: {self.cycles:,} cycles, {self._verdict}"
+        return SummaryTable(title, columns, rows).to_html()
+
+    @property
+    def _verdict(self) -> str:
+        return "not checked" if self.check is None else "check passed" if self.check.passed else "check FAILED"
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
