@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fuseflow.errors import FuseFlowError
     from fuseflow.frontend.named_region import region
     from fuseflow.run.compiled import Compiled
+    from fuseflow.run.notebook_progress import notebook_progress
     from fuseflow.run.result import Result
     from fuseflow.run.sampled_result import SampledResult
     from fuseflow.sampling.sample import Sample
@@ -40,6 +41,7 @@ __all__ = [
     "backend",
     "compile",
     "load_machine",
+    "notebook_progress",
     "quantize",
     "region",
 ]
@@ -60,6 +62,7 @@ _MODULES = {
     "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",
+    "notebook_progress": "run.notebook_progress",
     "quantize": "planning",
     "region": "frontend.named_region",
 }

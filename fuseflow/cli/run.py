@@ -24,7 +24,11 @@ from fuseflow.cli.trace import trace_options
     help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
 )
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
-@click.option("--bisect", is_flag=True, help="If the check fails, find the first Einsum whose value differs.")
+@click.option(
+    "--bisect",
+    is_flag=True,
+    help="If the check fails, find the first Einsum whose value is not what the dense interpreter computes from what it read.",
+)
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @result_options("the graphs, outputs and result")
 @trace_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuseflow.cli.common import print_notices
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import firings_bar
+from fuseflow.cli.progress import expected_firings, firings_bar
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
 from fuseflow.explain.cycles import explain_cycles
@@ -22,7 +22,7 @@ def cycles(
 ) -> None:
     json_file.require_writable()
     scheduled = program.compile(target, quiet=quiet)
-    with firings_bar(quiet) as progress:
+    with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
         report = explain_cycles(scheduled.compiled, target.engine, progress, with_changes=not no_changes)
     json_file.write(lambda: scheduled.json(cycles_json(report)))
     if quiet:

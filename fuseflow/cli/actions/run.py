@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fuseflow.cli.common import print_notices
-from fuseflow.cli.progress import firings_bar
+from fuseflow.cli.progress import expected_firings, firings_bar
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
@@ -44,7 +44,7 @@ def run(
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     compiled = scheduled.compiled
-    with firings_bar(quiet) as progress:
+    with firings_bar(quiet, expected_firings(compiled)) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
         result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch)
@@ -104,7 +104,7 @@ def _run_sampled(
 ) -> None:
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
-    with firings_bar(quiet) as progress:
+    with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
         result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
