@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 def print_table(console: Console, table: Table) -> None:
     """Print a table that may be wider than the terminal: its gaps close, then its columns are shown in parts, and a single one runs over.
     The library would cut numbers instead, and a number that is cut is a wrong number."""
+    gaps = table.padding
     if natural_width(console, table) > console.width:
-        table.padding = 0 if len(table.columns) < 3 else table.padding
+        table.padding = 0
+    if natural_width(console, table) > console.width:
+        table.padding = gaps
     for part in folded(console, table):
         console.width = max(console.width, natural_width(console, part))
         console.print(part)
