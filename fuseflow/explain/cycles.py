@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fuseflow.explain.changes import Change, RegionRun, find_changes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
-from fuseflow.sim.event_replay import find_critical_path
+from fuseflow.sim.event_replay import find_critical_path, find_stalls
 from fuseflow.sim.events.critical_path import CriticalPath
+from fuseflow.sim.events.stalls import Stalls
 from fuseflow.sim.events.step_totals import StepKind
 from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class RegionCycles:
-    """The run of a region with its critical path."""
+    """The run of a region with its critical path, and with its stalls over time, if they were asked for."""
 
     region: CompiledRegion
     result: RegionResult
     path: CriticalPath
+    stalls: Stalls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +42,34 @@ class CyclesReport:
 
 
 def explain_cycles(
-    compiled: Compiled, engine: Engine = "auto", progress: ProgressCallback | None = None, with_changes: bool = True
+    compiled: Compiled,
+    engine: Engine = "auto",
+    progress: ProgressCallback | None = None,
+    with_changes: bool = True,
+    with_stalls: bool = False,
 ) -> CyclesReport:
     """Run a program, and every region once more for its critical path. The outputs are not checked.
 
-    With `with_changes`, similar schedules are compiled and compared with its own, too.
+    With `with_changes`, similar schedules are compiled and compared with its own, too. With `with_stalls`, every region runs once more for
+    what its nodes wait for over time.
     """
     paths: dict[str, RegionRun] = {}
+    stalls: dict[str, Stalls] = {}
 
     def watch(region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        report = None if progress is None else _path_progress(progress, region.name)
+        report = None if progress is None else partial(progress, f"{region.name} (critical path)")
         path = find_critical_path(region.graph, read, compiled.machine, simulation, report)
         paths[region.name] = RegionRun(region, read, simulation, path)
+        if with_stalls:
+            report = None if progress is None else partial(progress, f"{region.name} (stalls)")
+            stalls[region.name] = find_stalls(region.graph, read, compiled.machine, simulation, report)
 
     result = compiled.run(progress, check=False, engine=engine, watch=watch)
-    regions = tuple(RegionCycles(paths[r.name].region, r, paths[r.name].path) for r in result.regions)
+    regions = tuple(RegionCycles(paths[r.name].region, r, paths[r.name].path, stalls.get(r.name)) for r in result.regions)
     if not with_changes:
         return CyclesReport(compiled, result, regions)
     longest = max(regions, key=lambda r: r.result.times * r.result.cycles).result
     return CyclesReport(compiled, result, regions, find_changes(compiled, result, paths[longest.name], longest.times))
-
-
-def _path_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
-    return lambda firings: progress(f"{region} (critical path)", firings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,12 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table, working_cycles
 from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
+from fuseflow.sim.events.stalls import STATES, Stalls
 from fuseflow.sim.events.step_totals import StepKind
 
 SCHEMA = 1
+CYCLES_FILE = "cycles.json"
+"""The file in the directory of a run that holds the explanation of its cycles, if `run --explain` wrote the directory."""
 STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
 KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
 NOTABLE_SHARE = 0.25
@@ -239,6 +242,7 @@ def cycles_json(report: CyclesReport) -> dict[str, Any]:
 
 
 def _region_json(region: RegionCycles) -> dict[str, Any]:
+    stalls = {} if region.stalls is None else {"stalls": _stalls_json(region.stalls)}
     return {
         "name": region.result.name,
         "times": region.result.times,
@@ -256,4 +260,14 @@ def _region_json(region: RegionCycles) -> dict[str, Any]:
             }
             for step in region.path.steps
         ],
+        **stalls,
     }
+
+
+def _stalls_json(stalls: Stalls) -> dict[str, Any]:
+    """Return stalls as plain values: the cycles of a window and, for each node, a list of cycles for each state, window after window."""
+    nodes = {
+        name: {state: list(map(int, row)) for state, row in zip(STATES, counts, strict=True) if row.any()}
+        for name, counts in stalls.nodes.items()
+    }
+    return {"window": stalls.window, "processes": dict(stalls.processes), "nodes": nodes}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fuseflow.hardware.output import circuit_text
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.directory import MANIFEST
 from fuseflow.run.manifest import manifest, write_artifact
+from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
 from fuseflow.run.result import Result
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
@@ -116,8 +117,9 @@ def save_program(
     regions: Sequence[CompiledRegion],
     settings: Settings,
     result: Result | SampledResult | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a directory of artifacts.
+    """Write a directory of artifacts, with more text `files` by name.
 
     It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are, and which
     inputs of the program the compiler added to those of the user. The outputs and numbers of a run are there if `result` is given.
@@ -125,6 +127,7 @@ def save_program(
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)
         write_artifact(folder / "program.ein", einsum_text.show(program))
+        write_artifact(folder / PROGRAM_FILE, json_text(program_values(program)))
         if source.mlir is not None:
             write_artifact(folder / "program.mlir", source.mlir)
         for k, region in enumerate(regions, 1):
@@ -132,10 +135,12 @@ def save_program(
             inside.mkdir()
             for name, show in REGION_STAGES.values():
                 write_artifact(inside / name, show(region))
-            write_artifact(inside / REGION_FILE, json_text(region_values(region)))
+            write_artifact(inside / REGION_FILE, json_text(region_values(program, region)))
         if result is not None:
             result.save_outputs(folder)
             write_artifact(folder / RESULT_FILES[type(result)], json_text(result.to_json()))
+        for name, text in (files or {}).items():
+            write_artifact(folder / name, text)
         added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
         write_artifact(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 
@@ -145,8 +150,8 @@ def region_folder(number: int, region: str) -> str:
     return f"{number:02}-{file_name(region)}"
 
 
-def region_values(region: CompiledRegion) -> dict[str, Any]:
-    """Return the loops of a region, what orders them, its fusion table and the lanes of its nodes, as plain values."""
+def region_values(program: Program, region: CompiledRegion) -> dict[str, Any]:
+    """Return the loops of a region, what orders them, its fusion table, and the lanes and Einsums of its nodes, as plain values."""
     fused, table = region.fused, region.table
     return {
         "schema": REGION_SCHEMA,
@@ -159,6 +164,7 @@ def region_values(region: CompiledRegion) -> dict[str, Any]:
             "columns": [{"name": c.name, "cells": [list(c.cell(row)) for row in table.rows]} for c in table.columns],
         },
         "places": {node: [list(place) for place in places] for node, places in region.places.items()},
+        "origins": node_einsums(program, region),
     }
 
 

@@ -104,12 +104,15 @@ class Compiled:
         """
         return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
-    def save(self, directory: str | Path, result: Result | SampledResult | None = None) -> None:
-        """Write every stage, and the result of a run, into a directory that describes itself. The directory appears when it is complete.
+    def save(
+        self, directory: str | Path, result: Result | SampledResult | None = None, files: Mapping[str, str] | None = None
+    ) -> None:
+        """Write every stage, the result of a run, and more text `files` by name, into a directory that describes itself. The directory
+        appears when it is complete.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
         """
-        artifacts.save_program(Path(directory), self.source, self.program, self.regions, self.settings, result)
+        artifacts.save_program(Path(directory), self.source, self.program, self.regions, self.settings, result, files)
 
     def save_fibertrees(self, directory: str | Path) -> None:
         """Write the tensors that are in memory before the first region runs as text files, in the layout that other SAMML tools read.

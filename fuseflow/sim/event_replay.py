@@ -8,6 +8,7 @@ from dataclasses import replace
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
 from fuseflow.sim.events.log import CycleSpan, LastEvent, Sink
+from fuseflow.sim.events.stalls import Stalls, StallSink
 from fuseflow.sim.events.timeline import Timeline
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.event_log import trace as trace_reference
@@ -64,3 +65,16 @@ def find_timeline(
     assert isinstance(sink, Timeline)
     sink.cycles = ending.cycles
     return sink
+
+
+def find_stalls(
+    graph: Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    simulation: Simulation,
+    progress: Callable[[int], None] | None = None,
+) -> Stalls:
+    """Return what every node of a simulation of a graph did and waited for, over time."""
+    sink, ending = replay(graph, tensors, machine, simulation, progress)(StallSink)
+    assert isinstance(sink, StallSink)
+    return sink.stalls(ending.cycles)

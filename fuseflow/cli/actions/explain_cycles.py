@@ -23,7 +23,9 @@ def cycles(
     json_file.require_writable()
     scheduled = program.compile(target, quiet=quiet)
     with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
-        report = explain_cycles(scheduled.compiled, target.engine, progress, with_changes=not no_changes)
+        report = explain_cycles(
+            scheduled.compiled, target.engine, progress, with_changes=not no_changes, with_stalls=json_file.path is not None
+        )
     json_file.write(lambda: scheduled.json(cycles_json(report)))
     if quiet:
         return

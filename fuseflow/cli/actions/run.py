@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fuseflow.cli.common import print_notices
 from fuseflow.cli.progress import expected_firings, firings_bar
-from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
 from fuseflow.cli.target import Target
 from fuseflow.cli.trace_request import TraceRequest
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, UsageError
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.filesystem import json_text
+from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
 from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.check import Check
-from fuseflow.run.compiled import Compiled
+from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 
@@ -30,6 +33,7 @@ def run(
     no_check: bool,
     bisect: bool,
     no_dedup: bool,
+    explain: bool,
     output: ResultOutput,
     trace: TraceRequest | None,
     dump: StageDump,
@@ -37,8 +41,10 @@ def run(
 ) -> None:
     if bisect and no_check:
         raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
+    if explain and output.directory is None:
+        raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
-        _refuse_with_sample(output, trace, bisect)
+        _refuse_with_sample(output, trace, bisect, explain)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
@@ -48,8 +54,9 @@ def run(
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
         result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch)
+        files = _explained(scheduled, target, progress) if explain else {}
     if output.directory is not None:
-        compiled.save(output.directory, result)
+        compiled.save(output.directory, result, files)
     output.json.write(lambda: scheduled.json(result.to_json()))
     out = output.json.console()
     trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
@@ -62,6 +69,12 @@ def run(
     output.print_tables(out, result)
     if result.check is not None:
         _require_passed(result.check, compiled.selection_notices, _bisected(compiled, target) if bisect else None)
+
+
+def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
+    """Return the file that says what the cycles of a run go into, and what would take fewer."""
+    report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
+    return {CYCLES_FILE: json_text(cycles_json(report))}
 
 
 def _bisected(compiled: Compiled, target: Target) -> Callable[[], Iterator[str]]:
@@ -82,9 +95,15 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[],
         raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
 
 
-def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool) -> None:
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool) -> None:
     """Raise `UsageError` for an option that needs every cycle of a run."""
-    needs = {"--trace": trace is not None, "--top": output.top is not None, "--memory": output.memory, "--bisect": bisect}
+    needs = {
+        "--trace": trace is not None,
+        "--top": output.top is not None,
+        "--memory": output.memory,
+        "--bisect": bisect,
+        "--explain": explain,
+    }
     for option, given in needs.items():
         if given:
             raise UsageError(

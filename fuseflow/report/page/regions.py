@@ -1,4 +1,4 @@
-"""The content of the page about one region: rows of cells, sentences and drawings, made from the plain values of a result."""
+"""The content of the page about one region: tables, sentences and drawings, made from the plain values of a result."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fuseflow.report.page.catalog import WAITS, explained_region, limiting_node, node_processes, node_shares, path_cycles
 from fuseflow.report.page.dataflow import Drawing, draw_graph
+from fuseflow.report.page.fusion_table import fusion_table
+from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
 from fuseflow.report.page.order import draw_order
 from fuseflow.report.page.roofline import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.sources import SourceFile, region_sources
+from fuseflow.report.page.stall_strip import stall_strip
 from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.things import Things
 
-LISTED_FIFOS = 12
+LISTED_FIFOS = 200
 """The number of FIFOs that are listed, the fullest first."""
 LISTED_STEPS = 10
 """The number of steps of the critical path that are listed, the longest first."""
+STRIPS = 400
+"""The number of nodes that have a strip over time, those that are on the critical path longest first."""
 NEAR_ROOFLINE = 1.25
 """The factor of its roofline below which a region counts as bound by the roofline."""
 
-Row = tuple[object, ...]
+SHARE_COLUMNS = (
+    Column("busy, %", "in how many percent of the cycles of the region it works; of two processes, the busier one"),
+    Column("starved, %", "in how many it waits for a token"),
+    Column("memory, %", "in how many it waits for an answer of the memory"),
+    Column("blocked, %", "in how many it waits for anything else, such as room in a FIFO"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +40,19 @@ class LaneShares:
     """The lanes of one index, each with its firings in percent of those of the busiest lane."""
 
     index: str
-    rows: tuple[Row, ...]
+    table: Markup
+    count: int
     imbalance: float
 
 
 @dataclass(frozen=True, slots=True)
 class RegionPage:
-    """The content of the page about one region. Rows hold numbers, which the page prints and sorts. `deepened` has the FIFOs that were
-    deepened, with their depths."""
+    """The content of the page about one region, which is thing `number`. `deepened` has the FIFOs that were deepened, with their depths."""
 
     name: str
+    label: str
+    number: int
+    key: str
     anchor: str
     values: Values
     flops: int
@@ -44,32 +60,43 @@ class RegionPage:
     written: int
     order: tuple[str, ...]
     sentences: tuple[str, ...]
+    limits: Link | None
     loops: Markup | None
-    constraints: tuple[Row, ...]
-    table: Values | None
+    constraints: Markup | None
+    table: Markup | None
     drawing: Drawing | None
-    nodes: tuple[Row, ...]
+    einsums: Markup | None
+    sources: tuple[SourceFile, ...]
+    nodes: Markup
+    has_strips: bool
     lanes: tuple[LaneShares, ...]
-    fifos: tuple[Row, ...]
-    deepened: tuple[Row, ...]
+    fifos: Markup | None
+    deepened: tuple[tuple[str, int], ...]
     memory: Values | None
-    traffic: tuple[Row, ...]
-    path: tuple[Row, ...]
+    traffic: Markup
+    path: Markup | None
     point: RooflinePoint
 
 
-def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
+def region_page(number: int, values: Values, stored: StoredRun, things: Things) -> RegionPage:
     """Return the content about the region `values` of a result. Raises `KeyError` and the like for malformed values."""
-    statistics, cycles = values["statistics"], values["cycles"]
-    explained = _explained(values, stored)
-    compiled, graph = stored.compiled.get(values["name"], (None, None))
+    name, statistics, cycles = values["name"], values["statistics"], values["cycles"]
+    explained = explained_region(stored, name)
+    compiled, graph = stored.compiled.get(name, (None, None))
     by_name = {node["name"]: node for node in statistics["nodes"]}
     traffic, memory = statistics["traffic"], statistics["memory"]
     flops = sum(statistics["flops"].values())
     read, written = (sum(t["bytes"] for t in traffic if t["direction"] == d) for d in ("read", "write"))
     moved = read + written if memory is None else memory["read_bytes"] + memory["written_bytes"]
+    names = _Names(things, name)
+    thing = things[names.region]
+    limits = limiting_node(values, explained)
+    on_path = {} if explained is None else path_cycles(explained)
     return RegionPage(
-        name=values["name"],
+        name=name,
+        label=repeated_label(values),
+        number=names.region,
+        key=thing.key,
         anchor=f"region-{number}",
         values=values,
         flops=flops,
@@ -77,26 +104,95 @@ def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
         written=written,
         order=() if compiled is None else tuple(compiled["order"]),
         sentences=tuple(_sentences(values, explained)),
+        limits=None if limits is None else names.link("node", limits),
         loops=None
         if not (compiled and compiled["loops"])
         else draw_order(compiled["loops"], compiled["constraints"], compiled["order"]),
-        constraints=() if compiled is None else tuple((c["above"], c["below"], c["why"]) for c in compiled["constraints"]),
-        table=None if not (compiled and compiled["table"]["columns"]) else compiled["table"],
-        drawing=None if compiled is None or graph is None else draw_graph(graph, compiled["places"], by_name, cycles),
-        nodes=tuple(_node(node, cycles) for node in statistics["nodes"]),
+        constraints=None if not (compiled and compiled["constraints"]) else _constraints(compiled["constraints"]),
+        table=None if not (compiled and compiled["table"]["columns"]) else _table(compiled, names, by_name),
+        drawing=None
+        if compiled is None or graph is None
+        else draw_graph(
+            graph,
+            compiled["places"],
+            by_name,
+            cycles,
+            names.number,
+            {node: spent / max(cycles, 1) for node, spent in on_path.items()},
+        ),
+        einsums=_einsums(values["einsums"], things),
+        sources=region_sources(stored.program, values["einsums"], things),
+        nodes=_nodes(values, explained, on_path, names),
+        has_strips=explained is not None and "stalls" in explained,
         lanes=tuple(_lanes(index, loads) for index, loads in statistics["lanes"].items()),
-        fifos=_fifos(statistics["edges"]),
+        fifos=_fifos(statistics["edges"], values["depths"], names),
         deepened=tuple(values["depths"].items()),
         memory=memory,
-        traffic=tuple(_traffic(traffic, memory)),
-        path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:LISTED_STEPS]),
-        point=RooflinePoint(values["name"], flops, moved, cycles, values["roofline"]["compute"]),
+        traffic=_traffic(traffic, memory, names),
+        path=None if explained is None else _path(explained["path"], cycles, names),
+        point=RooflinePoint(name, flops, moved, cycles, values["roofline"]["compute"], thing.key, names.region),
     )
 
 
-def _explained(values: Values, stored: StoredRun) -> Values | None:
-    regions: Sequence[Values] = () if stored.cycles is None else stored.cycles["regions"]
-    return next((region for region in regions if region["name"] == values["name"]), None)
+def repeated_label(values: Values) -> str:
+    """Return what a region is called, with how many run like it."""
+    return values["name"] if values["times"] <= 1 else f"{values['name']} x{values['times']}"
+
+
+class _Names:
+    """The names of a region as cells and marks that lead to their things."""
+
+    def __init__(self, things: Things, region: str) -> None:
+        self.things, self.name = things, region
+        self.region = things.add("region", region)
+
+    def number(self, kind: str, name: str) -> int | None:
+        match kind:
+            case "node" | "fifo":
+                return self.things.number(kind, name, self.name)
+            case "tensor" | "einsum":
+                return self.things.number(kind, name)
+            case _:
+                return None
+
+    def link(self, kind: str, name: str) -> Link:
+        number = self.number(kind, name)
+        return Link(name, None if number is None else self.things[number].key, number)
+
+
+def _table(compiled: Values, names: _Names, by_name: Mapping[str, Values]) -> Markup:
+    """Return the fusion table. It has no lanes: a stream in it is that of the first lane."""
+    first = {name.partition("/")[0]: name for name in reversed(list(by_name))}
+
+    def node(stream: str) -> int | None:
+        return names.number("node", first.get(stream, stream)) if stream not in by_name else names.number("node", stream)
+
+    def column(head: str) -> int | None:
+        tensor = head.partition("[")[0]
+        einsum = names.number("einsum", tensor)
+        return names.number("tensor", tensor) if einsum is None or "[" in head else einsum
+
+    return fusion_table(compiled["table"], node, column)
+
+
+def _einsums(names: Sequence[str], things: Things) -> Markup | None:
+    """Return a table of the Einsums with their statements and the lines that they came from."""
+    columns = (
+        Column("Einsum", "the tensor that it defines", words=True),
+        Column("statement", "what it computes", words=True),
+        Column("line", "where the model says so", words=True),
+    )
+    rows = []
+    for name in names:
+        number = things.number("einsum", name)
+        if number is None:
+            continue
+        thing = things[number]
+        statement = next((text for label, text in thing.facts if label == "statement"), "")
+        lines = [things[line] for line in thing.links.get("from the line", ())]
+        line: Cell = Link(lines[0].name, lines[0].key, things.number("line", lines[0].name)) if lines else ""
+        rows.append((Link(name, thing.key, number), statement, line))
+    return html_table(columns, rows, sortable=False) if rows else None
 
 
 def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
@@ -143,43 +239,119 @@ def _waits(nodes: Sequence[Values], cycles: int) -> Iterator[str]:
         yield f"`{node['name']}` ({node['op']}) waits for answers of the memory in {100 * node['waited'] / cycles:.0f} %."
 
 
-def _node(node: Values, cycles: int) -> Row:
+def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int], names: _Names) -> Markup:
+    """Return a row for each node: firings, shares of the cycles, and its strip over time. Nodes that are on the critical path longest come
+    first if it is known; else they stand in graph order."""
+    cycles, nodes = values["cycles"], values["statistics"]["nodes"]
+    columns = [
+        Column("node", "its name in the graph", words=True),
+        Column("op", "its primitive", words=True),
+        Column("firings", "how often it fired"),
+        *SHARE_COLUMNS,
+    ]
+    if explained is None:
+        return html_table(columns, (_node(node, cycles, names) for node in nodes))
+    columns.append(Column("on path, %", "in how many percent of the cycles the critical path leads through it"))
+    stalls = explained.get("stalls")
+    nodes = sorted(nodes, key=lambda node: -on_path.get(node["name"], 0))
+    paths = [100 * on_path.get(node["name"], 0) / cycles if cycles else 0.0 for node in nodes]
+    rows = [(*_node(node, cycles, names), share) for node, share in zip(nodes, paths, strict=True)]
+    if stalls is None:
+        return html_table(columns, rows)
+    columns.append(Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last"))
+    strips = [_strip(node["name"], stalls, cycles) if k < STRIPS else None for k, node in enumerate(nodes)]
+    return html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
+
+
+def _strip(node: str, stalls: Values, cycles: int) -> Markup | None:
+    states = stalls["nodes"].get(node)
+    return None if not states else stall_strip(states, stalls["window"], cycles, stalls["processes"].get(node, 1))
+
+
+def _node(node: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
     """Return the row of a node, with shares of the cycles in percent."""
-    parts = (max(node["firings"], node["occupied"]), node["starved"], node["waited"], node["blocked"])
-    return (node["name"], node["op"], node["firings"], *(100 * part / cycles if cycles else 0.0 for part in parts))
+    shares = node_shares(node, cycles, node_processes(node))
+    return (names.link("node", node["name"]), node["op"], node["firings"], *(shares[s] for s in ("busy", *WAITS)))
 
 
 def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
     most = max((load["firings"] for load in loads), default=0)
     mean = sum(load["firings"] for load in loads) / max(len(loads), 1)
-    rows = tuple((f["lane"], f["nodes"], f["firings"], f["busy"], 100 * f["firings"] / most if most else 0.0) for f in loads)
-    return LaneShares(index, rows, most / mean if mean else 1.0)
+    columns = (
+        Column("lane"),
+        Column("nodes"),
+        Column("firings"),
+        Column("busiest node, cycles", "the cycles in which its busiest node works"),
+        Column("of the busiest lane", "its firings, of those of the lane that fires most", words=True),
+    )
+    rows = [(f["lane"], f["nodes"], f["firings"], f["busy"], Bar(100 * f["firings"] / most if most else 0.0)) for f in loads]
+    return LaneShares(index, html_table(columns, rows), len(loads), most / mean if mean else 1.0)
 
 
-def _fifos(edges: Sequence[Values]) -> tuple[Row, ...]:
-    fullest = sorted(edges, key=lambda edge: -edge["peak"])[:LISTED_FIFOS]
-    return tuple((f"{edge['node']}.{edge['input']}", edge["tokens"], edge["peak"]) for edge in fullest if edge["peak"])
+def _fifos(edges: Sequence[Values], depths: Mapping[str, int], names: _Names) -> Markup | None:
+    fullest = [edge for edge in sorted(edges, key=lambda edge: -edge["peak"])[:LISTED_FIFOS] if edge["peak"]]
+    columns = (
+        Column("FIFO", "the node that reads it, and the number of its input", words=True),
+        Column("tokens", "how many went through it"),
+        Column("most held, tokens", "the most that were in it at once"),
+        Column("deepened to, tokens", "its depth, where the machine had to make it deeper"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for edge in fullest:
+        name = f"{edge['node']}.{edge['input']}"
+        rows.append((names.link("fifo", name), edge["tokens"], edge["peak"], depths.get(name)))
+    return html_table(columns, rows) if rows else None
 
 
-def _traffic(traffic: Sequence[Values], memory: Values | None) -> Iterator[Row]:
-    """Yield a row for each array: the traffic that nodes asked for and, where memory takes time, lines, bytes moved and latency."""
+def _constraints(constraints: Sequence[Values]) -> Markup:
+    columns = (Column("loop", words=True), Column("before", words=True), Column("why", words=True))
+    return html_table(columns, [(c["above"], c["below"], c["why"]) for c in constraints], sortable=False)
+
+
+def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) -> Markup:
+    """Return a row for each array: the traffic that nodes asked for and, where memory takes time, lines, bytes moved and latency."""
+    columns = [
+        Column("tensor", words=True),
+        Column("array", "positions, coordinates or values", words=True),
+        Column("direction", words=True),
+        Column("elements", "how many nodes asked for"),
+        Column("asked, bytes", "the bytes of these elements"),
+        Column("lines", "the requests to the memory"),
+        Column("moved, bytes", "the bytes of these lines"),
+        Column("latency, cycles", "from a request to its answer, on average"),
+    ]
+    rows: list[tuple[Cell, ...]] = []
     for t in traffic:
         ports = [] if memory is None else [p for p in memory["ports"] if _same(p, t)]
         lines = sum(p["requests"] for p in ports)
-        moved: Row = ("", "", "")
+        moved: tuple[Cell, ...] = ("", "", "")
         if memory is not None:
             latency = sum(p["latency"] * p["requests"] for p in ports) / max(lines, 1)
             moved = (lines, sum(p["moved_bytes"] for p in ports), latency)
-        yield (t["tensor"], t["kind"], t["direction"], t["words"], t["bytes"], *moved)
+        rows.append((names.link("tensor", t["tensor"]), t["kind"], t["direction"], t["words"], t["bytes"], *moved))
+    return html_table(columns, rows)
 
 
 def _same(port: Mapping[str, Any], traffic: Mapping[str, Any]) -> bool:
     return all(port[key] == traffic[key] for key in ("tensor", "kind", "direction"))
 
 
-def _step(step: Values, cycles: int) -> Row:
-    where = "" if step["input"] is None else f"input {step['input']}"
+def _path(steps: Sequence[Values], cycles: int, names: _Names) -> Markup:
+    columns = (
+        Column("node", words=True),
+        Column("what", "work, latency, a full FIFO, or the memory", words=True),
+        Column("where", words=True),
+        Column("cycles", "the cycles of the path that are due to it"),
+        Column("of all, %"),
+        Column("waits", "how often"),
+    )
+    return html_table(columns, [_step(step, cycles, names) for step in steps[:LISTED_STEPS]])
+
+
+def _step(step: Values, cycles: int, names: _Names) -> tuple[Cell, ...]:
+    where: Cell = "" if step["input"] is None else names.link("fifo", f"{step['node']}.{step['input']}")
     if step["port"] is not None:
         tensor, kind, direction = step["port"]
         where = f"{direction} {tensor}.{kind}"
-    return (step["node"], step["kind"], where, step["cycles"], 100 * step["cycles"] / cycles if cycles else 0.0, step["waits"])
+    share = 100 * step["cycles"] / cycles if cycles else 0.0
+    return (names.link("node", step["node"]), step["kind"], where, step["cycles"], share, step["waits"])

@@ -10,19 +10,24 @@ from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg
 
 LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
 RIGHT, BELOW = 150, 46
+ROOM = 160
+"""The length of the roof of the memory in the picture from which on its label stands along it."""
 LETTERS, LETTER = 24, 6
 """The number of letters of a name that are shown, and the width of a letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes."""
+    """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes. `key` and
+    `thing` are its place in the address bar and its number on a page."""
 
     name: str
     flops: int
     bytes: int
     cycles: int
     compute: int
+    key: str | None = None
+    thing: int | None = None
 
     @property
     def intensity(self) -> float:
@@ -47,14 +52,13 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
     across = _Axis.around([p.intensity for p in points], LEFT, LEFT + WIDE)
     roofs = [] if peak is None else [peak * across.low, peak * across.high]
     speeds = [s for p in points for s in (p.speed, p.ceiling)]
-    top = max(speeds)
-    up = _Axis.around([*speeds, *(r for r in roofs if r < 10 * top)], TOP + HIGH, TOP)
-    parts = [*_grid(across, up)]
-    if peak is not None:
-        parts += _memory(peak, across, up)
+    up = _Axis.around([*speeds, *(r for r in roofs if r < 10 * max(speeds))], TOP + HIGH, TOP)
     taken: list[tuple[float, float, float]] = [
         (across.at(p.intensity) - 5, across.at(p.intensity) + 5, up.at(p.speed)) for p in points
     ]
+    parts = [*_grid(across, up)]
+    if peak is not None:
+        parts += _memory(peak, across, up)
     for point in points:
         parts.append(_mark(point, across, up, taken))
     title = "roofline of the regions"
@@ -63,7 +67,8 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A logarithmic axis with the powers of ten from `low` to `high`, drawn from `start` to `end`."""
+    """A logarithmic axis from `low` to `high`, drawn from `start` to `end`. Both are 1, 2 or 5 times a power of ten, as near to the values
+    as that allows."""
 
     low: float
     high: float
@@ -72,8 +77,10 @@ class _Axis:
 
     @classmethod
     def around(cls, values: Sequence[float], start: float, end: float) -> _Axis:
-        low, high = math.floor(math.log10(min(values)) - 0.1), math.ceil(math.log10(max(values)) + 0.1)
-        return cls(10.0**low, 10.0**high, start, end)
+        steps = [digit * 10.0**k for k in range(-24, 25) for digit in (1, 2, 5)]
+        low = max((step for step in steps if step <= min(values) / 1.2), default=steps[0])
+        high = min((step for step in steps if step >= max(values) * 1.2), default=steps[-1])
+        return cls(low, high, start, end)
 
     def at(self, value: float) -> float:
         share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -81,8 +88,10 @@ class _Axis:
 
     @property
     def ticks(self) -> list[float]:
-        low, high = round(math.log10(self.low)), round(math.log10(self.high))
-        return [10.0**k for k in range(low, high + 1)]
+        """The powers of ten in the axis, with 2 and 5 times them where few powers are in it."""
+        few = self.high / self.low <= 1000
+        values = (digit * 10.0**k for k in range(-24, 25) for digit in ((1, 2, 5) if few else (1,)))
+        return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
 
 
 def _grid(across: _Axis, up: _Axis) -> Iterable[Markup]:
@@ -107,8 +116,18 @@ def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
         yield line(
             across.at(low), up.at(peak * low), across.at(high), up.at(peak * high), "roof", f"memory: {peak:g} bytes a cycle"
         )
-        at = min(high, low * (high / low) ** 0.6)
-        yield text(across.at(at) - 6, up.at(peak * at) - 4, f"memory: {peak:g} bytes a cycle", "op", "end")
+        if across.at(high) - across.at(low) < ROOM:
+            x, y = across.at(high) + 8, max(up.at(peak * high), TOP) + 14
+            yield text(x, y, f"memory: {peak:g} bytes a cycle", "op")
+            return
+        x, y = (across.at(low) + across.at(high)) / 2, (up.at(peak * low) + up.at(peak * high)) / 2
+        angle = math.degrees(math.atan2(up.at(peak * high) - up.at(peak * low), across.at(high) - across.at(low)))
+        turned = f"rotate({number(angle)} {number(x)} {number(y)})"
+        label = f"memory: {peak:g} bytes a cycle"
+        yield element("text", label, x=x, y=y - 6, class_="op", text_anchor="middle", transform=turned)
+    else:
+        place = "above" if peak * across.low >= up.high else "below"
+        yield text(LEFT + 8, TOP + 14, f"memory: {peak:g} bytes a cycle, {place} this picture", "op")
 
 
 def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
@@ -131,4 +150,5 @@ def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[floa
         element("circle", cx=x, cy=y, r=5),
         text(x + 9, y + 4, name, "op") if free else Markup(""),
     ]
-    return element("g", Markup("").join(inside), class_="point")
+    drawn = element("g", Markup("").join(inside), class_="point", data_t=point.thing)
+    return drawn if point.key is None else element("a", drawn, href=f"#{point.key}", data_t=point.thing)

@@ -9,9 +9,11 @@ from typing import Any
 
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_json, read_text
+from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory import MANIFEST
+from fuseflow.run.program_values import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
@@ -26,17 +28,28 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
-    report of `explain cycles` on the same run, if there is one."""
+    report of `explain cycles` on the same run, if there is one. `program` has the Einsums and the lines that they came from; it is empty if
+    they were not written."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
     cycles: Values | None = None
+    program: Values = field(default_factory=dict)
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
-    """Read a run. Raises `UsageError` if there is no run, and `FileError` if it is not whole or of another version."""
-    result, compiled = _directory(path) if path.is_dir() else (_result(path), dict[str, tuple[Values, Graph]]())
-    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result))
+    """Read a run, with the explanation of its cycles in `cycles`, or else the one in its directory, if there is one.
+
+    Raises `UsageError` if there is no run, and `FileError` if it is not whole or of another version.
+    """
+    if not path.is_dir():
+        result = _result(path)
+        return StoredRun(result, {}, None if cycles is None else _explained(cycles, result))
+    result, compiled = _directory(path)
+    inside = path / CYCLES_FILE
+    cycles = inside if cycles is None and inside.exists() else cycles
+    program = _read(path / PROGRAM_FILE, PROGRAM_SCHEMA, PROGRAM_FILE) if (path / PROGRAM_FILE).exists() else {}
+    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program)
 
 
 def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:

@@ -37,15 +37,16 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str, title: str = "
     return element("line", inside, x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def curve(points: list[tuple[float, float]], class_: str, title: str = "") -> Markup:
-    """Return a curve from top to bottom through points, which leaves and reaches each point straight down."""
+def curve(points: list[tuple[float, float]], class_: str, title: str = "", thing: int | None = None) -> Markup:
+    """Return a curve from top to bottom through points, which leaves and reaches each point straight down. `thing` is the number of what it
+    stands for on a page."""
     (x, y), *rest = points
     path = f"M{number(x)} {number(y)}"
     for to_x, to_y in rest:
         middle = number((y + to_y) / 2)
         path += f"C{number(x)} {middle} {number(to_x)} {middle} {number(to_x)} {number(to_y)}"
         x, y = to_x, to_y
-    return element("path", element("title", title) if title else "", d=path, class_=class_)
+    return element("path", element("title", title) if title else "", d=path, class_=class_, data_t=thing)
 
 
 def shorten(name: str, letters: int) -> str:
@@ -53,4 +54,16 @@ def shorten(name: str, letters: int) -> str:
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
-__all__ = ["Markup", "curve", "element", "line", "number", "shorten", "svg", "text"]
+def shorten_middle(name: str, letters: int) -> str:
+    """Return a name with at most `letters` letters. What tells names of one model apart is at their ends, so the middle is left out.
+
+    >>> shorten_middle("decoders.0.attn.query.weight_val", 20)
+    'dec….query.weight_val'[:20]
+    """
+    if len(name) <= letters:
+        return name
+    head = max(letters // 4, 1)
+    return f"{name[:head]}…{name[len(name) - (letters - head - 1) :]}"
+
+
+__all__ = ["Markup", "curve", "element", "line", "number", "shorten", "shorten_middle", "svg", "text"]

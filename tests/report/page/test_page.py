@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,11 @@ class Reader(HTMLParser):
         self.text += data
 
 
+def things(text: str) -> list[dict[str, Any]]:
+    """Return the things of a page, from the JSON in it."""
+    return json.loads(text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])["things"]
+
+
 def run(folder: Path, machine: str = "rda", **lanes: int) -> Path:
     schedule = Schedule.fuse("full").par(**lanes)
     compiled = ff.compile(EXAMPLE / "spmm.ein", tensors=EXAMPLE / "tensors.yaml", machine=machine, schedule=schedule)
@@ -67,9 +73,10 @@ def test_a_page_is_whole_and_needs_nothing_else(machine: str, tmp_path: Path):
     text = page(read_run(where))
     reader = Reader(text)
     assert text == page(read_run(where))
-    assert len(set(reader.ids)) == len(reader.ids) and {link.removeprefix("#") for link in reader.links} <= set(reader.ids)
+    places = {thing["key"] for thing in things(text)} | set(reader.ids)
+    assert len(set(reader.ids)) == len(reader.ids) and {link.removeprefix("#") for link in reader.links} <= places
     assert not re.search(r"https?:|url\(|@import|\bnan\b|\binf\b", text)
-    assert {"svg", "table", "details", "pre"} <= reader.seen
+    assert {"svg", "table", "details", "pre", "main", "aside"} <= reader.seen
     result = json.loads((where / "result.json").read_text())
     (region,) = result["regions"]
     for node in region["statistics"]["nodes"]:

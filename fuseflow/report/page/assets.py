@@ -1,0 +1,86 @@
+"""The templates, styles and scripts of pages, which stand in files beside this one and are written into every page."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from fuseflow.report.page.html_table import number_text
+from fuseflow.report.page.svg import element
+
+SCRIPTS = (
+    "things.js", "marks.js", "inspector.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js", "keyboard.js", "start.js",
+)  # fmt: skip
+"""The scripts of a page, in the order in which they are run. Each may use what those before it define."""
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page. Its template may use the styles and the scripts of pages as `style` and `script`."""
+    return _environment().get_template(template).render(style=_style(), script=_script(), **values) + "\n"
+
+
+def script_json(values: Any) -> Markup:
+    """Return values as JSON that may stand inside of a `script` element: no letter of it ends the element or begins a comment."""
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+@cache
+def _style() -> Markup:
+    return Markup(_text("style.css"))
+
+
+@cache
+def _script() -> Markup:
+    parts = "\n".join(_text(f"scripts/{name}") for name in SCRIPTS)
+    return Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')
+
+
+def _text(name: str) -> str:
+    return files("fuseflow.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("fuseflow.report.page", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = cell
+    environment.filters["compact"] = compact
+    environment.filters["quoted"] = quoted
+    return environment
+
+
+def cell(value: object) -> str:
+    """Return a value as the page prints it: whole numbers with commas, others with one decimal place."""
+    match value:
+        case bool() | str():
+            return str(value)
+        case int() | float():
+            return number_text(value)
+        case _:
+            return "" if value is None else str(value)
+
+
+def quoted(sentence: str) -> Markup:
+    """Return a sentence as HTML, where names between backquotes are code.
+
+    >>> quoted("`a<b` works")
+    Markup('<code>a&lt;b</code> works')
+    """
+    parts = sentence.split("`")
+    return Markup("").join(element("code", part) if k % 2 else escape(part) for k, part in enumerate(parts))
+
+
+def compact(values: Any) -> str:
+    """Return options as on the command line."""
+    return ", ".join(f"{key}={value}" for key, value in values.items())

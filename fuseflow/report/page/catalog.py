@@ -1,0 +1,224 @@
+"""The catalog of a page: all things of a run, with what the page says of each and how they are linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.things import Thing, Things
+from fuseflow.samml.nodes import Graph, Primitive
+from fuseflow.samml.text import show_attributes
+
+LISTED_CHANGES = 6
+"""The changes of a schedule that are told beside a region, those that are expected to help most first."""
+
+
+def catalog(stored: StoredRun) -> Things:
+    """Return all things of a run. Raises `KeyError` and the like for malformed values."""
+    things, regions = Things(), stored.result["regions"]
+    for region in regions:
+        things.add("region", region["name"])
+    _add_einsums(things, stored)
+    for region in regions:
+        number = region_number(things, region["name"])
+        _add_nodes(things, region, stored)
+        _add_fifos(things, region, stored)
+        _describe_region(things, things[number], region, stored)
+    _add_tensors(things, stored)
+    return things
+
+
+def region_number(things: Things, name: str) -> int:
+    """Return the number of a region."""
+    return things.add("region", name)
+
+
+def change_texts(stored: StoredRun, region: str | None = None) -> Iterator[str]:
+    """Yield what would take fewer cycles, the best first: what concerns a region, or all of it."""
+    if stored.cycles is None:
+        return
+    now = stored.result["cycles"]
+    for change in stored.cycles["changes"]:
+        named = f" {region}." in f" {change['change']}" or f" {region}=" in f" {change['change']}"
+        if change["cycles"] < now and (region is None or named):
+            how = "measured" if change["measured"] else "estimated"
+            yield f"{change['change']}: {change['cycles']:,} of {now:,} cycles, {how}"
+
+
+def explained_region(stored: StoredRun, name: str) -> Values | None:
+    """Return what `explain cycles` found about a region."""
+    regions: Sequence[Values] = () if stored.cycles is None else stored.cycles["regions"]
+    return next((region for region in regions if region["name"] == name), None)
+
+
+def limiting_node(region: Values, explained: Values | None) -> str | None:
+    """Return the node that most of the critical path is due to, or the busiest one if no path is known."""
+    if explained is not None and explained["path"]:
+        on_path = path_cycles(explained)
+        return max(on_path, key=lambda node: on_path[node])
+    nodes = region["statistics"]["nodes"]
+    return str(max(nodes, key=lambda node: node["occupied"])["name"]) if nodes else None
+
+
+def path_cycles(explained: Values) -> dict[str, int]:
+    """Return the cycles of the critical path by node."""
+    on_path: dict[str, int] = {}
+    for step in explained["path"]:
+        on_path[step["node"]] = on_path.get(step["node"], 0) + step["cycles"]
+    return on_path
+
+
+def node_shares(node: Values, cycles: int, processes: int = 1) -> dict[str, float]:
+    """Return in how many percent of the cycles a node was busy, starved, waiting for memory and blocked. Of two processes, busy is the
+    busier one, and the rest is the mean of both, so that no share is above 100."""
+    parts = {"busy": max(node["firings"] / processes, node["occupied"])}
+    parts |= {state: node[key] / processes for state, key in WAITS.items()}
+    return {state: round(100 * part / cycles, 1) if cycles else 0.0 for state, part in parts.items()}
+
+
+WAITS = {"starved": "starved", "memory": "waited", "blocked": "blocked"}
+"""The statistic of each kind of waiting."""
+
+
+def node_processes(node: Values) -> int:
+    """Return the processes whose cycles are added up in the numbers of a node: one with workspaces fills one while it empties another."""
+    return 1 if node.get("workspace") is None else 2
+
+
+def _add_einsums(things: Things, stored: StoredRun) -> None:
+    homes = {einsum: region["name"] for region in stored.result["regions"] for einsum in region["einsums"]}
+    for name, region in homes.items():
+        number = things.add("einsum", name)
+        things[number].region = region_number(things, region)
+    for values in stored.program.get("einsums", ()):
+        thing = things[things.add("einsum", values["name"])]
+        thing.facts.append(("statement", values["text"]))
+        if values["module"]:
+            thing.facts.append(("module", values["module"]))
+        if values["file"] is not None:
+            line = things.add("line", f"{values['file']}:{values['line']}")
+            thing.link("from the line", [line])
+            things[line].link("Einsums", [things.number("einsum", values["name"])])
+            things[line].region = thing.region if things[line].region is None else things[line].region
+    for source in stored.program.get("sources", ()):
+        for number, text in source["lines"]:
+            line_number = things.number("line", f"{source['file']}:{number}")
+            if line_number is not None:
+                things[line_number].facts.append(("source", text.strip()))
+
+
+def _add_nodes(things: Things, region: Values, stored: StoredRun) -> None:
+    name, cycles = region["name"], region["cycles"]
+    compiled, graph = stored.compiled.get(name, ({}, None))
+    nodes: Mapping[str, Primitive] = {} if graph is None else graph.by_name
+    explained = explained_region(stored, name)
+    on_path = {} if explained is None else path_cycles(explained)
+    for values in region["statistics"]["nodes"]:
+        thing = things[things.add("node", values["name"], name)]
+        node = nodes.get(values["name"])
+        shares = node_shares(values, cycles, node_processes(values))
+        if explained is not None:
+            shares["path"] = round(100 * on_path.get(values["name"], 0) / cycles, 1) if cycles else 0.0
+        thing.shares = shares
+        operation = f"{values['op']} {'' if node is None else show_attributes(node)}".rstrip()
+        thing.facts += [("operation", operation), ("firings", f"{values['firings']:,}")]
+        thing.facts += [("busy", f"{shares['busy']} % of the cycles"), ("starved, waiting for a token", f"{shares['starved']} %")]
+        thing.facts += [("waiting for memory", f"{shares['memory']} %"), ("blocked", f"{shares['blocked']} %")]
+        if "path" in shares:
+            thing.facts.append(("on the critical path", f"{shares['path']} % of the cycles"))
+    if graph is not None:
+        _link_nodes(things, name, graph, compiled.get("origins", {}))
+
+
+def _link_nodes(things: Things, region: str, graph: Graph, origins: Mapping[str, Sequence[str]]) -> None:
+    readers: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for port in node.inputs:
+            readers.setdefault(port.node, []).append(node.name)
+    for node in graph.nodes:
+        number = things.number("node", node.name, region)
+        if number is None:
+            continue
+        thing = things[number]
+        thing.link("reads", (things.number("node", port.node, region) for port in node.inputs))
+        thing.link("read by", (things.number("node", name, region) for name in readers.get(node.name, ())))
+        tensor = getattr(node, "tensor", None)
+        if isinstance(tensor, str):
+            thing.link("tensor", [things.add("tensor", tensor)])
+            things[things.add("tensor", tensor)].link("nodes", [number])
+        for einsum in origins.get(node.name, ()):
+            _link_einsum(things, thing, number, einsum)
+
+
+def _link_einsum(things: Things, thing: Thing, number: int, name: str) -> None:
+    einsum = things.number("einsum", name)
+    if einsum is None:
+        return
+    thing.link("works for", [einsum])
+    things[einsum].link("nodes", [number])
+    for line in things[einsum].links.get("from the line", ()):
+        thing.link("from the line", [line])
+        things[line].link("nodes", [number])
+
+
+def _add_fifos(things: Things, region: Values, stored: StoredRun) -> None:
+    name = region["name"]
+    _, graph = stored.compiled.get(name, ({}, None))
+    for edge in region["statistics"]["edges"]:
+        number = things.add("fifo", f"{edge['node']}.{edge['input']}", name)
+        thing = things[number]
+        thing.facts += [("tokens", f"{edge['tokens']:,}"), ("most held", f"{edge['peak']:,} tokens")]
+        depth = region["depths"].get(thing.name)
+        if depth is not None:
+            thing.facts.append(("deepened to", f"{depth:,} tokens"))
+        reader = things.number("node", edge["node"], name)
+        thing.link("into", [reader])
+        if graph is not None and edge["node"] in graph.by_name:
+            writer = things.number("node", graph.by_name[edge["node"]].inputs[edge["input"]].node, name)
+            thing.link("from", [writer])
+        if reader is not None:
+            things[reader].link("FIFOs", [number])
+
+
+def _describe_region(things: Things, thing: Thing, region: Values, stored: StoredRun) -> None:
+    explained = explained_region(stored, region["name"])
+    bound = region["roofline"]["bound"]
+    thing.facts.append(("cycles", f"{region['cycles']:,}" + (f", {region['times']} times" if region["times"] > 1 else "")))
+    thing.facts.append(("roofline", f"{bound:,} cycles at least"))
+    if explained is not None:
+        thing.facts.append(("critical path", explained["bottleneck"].replace("`", "")))
+    limits = limiting_node(region, explained)
+    number = None if limits is None else things.number("node", limits, region["name"])
+    thing.link("limited by", [number])
+    thing.link("Einsums", (things.number("einsum", einsum) for einsum in region["einsums"]))
+    advice = list(change_texts(stored, region["name"]))[:LISTED_CHANGES]
+    thing.facts += [("would help", text) for text in advice]
+    if number is not None:
+        limited = [("limits", f"the region {region['name']}"), *(("would help", text) for text in advice)]
+        things[number].facts[:0] = limited
+
+
+def _add_tensors(things: Things, stored: StoredRun) -> None:
+    moved: Mapping[str, Any] = stored.result["bytes"]["by_tensor"]
+    declared = {tensor["name"]: tensor for tensor in stored.program.get("tensors", ())}
+    for name in dict.fromkeys((*declared, *moved)):
+        thing = things[things.add("tensor", name)]
+        if name in declared:
+            shape = " x ".join(f"{size:,}" for size in declared[name]["shape"]) or "one number"
+            thing.facts += [("shape", shape), ("stored", declared[name]["type"])]
+        for direction, label in (("read", "bytes read"), ("write", "bytes written")):
+            total = sum(kind[direction] for kind in moved.get(name, {}).values())
+            thing.facts.append((label, f"{total:,}"))
+    for values in stored.program.get("einsums", ()):
+        einsum, result = things.number("einsum", values["name"]), things.number("tensor", values["name"])
+        if einsum is None:
+            continue
+        things[einsum].link("reads tensors", (things.number("tensor", name) for name in values["operands"]))
+        for name in values["operands"]:
+            number = things.number("tensor", name)
+            if number is not None:
+                things[number].link("read by", [einsum])
+        if result is not None:
+            things[result].link("defined by", [einsum])
+            things[einsum].link("defines", [result])

@@ -1,0 +1,126 @@
+"""The first screen of a page: the regions over time and as a table, what would take fewer cycles, the roofline, and memory by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.regions import RegionPage
+from fuseflow.report.page.roofline import roofline
+from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.things import Things
+from fuseflow.report.page.time_bar import BarPart, time_bar
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The pieces of the first screen. `unplaced` are the regions that a roofline cannot show, since they have no FLOPs or move no bytes."""
+
+    time: Markup
+    regions: Markup
+    changes: Markup | None
+    roofline: Markup | None
+    unplaced: tuple[str, ...]
+    memory: Markup | None
+
+
+def overview(stored: StoredRun, regions: Sequence[RegionPage], things: Things) -> Overview:
+    """Return the first screen of a run."""
+    peak = next((float(r.memory["peak_bytes_per_cycle"]) for r in regions if r.memory is not None), None)
+    return Overview(
+        time=region_bar(regions, stored.result["cycles"]),
+        regions=_region_table(stored.result, regions),
+        changes=None if stored.cycles is None else _change_table(stored.cycles["changes"], stored.result["cycles"]),
+        roofline=roofline([region.point for region in regions], peak),
+        unplaced=tuple(r.label for r in regions if not (r.flops and r.point.bytes)),
+        memory=_memory_table(stored.result, things),
+    )
+
+
+def region_bar(regions: Sequence[RegionPage], cycles: int, scale: int | None = None) -> Markup:
+    """Return the bar of the regions over time, each as wide as all regions that run like it. `scale` are the cycles of the whole width."""
+    parts = []
+    for region in regions:
+        spent = region.values["times"] * region.values["cycles"]
+        share = 100 * spent / cycles if cycles else 0.0
+        tip = f"{region.label}: {spent:,} cycles, {share:.1f} % of all"
+        parts.append(BarPart(region.label, spent, tip, region.key, region.number))
+    return time_bar(parts, scale)
+
+
+def _region_table(run: Values, regions: Sequence[RegionPage]) -> Markup:
+    columns = (
+        Column(
+            "region", "a click opens it; x12 stands for others that run like it, and the numbers are those of one", words=True
+        ),
+        Column("Einsums", "how many are fused in it"),
+        Column("cycles", "how long one of them takes"),
+        Column("of all cycles", "the share of all that run like it", words=True),
+        Column("of all, %", "the same as a number"),
+        Column("roofline, cycles", "at least so many: of its busiest node, or to move its bytes"),
+        Column("over roofline", "cycles, divided by the roofline"),
+        Column("limited by", "the node that most of its critical path is due to, or its busiest node", words=True),
+        Column("nodes"),
+        Column("firings"),
+        Column("tokens"),
+        Column("FLOPs"),
+        Column("read, bytes", "what nodes asked for"),
+        Column("written, bytes"),
+    )
+    return html_table(columns, [_region_row(run, region) for region in regions])
+
+
+def _region_row(run: Values, region: RegionPage) -> tuple[Cell, ...]:
+    values, bound = region.values, region.values["roofline"]["bound"]
+    share = 100 * values["times"] * values["cycles"] / run["cycles"] if run["cycles"] else 0.0
+    over: Cell = f"{values['cycles'] / bound:.2f}" if bound else ""
+    return (
+        Link(region.label, region.key, region.number),
+        len(values["einsums"]), values["cycles"], Bar(share), share, bound, over, region.limits or "",
+        values["nodes"], values["firings"], values["tokens"], region.flops, region.read, region.written,
+    )  # fmt: skip
+
+
+def _change_table(changes: Sequence[Values], now: int) -> Markup | None:
+    """Return what would take fewer cycles, the best first, with the speed-up over the run."""
+    columns = (
+        Column("change of the schedule", "the flags that make it", words=True),
+        Column("cycles", "of all regions"),
+        Column("speed-up", "the cycles of this run, divided by those"),
+        Column("fewer", "of the cycles of this run", words=True),
+        Column("how known", "simulated, or estimated without running it", words=True),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for change in changes:
+        cycles, how = change["cycles"], "measured" if change["measured"] else "estimated"
+        fewer = 100 * (now - cycles) / now if now else 0.0
+        speed_up = f"{now / cycles:.2f}" if cycles else ""
+        rows.append((change["change"], cycles, speed_up, Bar(max(fewer, 0.0), "good"), how))
+    return html_table(columns, rows) if rows else None
+
+
+def _memory_table(run: Values, things: Things) -> Markup | None:
+    """Return the bytes of every tensor of the run, those with most first."""
+    totals = []
+    for name, kinds in run["bytes"]["by_tensor"].items():
+        read, written = (sum(kind[direction] for kind in kinds.values()) for direction in ("read", "write"))
+        totals.append((read + written, name, read, written))
+    totals.sort(key=lambda row: (-row[0], row[1]))
+    most = max((total for total, *_ in totals), default=0)
+    if not most:
+        return None
+    columns = (
+        Column("tensor", words=True),
+        Column("shape", words=True),
+        Column("read, bytes", "what nodes asked for, in all regions"),
+        Column("written, bytes"),
+        Column("share", "of the tensor with most bytes", words=True),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for total, name, read, written in totals:
+        thing = things[things.add("tensor", name)]
+        shape = next((text for label, text in thing.facts if label == "shape"), "")
+        rows.append((Link(name, thing.key, things.number("tensor", name)), shape, read, written, Bar(100 * total / most)))
+    return html_table(columns, rows)
