@@ -81,7 +81,7 @@ def model_options(command: Command) -> Command:
         sparsity: SparseSpec | Path | None,
         **kwargs: Any,
     ) -> Any:
-        chosen = {
+        chosen: dict[str, Any] = {
             "model": model,
             "data": data,
             "adj": adj,
