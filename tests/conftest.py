@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import cheap_runs
 import pytest
 import repeatable_draws  # noqa: F401 - it takes effect when it is imported
 from hypothesis import settings
@@ -17,6 +18,8 @@ GOLDEN = Path(__file__).parent / "data" / "golden"
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+cheap_runs.one_thread()
 
 # A test imports its models: what an earlier run of other code kept must not stand in for that. Tests of the cache turn it on.
 os.environ["FUSEFLOW_MODEL_CACHE_MB"] = "0"
@@ -33,6 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    cheap_runs.leave_what_is_loaded()
+    cheap_runs.keep_the_list_of_operators()
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ cycles are in proportion to weights the line goes through all of them, and where
 weight is from the weights of the replicates, the wider the interval: so heavy units that no replicate has are not forgotten.
 
 Replicates differ in all that is random in one: its units, where its data lie in the memory, and when the memory refreshes itself. So the
-scatter about the line has all of it. What happens so seldom that no replicate may see it is added (`ends`). Coordinates that are always
+scatter about the line has all of it. What happens so seldom that no replicate may see it is added (`ends`), and so is a little that
+replicates agree on and that is wrong all the same (`SYSTEMATIC`). Coordinates that are always
 taken lie in one place, too: they are as uncertain as replicates of the same length are.
 """
 
@@ -22,6 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.sampling.ends import EndUncertainty
+
+SYSTEMATIC = 0.003
+"""The half of an interval, as a share of what is sampled, that no scatter shows. Replicates may agree better than they are right: one
+unit of each stratum is no measure of what changes within a stratum, and a pipeline is not quite full after its first rows."""
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +134,19 @@ class Replicates:
         if self.certain is not None:  # as many replicates of the heaviest class as it is long
             like = max(0.0, self.certain - constant) / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
             parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
-        variance = math.fsum(part.variance for part in parts)
-        estimate = once + math.fsum(part.cycles for part in parts)
-        if variance == 0:
-            return SampledCycles(estimate, 0.0, confidence)
-        freedom = variance**2 / math.fsum(part.variance**2 / part.freedom for part in parts)
-        from scipy import stats  # takes long to load, and only samples need it
+        sampled, variance = math.fsum(part.cycles for part in parts), math.fsum(part.variance for part in parts)
+        half_width = SYSTEMATIC * sampled
+        if variance > 0:
+            freedom = variance**2 / math.fsum(part.variance**2 / part.freedom for part in parts)
+            half_width = math.hypot(half_width, _quantile(confidence, freedom) * math.sqrt(variance))
+        return SampledCycles(once + sampled, half_width, confidence)
 
-        quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
-        return SampledCycles(estimate, quantile * math.sqrt(variance), confidence)
+
+def _quantile(confidence: float, freedom: float) -> float:
+    """Return how many standard deviations an interval goes to each side, by Student's t."""
+    from scipy import stats  # takes long to load, and only samples need it
+
+    return float(stats.t.ppf((1 + confidence) / 2, freedom))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +160,25 @@ class _Estimate:
 
 def _class_estimate(drawn: ClassReplicates, ends: EndUncertainty) -> _Estimate:
     """Return the cycles that all units of a class take one after the other."""
-    units, line = np.array([m.units for m in drawn.measured], dtype=float), _class_line(drawn)
-    variance = line.variance(drawn.weight / drawn.units) + ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
-    return _Estimate(drawn.units * line.at(drawn.weight / drawn.units), drawn.units**2 * variance, line.freedom)
+    units, average = np.array([m.units for m in drawn.measured], dtype=float), drawn.weight / drawn.units
+    weights, cycles = _unit_costs(drawn)
+    line = _fitted_line(weights, cycles)
+    variance = max(line.variance(average), _jackknife_variance(weights, cycles, average))
+    variance += ends.variance(len(units)) * float(np.mean(1 / np.square(units)))
+    return _Estimate(drawn.units * line.at(average), drawn.units**2 * variance, line.freedom)
 
 
 def _replicate_variance(drawn: ClassReplicates) -> float:
     """Return the variance of the cycles of a replicate about the line."""
-    return _class_line(drawn).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
+    return _fitted_line(*_unit_costs(drawn)).scatter * float(np.mean([m.units for m in drawn.measured])) ** 2
 
 
-def _class_line(drawn: ClassReplicates) -> _Line:
-    """Return the line through the replicates of a class: cycles a unit by weight a unit."""
-    units = np.array([m.units for m in drawn.measured], dtype=float)
-    weights, steady = (
-        np.array(column, dtype=float) for column in zip(*((m.weight, m.steady) for m in drawn.measured), strict=True)
+def _unit_costs(drawn: ClassReplicates) -> tuple[Floats, Floats]:
+    """Return the weight of a unit of each replicate of a class, and its cycles."""
+    units, weights, steady = (
+        np.array(column, dtype=float) for column in zip(*((m.units, m.weight, m.steady) for m in drawn.measured), strict=True)
     )
-    return _fitted_line(weights / units, steady / units)
+    return weights / units, steady / units
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +202,25 @@ class _Line:
         return self.scatter * (1 / self.points + leverage)
 
 
-def _fitted_line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> _Line:
-    """Return the line through points. Points above one another, or only two, give a level line."""
+def _fitted_line(x: Floats, y: Floats) -> _Line:
+    """Return the line through points. Points above one another, or only two, give the line from the origin through their middle."""
     center, height = float(x.mean()), float(y.mean())
     spread = float(np.square(x - center).sum())
     if len(x) < 3 or spread <= (1e-9 * center) ** 2:
-        return _Line(center, height, 0.0, 0.0, len(x), float(y.var(ddof=1)), len(x) - 1)
+        return _Line(center, height, height / center, 0.0, len(x), float(y.var(ddof=1)), len(x) - 1)
     slope = float((x - center) @ (y - height)) / spread
     residuals = y - height - slope * (x - center)
     return _Line(center, height, slope, spread, len(x), float(np.square(residuals).sum()) / (len(x) - 2), len(x) - 2)
+
+
+def _jackknife_variance(x: Floats, y: Floats, at: float) -> float:
+    """Return the variance of the line through points at some `x`, by what it would be without each of them in turn (Tukey 1958).
+
+    A line that hangs on a single point far from the others has no scatter about it, and tells nothing by its residuals. One replicate of
+    five once had a row of another kind, and the number was 3 % off in an interval of 1 %.
+    """
+    count = len(x)
+    if count < 3:
+        return 0.0
+    without = [_fitted_line(np.delete(x, k), np.delete(y, k)).at(at) for k in range(count)]
+    return (count - 1) * float(np.var(without))

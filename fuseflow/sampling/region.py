@@ -12,6 +12,7 @@ from fuseflow.lower.lanes import most_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sampling.design import Position
 from fuseflow.sampling.ends import end_uncertainty
+from fuseflow.sampling.lengths import replicate_length
 from fuseflow.sampling.placement import RestrictedArrays, expected_bytes, placed
 from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
@@ -54,8 +55,11 @@ class RegionSampler:
             index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
             weights = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
             run = self._runner(region, read, progress)
-            sample = replace(self.sample, shortest=self.sample.shortest * replicate_lengthening(region.fused))
-            return sample_region(weights, end_uncertainty(self.machine, _restricted_arrays(region)), sample, run, stream)
+            length = replicate_length(region.fused, region.graph, read, self.machine)
+            shortest = max(self.sample.shortest, length.cycles) * replicate_lengthening(region.fused)
+            sample = replace(self.sample, shortest=shortest)
+            ends = end_uncertainty(self.machine, _restricted_arrays(region))
+            return sample_region(weights, ends, sample, length.coordinates, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",

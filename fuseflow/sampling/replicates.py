@@ -10,7 +10,7 @@ import numpy as np
 
 from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
 from fuseflow.sampling.ends import EndUncertainty
-from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -68,20 +68,25 @@ def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> Sampled
     return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), ((rows, simulation.outputs),))
 
 
-def sample_region(weights: Weights, ends: EndUncertainty, sample: Sample, run: RowRunner, stream: int) -> SampledRun | None:
+def sample_region(
+    weights: Weights, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
+) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    A run may be off because of where it `ends`. `stream` tells the random choices of one region from those of the next.
+    A replicate has at least so many `coordinates`. A run may be off because of where it `ends`. `stream` tells the random choices of one
+    region from those of the next.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
+    if sample.error is not None and sample.error <= SYSTEMATIC:
+        return None
     rng = np.random.default_rng([sample.seed, stream])
     wanted, scale = sample.shortest * PILOT_SHARE, 1.0
     while True:
         pilot = wanted < sample.shortest
         rows = len(weights) * wanted / (scale * float(weights.sum()))
-        if not pilot and sample.fraction is not None:
-            rows = max(rows, len(weights) * sample.fraction / sample.replicates)
+        if not pilot:
+            rows = max(rows, coordinates, len(weights) * (sample.fraction or 0) / sample.replicates)
         unit = max(1, int(rows) // UNITS)
         size = max(LEAST_SIZE, math.ceil(rows / unit))
         replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)

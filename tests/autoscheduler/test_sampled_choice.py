@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from memories import without_refresh
 
 import fuseflow as ff
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
@@ -18,7 +19,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
 PAPER = Path(__file__).parents[2] / "models" / "paper"
-AUTO, RDA = Schedule.fuse("auto"), load_machine("rda")
+AUTO, RDA = Schedule.fuse("auto"), without_refresh()
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
+from memories import without_refresh
 from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.sim import Machine, load_machine
 
 ROWS, WIDTH = 1500, 4
-FIFOS_OF_TWO = Machine.model_validate({**load_machine("rda").model_dump(), "fifo_depth_start": 2})
+FIFOS_OF_TWO = without_refresh(fifo_depth_start=2)
 PRODUCT = f"tensor A[{ROWS}, 20000] csr\ntensor X[20000, {WIDTH}]\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from memories import without_refresh
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -11,10 +12,11 @@ from fuseflow.errors import SamplingError, UsageError
 from fuseflow.sampling.restriction import refusal
 from fuseflow.sampling.sample import parse_sample
 
+RDA = without_refresh()
 PRODUCT = "tensor A[40, 40] csc\ntensor X[40, 30] csr\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
 
 
-def product(schedule: ff.Schedule | None = None, machine: str = "rda", format: str = "csc") -> ff.Compiled:
+def product(schedule: ff.Schedule | None = None, machine: str | ff.Machine = RDA, format: str = "csc") -> ff.Compiled:
     rng = np.random.default_rng(0)
     tensors = {"A": rng.random((40, 40)) * (rng.random((40, 40)) < 0.3), "X": rng.random((40, 30)) * (rng.random((40, 30)) < 0.3)}
     return ff.compile(parse(PRODUCT.replace("csc", format)), tensors=tensors, schedule=schedule, machine=machine)
@@ -35,7 +37,7 @@ def test_a_long_region_that_cannot_be_sampled_is_refused() -> None:
 
 def test_a_long_region_that_compares_all_entries_is_refused() -> None:
     program = parse("tensor A[900, 60] csr\nH[i, j] = keep(100 over i, j) A[i, j]\noutput H")
-    compiled = ff.compile(program, tensors={"A": np.random.default_rng(0).random((900, 60))}, machine="rda")
+    compiled = ff.compile(program, tensors={"A": np.random.default_rng(0).random((900, 60))}, machine=RDA)
     with pytest.raises(SamplingError, match="region `H` cannot be sampled: it keeps entries along `i`, the outermost index"):
         compiled.run(sample=ff.Sample(error=0.01, shortest=10))
 

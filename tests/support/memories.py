@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from engines import Found
 from random_graphs.case import Case
 
-from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim.outcome.statistics import Outcome
@@ -18,6 +19,11 @@ CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0)
 """Of the machine, and of its memory."""
 TWO_PROCESSES = ("accumulate", "permute", "select")
 """Their cycles are those of both."""
+
+
+def without_refresh(**settings: Any) -> Machine:
+    """The machine `rda` at a memory that never pauses: replicates of a sample may be short there."""
+    return Machine.model_validate({**load_machine("rda").model_dump(), "memory": {"model": "comal_fixed"}, **settings})
 
 
 def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:

@@ -14,10 +14,12 @@ from typing import Any
 
 import evaluation
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from evaluation_point import run_point
 from evaluation_table import disagreements, error, table
 from frame import ROOT, ROWS, published
+from memories import without_refresh
 from process_pool import CommandEnd, Limits, Task, run_tasks
 from store import load
 
@@ -74,20 +76,27 @@ def test_files_take_the_place_of_standins(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.fixture(scope="module")
-def small() -> dict[str, dict[str, Any]]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("machine") / "steady.yaml"
+    path.write_text(yaml.safe_dump(without_refresh(name="steady").model_dump(mode="json")))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def small(machine: str) -> dict[str, dict[str, Any]]:
     """A point that is just long enough for a sample, run exactly and by samples."""
     data, sample = "random:nodes=12000,features=8,degree=3", ff.Sample(error=0.2, shortest=300)
     both = {
-        kind: run_point("gcn", data, "partial", {"hidden": 4}, None, "rda", sample, firings)
+        kind: run_point("gcn", data, "partial", {"hidden": 4}, None, machine, sample, firings)
         for kind, firings in (("exact", 1e12), ("sampled", 0))
     }
     return json.loads(json.dumps(both))
 
 
-def test_an_exact_point_is_the_run(small: dict[str, dict[str, Any]]) -> None:
+def test_an_exact_point_is_the_run(small: dict[str, dict[str, Any]], machine: str) -> None:
     schedule = ff.Schedule.load(ROOT / "schedules" / "gcn_partial.yaml")
     data = "random:nodes=12000,features=8,degree=3"
-    run = ff.compile(ROOT / "models/paper/gcn.py", data=data, schedule=schedule, options={"hidden": 4}).run()
+    run = ff.compile(ROOT / "models/paper/gcn.py", data=data, schedule=schedule, options={"hidden": 4}, machine=machine).run()
     made = evaluation.row_of(GCN, ASK, ended(small["exact"]))
     assert (made.state, made.kind, made.exact_cycles, made.sampled_cycles) == ("done", "exact", run.cycles, None)
     assert made.flops == run.flops and made.bytes == {d: run.stats["bytes"][d] for d in ("read", "write")}

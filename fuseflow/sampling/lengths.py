@@ -1,0 +1,69 @@
+"""How long a replicate must be, so that what its memory keeps from one coordinate to the next is a small part of it.
+
+A replicate begins with a memory that has answered nothing. Three things are another way in the middle of a loop:
+
+    refresh    streams that ran ahead of each other hide a part of a pause, and they run ahead only after some pauses
+    held       a port has lines of the tensors that are read whole, up to its limit, and asks for none of them again
+    walked     a line of a tensor that is read coordinate by coordinate is asked for once, for all coordinates that lie in it
+
+Short replicates on such machines agreed with each other, and were up to 18 % off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from fuseflow.estimate.memory_bound import MEMORY_LATENCY
+from fuseflow.fusion import FusedRegion
+from fuseflow.samml.nodes import Graph
+from fuseflow.sampling.sampled_index import sampled_index
+from fuseflow.sim import Machine
+from fuseflow.sim.memory.layout import array_elements, tensor_arrays
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import bytes_of
+
+REFRESHES = 5
+"""The fewest pauses for refresh in a replicate. With one, replicates of attention were 4 % too slow, with five 0.3 %."""
+FILLS = 10
+"""A replicate is at least so many times as long as its ports take to fill."""
+WALKED = 2
+"""The fewest lines of its longest array of which a replicate has the coordinates."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateLength:
+    """The fewest `cycles` and the fewest `coordinates` of a replicate."""
+
+    cycles: int
+    coordinates: int
+
+
+def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> ReplicateLength:
+    """Return how long a replicate of a region must be that reads these tensors."""
+    memory = machine.memory
+    if isinstance(memory, IdealMemory):
+        return ReplicateLength(1, 1)
+    index = sampled_index(fused)
+    restricted = {view.tensor for view in fused.views if index in view.indices}
+    whole = {view.tensor for view in fused.views if index not in view.indices}
+    held = min(memory.outstanding, _longest_array(graph, read, whole, memory.line))
+    walked = _longest_array(graph, read, restricted, memory.line)
+    cycles = FILLS * held * MEMORY_LATENCY[memory.model]
+    if isinstance(memory, Hbm2Memory):
+        cycles = max(cycles, ceil(REFRESHES * HBM2_2000.nREFI / clock_ratio(memory.clock_ghz, machine.clock_ghz)))
+    return ReplicateLength(max(1, cycles), ceil(fused.sizes[index] * min(1, WALKED / max(1, walked))))
+
+
+def _longest_array(graph: Graph, read: Mapping[str, Tensor], names: set[str], line: int) -> int:
+    """Return the lines of the longest array of some tensors that are read."""
+    lengths = [
+        ceil(bytes_of(array_elements(read[name], array), bits) / line)
+        for name in names.intersection(read)
+        if not graph.declared[name].resident
+        for array, bits in tensor_arrays(graph.declared[name])
+    ]
+    return max(lengths, default=0)

@@ -1,0 +1,53 @@
+"""Loops whose coordinates take known cycles one after the other, sampled as regions are: what an interval says of a sum that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fuseflow.sampling.design import SampleDesign, UnitClass, design_sample
+from fuseflow.sampling.ends import EndUncertainty
+from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.tensors.levels.base import Ints
+
+NO_ENDS = EndUncertainty(0.0, 0.0)
+
+
+def class_replicates(
+    design: SampleDesign, drawn: UnitClass, cost: np.ndarray, constant: int, factors: Sequence[float]
+) -> ClassReplicates:
+    """The replicates of a class of a loop whose coordinates take these cycles one after the other. All those of a replicate are faster or
+    slower by a factor."""
+
+    def cycles(rows: Ints, factor: float) -> int:
+        return constant + round(factor * int(cost[rows].sum()))
+
+    measured = []
+    for number, factor in enumerate(factors):
+        r = design.replicate(drawn, number)
+        started = design.weight(r.started)
+        weight = design.weight(r.rows) - started
+        measured.append(MeasuredReplicate(cycles(r.rows, factor), cycles(r.started, factor), weight, started, r.units))
+    return ClassReplicates(measured, design.weight(design.coordinates(drawn.units)), len(drawn.units))
+
+
+def measured(
+    cost: np.ndarray,
+    weights: np.ndarray,
+    seed: int,
+    constant: int = 700,
+    confidence: float = 0.95,
+    spread: float = 0.0,
+    unit: int = 1,
+    ends: EndUncertainty = NO_ENDS,
+) -> SampledCycles:
+    """The interval of such a loop, each of whose replicates lies in a part of the memory that is slower or faster by so much."""
+    rng = np.random.default_rng(seed)
+    design = design_sample(weights, 40, unit, 5, rng)
+    factors = 1 + spread * (2 * rng.random((len(design.classes), 5)) - 1)
+    return Replicates(
+        [class_replicates(design, c, cost, constant, f) for c, f in zip(design.classes, factors, strict=True)],
+        constant + int(cost[design.certain].sum()) if len(design.certain) else None,
+        ends,
+    ).interval(confidence)
