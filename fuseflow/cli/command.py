@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from fuseflow.cli.interruption import INTERRUPTED, interruptible, was_interrupted
+from fuseflow.cli.interruption import INTERRUPTED, was_interrupted
 from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,10 +36,6 @@ class StrictCommand(click.Command):
 
     def _takes_value(self, word: str) -> bool:
         return any(isinstance(option, click.Option) and word in option.opts and not option.is_flag for option in self.params)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with interruptible():
-            return super().invoke(ctx)
 
 
 class ErrorBoundary(click.Group):

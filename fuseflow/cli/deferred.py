@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from fuseflow.cli.interruption import interruptible
+
 DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
 
@@ -20,6 +22,8 @@ def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
 
     @functools.wraps(declaration)
     def act(*args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module(module), declaration.__name__)(*args, **kwargs)
+        action = getattr(import_module(module), declaration.__name__)
+        with interruptible():  # not while modules are imported: Python may turn an interruption there into anything
+            return action(*args, **kwargs)
 
     return act
