@@ -36,7 +36,7 @@ from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_
 from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch  # noqa: E402
-from fuseflow.autoscheduler.budget.variants import variant_of  # noqa: E402
+from fuseflow.autoscheduler.budget.variants import VariantFactory  # noqa: E402
 from fuseflow.compiler import compile_source  # noqa: E402
 from fuseflow.errors import FuseFlowError  # noqa: E402
 from fuseflow.estimate.program import Estimator  # noqa: E402
@@ -70,12 +70,12 @@ def exhaustive(programs: int, first: int) -> None:
     for number in range(first, first + programs):
         source, budget = random_source(number), random_budget(np.random.default_rng(number))
         estimator = Estimator(assume_unknown=True)
-        variant = variant_of(source, base, machine, estimator, is_published=True, orders=ORDERS)
+        variant = VariantFactory(source, machine, estimator, base, orders=ORDERS)(base)
         if variant is None:
             tally["cannot be cut"] += 1
             continue
         costs = RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)
-        outcome = BudgetSearch((variant,), costs).cheapest(budget, 1, ALL_LEVERS.without("stages"))
+        outcome = BudgetSearch((variant,), costs).cheapest(budget, 1, ALL_LEVERS.without("stages").without("depths"))
         oracle = AllCandidates(source, machine, budget, base, ORDERS)
         best, chosen = oracle.best(), outcome.programs[0].cycles if outcome.programs else float("inf")
         same = best == chosen or abs(best - chosen) <= 1e-9 * best

@@ -21,7 +21,8 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
-from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.sample import Sample
@@ -107,9 +108,10 @@ class ScheduleChoice:
         engine: Engine = "auto",
         dedup: bool = True,
         watch: SimulationCallback | None = None,
+        jobs: int | None = None,
     ) -> Result:
         """Run the program as `Compiled.run` does, without repeating the simulations that the choice took."""
-        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly())
+        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)
 
     def to_json(self) -> dict[str, Any]:
         """Return what was considered and what was chosen, as plain values."""

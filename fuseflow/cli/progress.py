@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fuseflow.run.compiled import Compiled
-    from fuseflow.run.compiled import ProgressCallback as Report
+    from fuseflow.run.execution import ProgressCallback as Report
 
 MOST_NAME = 24
 """The characters of the name of a region in a bar."""

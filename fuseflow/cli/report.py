@@ -9,16 +9,18 @@ from fuseflow.cli.common import FILE, quiet_option
 from fuseflow.cli.deferred import deferred
 
 
-@click.command(cls=StrictCommand, short_help="Write a run as one HTML page.")
+@click.command(cls=StrictCommand, short_help="Write a run, two runs or a sweep as one HTML page.")
 @click.argument("run", type=FILE)
+@click.argument("other", type=FILE, required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]")
 @click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run.")
+@click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]")
 @quiet_option
 @debug_option
 @deferred
 def report() -> None:
-    """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, or the file of `--json`.
+    """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, the file of `--json`, or the file of a sweep.
 
-    The page needs no network and no other file. Of a `--json` file it has everything but loops, tables and graphs, and is written
-    beside it.
+    With OTHER, the page compares the two runs: RUN is the baseline. The page needs no network and no other file. Of a `--json` file it has
+    everything but loops, tables and graphs, and is written beside it. That of a sweep is written beside the file, too.
     """

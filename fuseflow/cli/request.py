@@ -22,7 +22,8 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table
-from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.sampling.sample import Sample
@@ -40,9 +41,15 @@ class ScheduledProgram:
     choice: ScheduleChoice | None = None
 
     def run(
-        self, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool, watch: SimulationCallback | None
+        self,
+        progress: ProgressCallback | None,
+        check: bool,
+        engine: Engine,
+        dedup: bool,
+        watch: SimulationCallback | None,
+        jobs: int | None,
     ) -> Result:
-        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
+        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch, jobs=jobs)
 
     def run_sampled(
         self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool

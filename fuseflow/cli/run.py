@@ -30,6 +30,9 @@ from fuseflow.cli.trace import trace_options
     help="If the check fails, find the first Einsum whose value is not what the dense interpreter computes from what it read.",
 )
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Long regions at a time.  [default: the cores of this machine]"
+)
 @click.option("--explain", is_flag=True, help="Find what the cycles go into, for the page of `report`. Needs -o; runs thrice.")
 @result_options("the graphs, outputs and result")
 @trace_options

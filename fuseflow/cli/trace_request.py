@@ -13,7 +13,7 @@ from fuseflow.report.trace import trace_file, trace_line
 from fuseflow.sim.events.log import CycleSpan
 
 if TYPE_CHECKING:
-    from fuseflow.run.compiled import ProgressCallback
+    from fuseflow.run.execution import ProgressCallback
     from fuseflow.sim import Machine
 
 

@@ -59,6 +59,31 @@ def vectorize(program: Program, width: int) -> Program:
     return replace(program, tensors=tuple(t if t.block else blocks.typed(t) for t in program.tensors))
 
 
+@dataclass(frozen=True, slots=True)
+class BlockAxis:
+    """Dimensions of inputs that are in blocks of one size, since one index runs over all of them, as tensor and position.
+
+    `extent` is that of the smallest, or of the largest part that all its parts have in common.
+    """
+
+    dimensions: tuple[tuple[str, int], ...]
+    extent: int
+
+
+def block_axes(program: Program) -> tuple[BlockAxis, ...]:
+    """Return the dimensions of the inputs that may be in blocks, those together that are in blocks of one size."""
+    blocks, dimensions = _Blocks(program), dict[Axis, list[tuple[str, int]]]()
+    for tensor in program.inputs:
+        for position, root in enumerate(blocks.axes(tensor)):
+            dimensions.setdefault(root, []).append((tensor.name, position))
+    declared = program.declared
+    return tuple(
+        BlockAxis(tuple(axes), math.gcd(*blocks.parts.get(root, ())) or min(declared[n].shape[at] for n, at in axes))
+        for root, axes in dimensions.items()
+        if root not in blocks.outer
+    )
+
+
 def index_block_sizes(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> dict[str, int]:
     """Return the block size of each index that runs over blocks of more than one element. `types` pairs tensors with the indices at which
     they are read or written.

@@ -279,8 +279,8 @@ class Estimator:
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
         for region in regions:
             self.add_views(region.views_before, knowledge)
-            names, shape = self._shape(region.graph)
-            key = (shape, knowledge.of(names), tuple(knowledge.kept.by_node(region.graph).values()))
+            names, _ = self._shape(region.graph)
+            key = self.key(region.graph, knowledge)
             if key not in first:
                 first[key] = len(estimates), names
                 estimates.append(self._region(region, machine, knowledge))
@@ -367,6 +367,12 @@ class Estimator:
         require_room(region.graph, bounds.work.config_bytes, machine)
         config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
         return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, graph_bounds.counts, machine)
+
+    def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
+        """Return a key that is equal for graphs that differ in names alone, on tensors of which the same is known: they have one
+        estimate."""
+        names, shape = self._shape(graph)
+        return shape, knowledge.of(names), tuple(knowledge.kept.by_node(graph).values())
 
     def bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""

@@ -8,7 +8,8 @@ from functools import partial
 
 from fuseflow.explain.changes import Change, RegionRun, find_changes
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Compiled, ProgressCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
 from fuseflow.sim.event_replay import find_critical_path, find_stalls

@@ -13,7 +13,7 @@ from fuseflow.sim.events.timeline import Timeline
 
 if TYPE_CHECKING:
     from fuseflow.lower.regions import CompiledRegion
-    from fuseflow.run.compiled import ProgressCallback
+    from fuseflow.run.execution import ProgressCallback
     from fuseflow.samml.nodes import Graph
     from fuseflow.sim import Machine, Simulation
     from fuseflow.tensors import Tensor

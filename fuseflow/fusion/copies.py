@@ -80,7 +80,7 @@ def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str
     merged: list[tuple[Reduction, str]] = []
     results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
     for reduction, index in fused.merges:
-        node = memo[reduction]
+        node = memo.get(reduction, reduction)
         assert isinstance(node, Reduction)
         merged.append((node, index))
     views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)

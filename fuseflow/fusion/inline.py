@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
@@ -75,8 +76,9 @@ class Inliner:
                 )
             memo[self.trees.view(einsum.name, indices)] = tree
             self.local_names.setdefault(einsum.name, table)
-        results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
-        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
+        rename = partial(self.trees.rename, table={}, memo=memo, replaced=einsum.name)
+        results = tuple((name, indices, rename(tree)) for name, indices, tree in fused.results)
+        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo.get(r, r), Reduction))
         return replace(fused, results=results, views=tuple(self._views), merges=merged)
 
     def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:

@@ -21,7 +21,7 @@ from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, children, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
 from fuseflow.tensors import DTYPES
 
 
@@ -74,7 +74,7 @@ def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
         for r in reversed(region.results)
         if isinstance(r.tree, Producer) and r.tree.free == r.indices and not DTYPES[r.tensor.dtype].narrow
     }
-    uses = Counter(c for n in nodes(*region.trees) for c in children(n))
+    uses = Counter(c for n in nodes(*region.trees) for c in n.operands)
     names: dict[Tree, str] = {}
     plain = ".".join(re.sub(r"\W", "_", word) or "_" for word in region.name.split("."))
     for node in nodes(*region.trees):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import ClassVar, TypeAlias, assert_never
 
 from fuseflow.ops import operator, reducer
 from fuseflow.selection import Rule
@@ -21,6 +21,8 @@ class View:
 
     tensor: str
     indices: tuple[str, ...]
+    operands: ClassVar[tuple[Tree, ...]] = ()
+    """The nodes directly below it."""
 
     def __str__(self) -> str:
         return f"{self.tensor}[{', '.join(self.indices)}]"
@@ -31,6 +33,7 @@ class Constant:
     """A constant is a number in a tree."""
 
     value: float
+    operands: ClassVar[tuple[Tree, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +42,10 @@ class Operation:
 
     name: str
     args: tuple[Tree, ...]
+
+    @property
+    def operands(self) -> tuple[Tree, ...]:
+        return self.args
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +57,10 @@ class Reduction:
     free: tuple[str, ...]
     body: Tree
     label: str
+
+    @property
+    def operands(self) -> tuple[Tree, ...]:
+        return (self.body,)
 
     def __str__(self) -> str:
         return f"{self.label}[{', '.join(self.free)}]"
@@ -67,6 +78,10 @@ class Selection:
     body: Tree
     label: str
 
+    @property
+    def operands(self) -> tuple[Tree, ...]:
+        return (self.body,)
+
     def __str__(self) -> str:
         return f"{self.label}[{', '.join(self.free)}]"
 
@@ -78,45 +93,71 @@ Tree: TypeAlias = View | Constant | Operation | Producer
 
 @dataclass(slots=True)
 class TreeTable:
-    """The table of the nodes of one region. It makes each node once."""
+    """The table of the nodes of one region. It makes each node once. `_names` has, by node, what indices and tensors are named in it: a bit
+    for each name, which `_bits` says.
+    """
 
     _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
+    _names: dict[Tree, int] = field(default_factory=dict)
+    _bits: dict[str, int] = field(default_factory=dict)
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
         """Return the node that reads a tensor at these indices."""
         key = View, tensor, indices
-        return self._nodes.get(key) or self._nodes.setdefault(key, View(tensor, indices))
+        return self._nodes.get(key) or self._added(key, View(tensor, indices), tensor, *indices)
 
     def number(self, value: float) -> Tree:
         """Return the node of a number; 0 and -0 have nodes of their own."""
-        return self._nodes.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
+        key = Constant, value, math.copysign(1, value)
+        return self._nodes.get(key) or self._added(key, Constant(value))
 
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
         """Return the node of an operator. An operator on constants is folded to a constant."""
-        key = (Operation, name, *map(id, args))
+        key = Operation, name, args
         if key in self._nodes:
             return self._nodes[key]
         if all(isinstance(a, Constant) for a in args):
             return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
-        return self._nodes.setdefault(key, Operation(name, args))
+        return self._added(key, Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         """Return the node of a reduction."""
-        key = Reduction, op, over, free, id(body), label
-        return self._nodes.get(key) or self._nodes.setdefault(key, Reduction(op, over, free, body, label))
+        key = Reduction, op, over, free, body, label
+        return self._nodes.get(key) or self._added(key, Reduction(op, over, free, body, label), *over, *free)
 
     def selection(self, rule: Rule, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         """Return the node of what a rule keeps."""
-        key = Selection, rule, over, free, id(body), label
-        return self._nodes.get(key) or self._nodes.setdefault(key, Selection(rule, over, free, body, label))
+        key = Selection, rule, over, free, body, label
+        return self._nodes.get(key) or self._added(key, Selection(rule, over, free, body, label), *over, *free)
+
+    def _added(self, key: tuple[object, ...], node: Tree, *names: str) -> Tree:
+        bits = 0
+        for name in names:
+            bits |= self._bits.setdefault(name, 1 << len(self._bits))
+        for operand in node.operands:
+            bits |= self._names.get(operand, 0)
+        self._nodes[key], self._names[node] = node, bits
+        return node
 
     def rename(
-        self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None
+        self,
+        tree: Tree,
+        table: Mapping[str, str],
+        memo: dict[Tree, Tree],
+        tensors: Mapping[View, str] | None = None,
+        replaced: str = "",
     ) -> Tree:
-        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new
-        ones. What stands below a node of the memo is not looked at.
+        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new ones,
+        and those of a tensor that is `replaced` from the start. What stands below a node of the memo is not looked at, nor what stands
+        below a node of this table in which none of these names stands: such a node stays.
         """
         tensors = tensors or {}
+        changing = 0
+        for name in (*table, *(view.tensor for view in tensors), replaced):
+            changing |= self._bits.get(name, 0)
+
+        def stays(node: Tree) -> bool:
+            return node in self._names and not self._names[node] & changing
 
         def new(node: Tree) -> Tree:
             match node:
@@ -137,31 +178,18 @@ class TreeTable:
                 case unknown:
                     assert_never(unknown)
 
-        for node in nodes(tree, below=lambda node: () if node in memo else children(node)):
+        for node in nodes(tree, below=lambda node: () if node in memo or stays(node) else node.operands):
             if node not in memo:
-                memo[node] = new(node)
+                memo[node] = node if stays(node) else new(node)
         return memo[tree]
 
 
 def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the indices under their new names; an index that is not in the table keeps its name."""
-    return tuple(table.get(v, v) for v in indices)
+    return tuple([table.get(v, v) for v in indices])
 
 
-def children(node: Tree) -> tuple[Tree, ...]:
-    """Return the direct operands of a node."""
-    match node:
-        case Operation():
-            return node.args
-        case Reduction() | Selection():
-            return (node.body,)
-        case View() | Constant():
-            return ()
-        case unknown:
-            assert_never(unknown)
-
-
-def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
+def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] | None = None) -> tuple[Tree, ...]:
     """Return all nodes of the trees, producers first, each once. `below` may hide operands that are not to be visited."""
     visited: dict[Tree, None] = {}
     stack: list[Tree | None] = list(reversed(trees))
@@ -171,7 +199,7 @@ def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) ->
         if node is None:  # all operands of the node below it are visited
             visited[pop()] = None  # type: ignore[index]
         elif node not in visited:
-            if operands := below(node):
+            if operands := node.operands if below is None else below(node):
                 stack += (node, None, *operands[::-1])
             else:
                 visited[node] = None

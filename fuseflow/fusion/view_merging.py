@@ -18,7 +18,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Producer, Reduction, Tree, TreeTable, all_indices, children, rename_indices
+from fuseflow.fusion.tree import Producer, Reduction, Tree, TreeTable, all_indices, rename_indices
 
 RefusedPairs: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
@@ -135,7 +135,7 @@ def _around(fused: RegionTrees) -> dict[Tree, set[str]]:
         surroundings.setdefault(tree, set()).update(indices)
     for node in reversed(fused.nodes):
         inner = surroundings[node].union((*node.free, *node.over) if isinstance(node, Producer) else ())
-        for child in children(node):
+        for child in node.operands:
             surroundings.setdefault(child, set()).update(inner)
     return surroundings
 
@@ -215,7 +215,7 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
     keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merges:
-        node = memo[reduction]
+        node = memo.get(reduction, reduction)
         assert isinstance(node, Reduction)
         merged[node, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())

@@ -81,6 +81,9 @@ class PricedCells(Cells):
         costs += ends
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
 
+    def claim(self, stage: str) -> None:
+        """Do nothing: nobody asks for the stages of a table that is only priced."""
+
     def needed(self, writes: Iterable[Primitive]) -> int:
         """Return the bits of the nodes that the nodes which store the results need."""
         bits = 0

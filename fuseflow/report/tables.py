@@ -119,11 +119,19 @@ def result_table(result: Result) -> Table:
 def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
     """Return what a row calls a region and those that run like it: the first of them and their number, or, where the compiler only counted
     them, as `full-2` and `full-4`, all of them, so that no number seems to be missing."""
-    names = [name, *(repeat.name for repeat in repeats)]
+    return names_label([name, *(repeat.name for repeat in repeats)])
+
+
+def names_label(names: Sequence[str]) -> str:
+    """Return what a row calls regions that run alike, by their names, the first of which stands for all.
+
+    >>> names_label(["full-2", "full-4"]), names_label(["layer1", "layer2"])
+    ('full-2, full-4', 'layer1 x2')
+    """
     listed = ", ".join(names)
     if len({re.sub(r"-\d+$", "", one) for one in names}) == 1 and len(listed) <= _MOST_LISTED:
         return listed
-    return f"{name} x{len(names)}"
+    return names[0] if len(names) == 1 else f"{names[0]} x{len(names)}"
 
 
 _MOST_LISTED = 32

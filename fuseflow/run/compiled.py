@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, overload
+from typing import overload
 
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
@@ -25,7 +25,10 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
 from fuseflow.run.check import Check, check_program
+from fuseflow.run.cores import cores
 from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.run.exact import ExactRegions
+from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
 from fuseflow.run.mostly_zero import mostly_zero_notice
 from fuseflow.run.not_finite import not_finite_notice
@@ -33,35 +36,14 @@ from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
-from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
+from fuseflow.run.stand_ins import combine_checks
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.sim import Engine, Machine, simulate
 from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree_files import write_fibertree
-
-ProgressCallback = Callable[[str, int], None]
-"""A function that is called now and then while a region runs, with the name of the region and the number of firings so far."""
-SimulationCallback = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
-"""A function that is called after every simulation with the region, the tensors that it read, and the simulation."""
-
-
-class GraphExecutor(Protocol):
-    """A function that runs a graph: `sim.simulate`, or a cache of its results."""
-
-    def __call__(
-        self,
-        graph: Graph,
-        tensors: Mapping[str, Tensor],
-        machine: Machine,
-        progress: Callable[[int], None] | None = None,
-        *,
-        engine: Engine = "auto",
-        expected: float = 0,
-    ) -> Simulation: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +168,8 @@ class Compiled:
         watch: SimulationCallback | None = None,
         execute: GraphExecutor = simulate,
         sample: None = None,
+        *,
+        jobs: int | None = None,
     ) -> Result: ...
 
     @overload
@@ -214,17 +198,23 @@ class Compiled:
         sample: Sample | None = None,
         estimator: Estimator | None = None,
         outputs: bool = True,
+        jobs: int | None = None,
     ) -> Result | SampledResult:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
         If the schedule puts dense stand-ins in the place of intermediates, the outputs of every region are checked instead. `engine` is
         the simulator, `reference` or `fast`, which give the same; `auto` takes the reference for small regions. With `dedup`, a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
-        simulation. `execute` runs each graph. With a `sample`, regions are sampled, and cycles have an interval (`SampledResult`). An
-        `estimator` that has estimated the program counts nothing again for a sample. Without `outputs`, a sampled run computes no values of
-        an output but those of the sampled rows, which it compares.
+        simulation. `execute` runs each graph. Up to `jobs` long regions run at the same time if none reads what another computes (None: as
+        many as there are cores); the result is the same, and the run takes the memory of all. With a `sample`, regions are sampled, and
+        cycles have an interval (`SampledResult`). An `estimator` that has estimated the program counts nothing again for a sample. Without
+        `outputs`, a sampled run computes no values of an output but those of the sampled rows, which it compares.
         """
+        if jobs is not None and jobs < 1:
+            raise UsageError(f"`jobs={jobs}` runs nothing", hint="`jobs=1` runs one region at a time")
         if sample is not None:
+            if jobs is not None:
+                raise UsageError("a sampled run runs one region at a time, so it has no `jobs`", hint="leave one of them out")
             if watch is not None or execute is not simulate:
                 raise UsageError(
                     "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
@@ -238,7 +228,7 @@ class Compiled:
             raise UsageError(
                 "an exact run counts with no estimator, and always has its outputs", hint="`sample=`, or neither of them"
             )
-        return self._run(progress, check, engine, dedup, watch, execute)
+        return self._run(progress, check, engine, dedup, watch, execute, cores() if jobs is None else jobs)
 
     def _run(
         self,
@@ -248,38 +238,23 @@ class Compiled:
         dedup: bool,
         watch: SimulationCallback | None,
         execute: GraphExecutor,
+        jobs: int,
     ) -> Result:
-        """Execute region after region as a whole."""
+        """Execute every region as a whole."""
         stand_ins = self.schedule.intermediates == "dense"
         if check and not stand_ins and self.source.expected is not None:
             dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
         start = time.perf_counter()
-        memory = self.memory()
-        history, checks = RunHistory(self.machine, dedup), list[Check]()
-        for region in self.regions:
-            report = None if progress is None else _region_progress(progress, region.name)
-            for step in region.views_before:
-                memory[step.name] = step.of(memory[step.source])
-            read = {name: memory[name] for name in region.graph.inputs}
-            results = history.replay(region, read)
-            if results is None:
-                simulation = execute(region.graph, read, self.machine, report, engine=engine, expected=region.estimate.firings)
-                if watch is not None:
-                    watch(region, read, simulation)
-                results = history.record(region, read, simulation)
-                if stand_ins and check and (region_check := check_region(self.program, region, memory, results)):
-                    checks.append(region_check)
-            memory |= results
-            for step in region.views_after:
-                memory[step.name] = step.of(memory[step.source])
-            if stand_ins:
-                computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
-                memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
+        run = ExactRegions(
+            self.program, self.machine, self.memory(), RunHistory(self.machine, dedup), engine, execute, progress, watch,
+            self.seed if stand_ins else None, check,
+        )  # fmt: skip
+        run.run(self.regions, jobs)
         simulated = time.perf_counter() - start
-        outputs = self._outputs(memory)
+        outputs = self._outputs(run.memory)
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        outcome = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
-        return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
+        outcome = None if not check else combine_checks(run.checks) if stand_ins else self.compare(outputs)
+        return Result(replace(self.settings, engine=engine), outputs, run.history.regions, outcome, seconds)
 
     def _run_sampled(
         self,
@@ -372,7 +347,3 @@ def _inputs_of(source: Source, types: Iterable[TensorType]) -> dict[str, Tensor]
         with OverfullError.naming(declared.name):
             tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
     return tensors
-
-
-def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
-    return lambda firings: progress(region, firings)

@@ -29,9 +29,13 @@ class RunHistory:
         """The results of the regions that were simulated, in order."""
         return tuple(self._results)
 
+    def key(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Hashable | None:
+        """Return what regions that run alike have in common, or None for a region that counts like no other."""
+        return signature(region.graph, read) if self.dedup else None
+
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
         """Add the simulation of a region, and return the tensors that it computed."""
-        key = signature(region.graph, read) if self.dedup else None
+        key = self.key(region, read)
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
         resources = simulated_resources(region.graph, self.machine, simulation)
@@ -40,7 +44,7 @@ class RunHistory:
 
     def replay(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
         """Count an earlier region that this one runs like once more, and return the results of this one; None without such a region."""
-        key = signature(region.graph, read) if self.dedup else None
+        key = self.key(region, read)
         if key is None or key not in self._first:
             return None
         at, before = self._first[key]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.errors import UsageError, visible
 
 if TYPE_CHECKING:
-    from fuseflow.run.compiled import Compiled, ProgressCallback
+    from fuseflow.run.compiled import Compiled
+    from fuseflow.run.execution import ProgressCallback
 
 EVERY = 0.2
 """The seconds between two changes of the bar."""

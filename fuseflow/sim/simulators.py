@@ -10,6 +10,7 @@ from math import prod
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
+from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.engine_names import ENGINES, Engine
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
@@ -81,6 +82,7 @@ def reference_firings(graph: Graph, machine: Machine) -> int:
     return REFERENCE_FIRINGS // (work * (MODELLED_SHARE if modelled else 1))
 
 
+@collection_paused()
 def _fast(
     graph: Graph,
     tensors: Mapping[str, Tensor],

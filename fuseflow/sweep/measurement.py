@@ -18,7 +18,8 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.resources import COMPONENTS, Resources
-from fuseflow.run.compiled import Compiled, GraphExecutor
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import GraphExecutor
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate

@@ -100,7 +100,7 @@ class TableBuilder:
         """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
         value = self.computed(nest)
         node = nest.producer
-        self.evaluations[Evaluation(node, value, outside.indices)] = None
+        self.evaluated(node, value, outside.indices)
         match node:
             case Reduction():
                 return self.folded(node, nest, value, outside.depth)
@@ -171,14 +171,16 @@ class TableBuilder:
         """Return the nest with every producer completed that must be finished before loop `v` (all of them for None), the first ones
         first. A producer inside another one that is due, too, belongs to the nest of that one."""
         for node in self.due(nest, v):
-            nest = self.step(nest.nests, ("completed", node, self.order_inside(node)), partial(self.with_bundle, nest, node))
+            bundle = self.inner_bundle(nest, node)
+            nest = self.step(nest.nests, (node, bundle), partial(nest.standing, {node: bundle}))
         return nest
 
-    def with_bundle(self, nest: Nest, node: Producer) -> Nest:
-        """Return the nest with one producer completed."""
+    def inner_bundle(self, nest: Nest, node: Producer) -> Bundle:
+        """Return the bundle of a producer in the body of a nest. The nest after it follows from the bundle alone, whatever the order inside
+        the producer."""
         certain, self.certain = self.certain, self.certain and node in self.memo.outermost(nest.body)
-        bundle, self.certain = self.bundle(nest.of(node)), certain
-        return nest.standing({node: bundle})
+        bundle, self.certain = self.bundle(nest.of(node, self.memo.inside(node))), certain
+        return bundle
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
         """Return the producers that must be completed before loop `v`.
@@ -321,11 +323,12 @@ class TableBuilder:
     def advanced(self, loop: Loop) -> Nest:
         """Return the nest with every view and bundle advanced past a loop."""
         places: dict[Tree, ViewCursor | Bundle] = {}
+        index, env = loop.index, loop.nest.env
         for node in self.reach(loop.nest).places:
             if isinstance(node, View):
-                if loop.index in node.indices:
+                if index in node.indices:
                     places[node] = self.views.advanced(node, loop)
-            elif isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
+            elif isinstance(bundle := env.get(node), Bundle) and bundle.levels:
                 places[node] = self.advanced_bundle(node, bundle, loop)
         return loop.nest.standing(places)
 
@@ -360,7 +363,7 @@ class TableBuilder:
         ports = self.values(nest, (node.body,) if plan is None else plan.operands)
         if plan is not None and isinstance(node, Reduction):
             value = self.arithmetic.contract(node, plan, {n: port for n, (port, _) in ports.items()}, nest.loops)
-            self.evaluated(nest, node.body, value)
+            self.evaluated(node.body, value, self.around(nest, value))
             return value, False
         port, nullable = ports[node.body]
         if isinstance(node, Selection):
@@ -382,7 +385,7 @@ class TableBuilder:
                 case Operation():
                     terms = [self.arithmetic.term(a, memo[a][0] if a in memo else None) for a in node.args]
                     value = self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)
-                    self.evaluated(nest, node, value)
+                    self.evaluated(node, value, self.around(nest, value))
                     memo[node] = value, False
                 case Constant():
                     pass  # the operator has it as a constant
@@ -390,9 +393,14 @@ class TableBuilder:
                     assert_never(unknown)
         return memo
 
-    def evaluated(self, nest: Nest, node: Tree, value: Port) -> None:
+    def evaluated(self, node: Tree, value: Port, around: tuple[str, ...]) -> None:
         """Record where a node is computed."""
-        self.evaluations[Evaluation(node, value, nest.indices[: self.cells.depth(value)])] = None
+        if self.cells.recorder is not None:
+            self.evaluations[Evaluation(node, value, around)] = None
+
+    def around(self, nest: Nest, value: Port) -> tuple[str, ...]:
+        """Return the loops of a nest that a value is computed in."""
+        return nest.indices[: self.cells.depth(value)]
 
     def filled(self, value: Port, fill: float) -> Port:
         """Return a value stream with the implicit value in the place of `N` (L9)."""

@@ -90,7 +90,10 @@ class Cells:
 
     def lift(self, port: Port, loops: LoopContext, depth: int, column: str | View) -> Port:
         """Return a stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each loop (L1)."""
-        for v, crd in loops[self.types[port].depth : depth]:
+        lacking = self.types[port].depth
+        if lacking >= depth:
+            return port
+        for v, crd in loops[lacking:depth]:
             source, repeated = port, self._repeated.get((port, crd))
             if repeated is None:
                 (repeated,) = self.put(Repeat(f"rep_{v}", (port, crd)))

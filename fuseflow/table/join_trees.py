@@ -56,13 +56,19 @@ def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
 
 def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
     """Return the join tree of an operator, given those of its operands and whether each of them fixes the result where it is absent."""
-    sides = [(tree, annihilates) for tree, annihilates in operands if not isinstance(tree, Total)]
-    probed = [p for tree, _ in operands if isinstance(tree, Total) for p in tree.probed]
-    deciding = [tree for tree, annihilates in sides if annihilates]
-    others = [tree for tree, annihilates in sides if not annihilates]
+    deciding: list[JoinTree] = []
+    others: list[JoinTree] = []
+    probed: list[JoinTree] = []
+    for tree, annihilates in operands:
+        if isinstance(tree, Total):
+            probed += tree.probed
+        else:
+            (deciding if annihilates else others).append(tree)
+    if len(deciding) == 1 and not others and not probed:
+        return deciding[0]
     if deciding:
         return join_of("left", (join_of("intersect", deciding), *others, *probed))
-    if len(sides) == len(operands) and sides:
+    if len(others) == len(operands) and others:
         return join_of("union", others)
     return Total(tuple(dict.fromkeys((*others, *probed))))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, nodes
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
@@ -31,7 +31,7 @@ class Reach:
 
     @classmethod
     def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
-        reached = nodes(*trees, below=lambda node: () if node in completed else children(node))
+        reached = nodes(*trees, below=lambda node: () if node in completed else node.operands)
         indices: dict[Tree, frozenset[str]] = {}
         for node in reached:
             if isinstance(node, View):
@@ -40,7 +40,7 @@ class Reach:
                 assert isinstance(node, Producer)
                 indices[node] = frozenset(node.free)
             else:
-                indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
+                indices[node] = frozenset[str]().union(*(indices[child] for child in node.operands))
         by_index: dict[str, list[Tree]] = {}
         for node in reached:
             for v in indices[node]:
@@ -67,6 +67,7 @@ class TableMemo:
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
     _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
+    _inside: dict[Producer, frozenset[Producer]] = field(default_factory=dict)
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
     _outermost: dict[Tree, frozenset[Producer]] = field(default_factory=dict)
 
@@ -103,10 +104,16 @@ class TableMemo:
             self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Producer))
         return self._below[node]
 
+    def inside(self, node: Producer) -> frozenset[Producer]:
+        """Return the producers in the body of a producer."""
+        if node not in self._inside:
+            self._inside[node] = frozenset([n for n in self.below(node) if isinstance(n, Producer)])
+        return self._inside[node]
+
     def outermost(self, body: Tree) -> frozenset[Producer]:
         """Return the producers in a body that are in no other producer of it: the body needs what they compute."""
         if body not in self._outermost:
-            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else children(node))
+            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else node.operands)
             self._outermost[body] = frozenset([node for node in reached if isinstance(node, Producer)])
         return self._outermost[body]
 

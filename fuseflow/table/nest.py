@@ -70,9 +70,9 @@ class Nest:
         env = {node: place for node, place in self.env.items() if node not in producers}
         return Nest(self.producer, self.loops, env, self.completed.difference(producers))
 
-    def of(self, producer: Producer) -> Nest:
-        """Return the nest of a producer in the body, inside the same loops."""
-        return Nest(producer, self.loops, self.env, self.completed)
+    def of(self, producer: Producer, inside: frozenset[Producer]) -> Nest:
+        """Return the nest of a producer in the body, inside the same loops. The producers `inside` it are all that matter there."""
+        return Nest(producer, self.loops, self.env, self.completed & inside)
 
 
 @dataclass(frozen=True, slots=True)

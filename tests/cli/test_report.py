@@ -68,3 +68,34 @@ def test_the_result_of_a_graph_has_a_page(here: Path):
     assert run.exit_code == 0, run.output
     assert fuseflow("report", "sim").exit_code == 0
     assert "Region full" in (here / "sim" / "report.html").read_text()
+
+
+def test_two_runs_have_a_page_that_compares_them(here: Path):
+    assert fuseflow("run", *SPMM, "--fuse", "none", "-o", "none").exit_code == 0
+    assert "report: comparison.html" in fuseflow("report", "none", "out").output
+    text = (here / "comparison.html").read_text()
+    assert "times as fast as A" in text and "A, busy, cycles" in text and "fuse: [none]" in text
+    assert fuseflow("report", "none", "out", "-o", "-").output == text
+    assert "no directory of a run" in fuseflow("report", "out", ".").output
+    assert "explains one run" in fuseflow("report", "out", "none", "--cycles", "run.json").output
+
+
+def test_a_sweep_has_a_page_of_its_points(here: Path):
+    sweep = EXAMPLE / "sweep.yaml"
+    assert "no results" in fuseflow("report", sweep, "-o", "sweep.html").output
+    assert fuseflow("sweep", sweep, "--jobs", "1").exit_code == 0
+    assert fuseflow("report", sweep, "-o", "sweep.html").exit_code == 0
+    text = (here / "sweep.html").read_text()
+    assert text.count("To run it alone") == 8 and "Pareto front" in text and "--machine rda" in text
+    assert fuseflow("report", sweep, "-o", "-").output == text
+    assert "has its own comparison" in fuseflow("report", sweep, "out").output
+    assert "RUN is none" in fuseflow("report", "out", "--store", "x.sqlite").output
+
+
+def test_a_run_that_is_explained_keeps_it_for_its_page(here: Path):
+    assert "add `-o DIR`" in fuseflow("run", *SPMM, "--explain").output
+    assert fuseflow("run", *SPMM, "-o", "out", "--explain").exit_code == 0
+    assert "cycles.json" in json.loads((here / "out" / "about.json").read_text())["files"]
+    assert fuseflow("report", "out").exit_code == 0
+    text = (here / "out" / "report.html").read_text()
+    assert "What would take fewer cycles" in text and 'class="strip"' in text and "Critical path:" in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
@@ -18,13 +17,15 @@ from fuseflow.autoscheduler.budget.search import (
     UNFUSED,
     BudgetSearch,
     DealtPath,
+    Effort,
+    Levers,
     SearchOutcome,
     SearchProgress,
     Variant,
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
-from fuseflow.autoscheduler.budget.variants import format_variants, variant_of
-from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
+from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch, variant_changes
+from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP, LEVERS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
@@ -36,14 +37,14 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-DEPTHS = (256, 1024, 4096)
-"""The slots of FIFOs that are tried where a simulation takes longer than expected."""
-SLOW = 1.1
-"""A simulation that takes so many times the estimate may wait for full FIFOs."""
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-LEVERS = ("fusion", "orders", "stages", "lanes", "formats")
-"""The kinds of decisions, in the order in which they are taken away."""
+TIGHTER, LESS = 4, 0.7
+"""So often FIFOs get this share of what they had in the budget, where a run deepens them beyond it."""
+LEVER_RANGES = 16
+"""Of how many more ranges lanes are chosen where a lever is taken away."""
+QUICK_RANGES = 8
+"""Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,14 @@ def budget_schedule(
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
     estimator = Estimator(assume_unknown=True)
     deadline = Deadline.after(request.limit)
-    published = variant_of(source, base, machine, estimator, is_published=True, deadline=deadline)
+    factory = VariantFactory(source, machine, estimator, base, deadline)
+    published = factory(base)
     if published is None:
         compile_source(source, base, machine)  # which says what cannot run alone
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    chooser = _Chooser(source, machine, request, run, progress, estimator, published, deadline, cache)
+    chooser = _Chooser(source, machine, request, run, progress, factory, published, cache)
     return chooser.choose()
 
 
@@ -134,9 +136,8 @@ class _Chooser:
     request: BudgetRequest
     run: RunSchedules
     progress: SearchProgress
-    estimator: Estimator
+    factory: VariantFactory
     published: Variant
-    deadline: Deadline
     cache: SimulationCache
     search: BudgetSearch = field(init=False)
     budget: Budget = field(init=False)
@@ -146,11 +147,20 @@ class _Chooser:
         costs = RangeCosts(self.machine, LoweredCosts(self.machine, self.estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.progress)
 
+    @property
+    def estimator(self) -> Estimator:
+        return self.factory.estimator
+
+    @property
+    def deadline(self) -> Deadline:
+        return self.factory.deadline
+
     def choose(self) -> BudgetChoice:
         """Search, simulate the best, and say what each lever gave."""
         unfused = self._unfused()
-        if "formats" in self.request.allow:
-            self.search.variants = self._variants()
+        if self.request.allow:
+            variants = VariantSearch(self.factory, self.published, self.request.allow, self._quick, self.progress)
+            self.search.variants = variants.best()
         best = self.search.cheapest(self.budget, 2 * max(1, self.request.top))
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
@@ -187,13 +197,12 @@ class _Chooser:
             return unfused
         return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
 
-    def _variants(self) -> tuple[Variant, ...]:
-        build = partial(variant_of, self.source, machine=self.machine, estimator=self.estimator, deadline=self.deadline)
-        return format_variants(self.source, self.published, self._bound, build, self.deadline, self.progress)
-
-    def _bound(self, variant: Variant) -> float:
-        """Return what no program of a variant takes less than, if all lanes of arithmetic and the memory are always busy."""
-        return replace(self.search, variants=(variant,)).relaxed(self.budget)
+    def _quick(self, variant: Variant, limit: float) -> float:
+        """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are
+        infinite if they turn out to be more than a limit."""
+        search = replace(self.search, variants=(variant,), progress=lambda text: None)
+        outcome = search.cheapest(self.budget, 1, effort=Effort(QUICK_RANGES, limit, quick=True))
+        return outcome.programs[0].cycles if outcome.programs else inf
 
     def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
         """Return the programs as schedules that were compiled and estimated as a whole. Those that exceed the budget are refused."""
@@ -226,8 +235,23 @@ class _Chooser:
             first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
             done += self._simulated(first)
             waiting = [trial for trial in waiting if trial not in first]
-        deeper = self._deeper(min(done, key=lambda trial: trial.rank)) if done else []
-        return [*done, *self._simulated(deeper), *waiting, *(trial for trial in trials if trial.refused)]
+        done += self._tighter([trial for trial in done if trial.is_unfused], UNFUSED)
+        done += self._tighter([trial for trial in done if not trial.is_unfused], ALL_LEVERS)
+        return [*done, *waiting, *(trial for trial in trials if trial.refused)]
+
+    def _tighter(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
+        """Return simulated programs whose FIFOs have less and less of the budget, if the runs of all others deepened FIFOs beyond it."""
+        more: list[Trial] = []
+        limit = self.budget.limits.get("fifo", 0)
+        for _ in range(TIGHTER if limit and done else 0):
+            if self.deadline.passed or any(not trial.refused for trial in (*done, *more)):
+                break
+            limit = int(limit * LESS)
+            outcome = self.search.cheapest(self.budget.with_limit("fifo", limit), 1, levers)
+            known = {trial.schedule for trial in (*done, *more)}
+            trials = (self._trial(program, levers == UNFUSED) for program in outcome.programs)
+            more += self._simulated([trial for trial in trials if trial.schedule not in known and not trial.refused])
+        return more
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
         if self.deadline.passed:
@@ -237,26 +261,12 @@ class _Chooser:
         runs = self.run([trial.schedule for trial in trials])
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
-    def _deeper(self, best: Trial) -> list[Trial]:
-        """Return a schedule with deeper FIFOs, as far as these have room, if its simulation took longer than was expected."""
-        if best.cycles is None or best.cycles < SLOW * best.estimate or self.machine.rules == "comal":
-            return []
-        regions = [region.name for region in self._compiled(best.schedule).regions if region.einsums]
-        trials = []
-        for depth in DEPTHS:
-            schedule = best.schedule
-            for region in regions:
-                schedule = schedule.depth(region, depth)
-            trial = self._estimated(self.published, schedule, f"{best.name}, {depth} slots")
-            trials += [] if trial.refused else [trial]
-        return trials
-
     def _levers(self) -> Iterable[Lever]:
         """Yield what is expected without each lever. A search that was stopped takes none away."""
-        for name in LEVERS:
-            if self.deadline.passed or (name in ALLOWED and name not in self.request.allow):
+        for name, allowed in LEVERS.items():
+            if self.deadline.passed or (allowed and allowed not in self.request.allow):
                 continue
-            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name))
+            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name), Effort(LEVER_RANGES))
             yield Lever(name, outcome.programs[0].cycles if outcome.programs else inf)
 
     def _pareto(self, component: str) -> list[ParetoPoint]:
@@ -328,5 +338,5 @@ def program_name(program: DealtPath) -> str:
     """Return the regions that fuse something, and formats that are not those of the user."""
     units = program.variant.graph.ranges.units
     fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
-    formats = [] if program.variant.is_published else [f"{name} {format}" for name, format in program.variant.base.formats]
-    return ", ".join((" | ".join(fused) or "unfused", *formats))
+    changes = variant_changes(program.variant.published, program.variant.base)
+    return ", ".join((" | ".join(fused) or "unfused", *changes))

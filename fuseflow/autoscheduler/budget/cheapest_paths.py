@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.units import UnitPartition
 
 EdgeCost = Callable[[OrderedRange], float]
@@ -38,16 +38,17 @@ class Path:
         return Path(self.cycles + cycles, (*self.edges, edge))
 
 
-def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int) -> tuple[Path, ...]:
-    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left out."""
+def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int, fused: bool = True) -> tuple[Path, ...]:
+    """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left out. Without
+    `fused`, every range is one unit."""
     arrived: dict[int, list[Path]] = {id(graph.start): [Path(0.0)]}
     complete: list[Path] = []
-    for state in graph.states():
+    for state in graph.states(fused):
         here = best_of_partitions(arrived.get(id(state), []), keep)
         if state.cut == graph.last:
             complete += here
             continue
-        for edge in graph.edges(state) if here else ():
+        for edge in graph.edges(state, fused) if here else ():
             cycles = cost(edge)
             if cycles < inf:
                 arrived.setdefault(id(edge.after), []).extend(path.then(edge, cycles) for path in here)
@@ -62,13 +63,3 @@ def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:
         if len(best) == keep:
             break
     return list(best.values())
-
-
-def shortest_rests(graph: CutGraph, cost: EdgeCost) -> dict[int, float]:
-    """Return the cycles of the cheapest way from each state, by its `id`, to the last cut."""
-    states: list[CutState] = list(graph.states())
-    rests: dict[int, float] = {}
-    for state in reversed(states):
-        ways = (cost(edge) + rests[id(edge.after)] for edge in graph.edges(state)) if state.cut < graph.last else iter((0.0,))
-        rests[id(state)] = min(ways, default=inf)
-    return rests

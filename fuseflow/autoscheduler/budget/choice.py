@@ -9,7 +9,8 @@ from typing import Any
 from fuseflow.autoscheduler.budget.trials import Trial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.resources.budget import Budget
-from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
@@ -97,9 +98,10 @@ class BudgetChoice:
         engine: Engine = "auto",
         dedup: bool = True,
         watch: SimulationCallback | None = None,
+        jobs: int | None = None,
     ) -> Result:
         """Run the program as `Compiled.run` does, without repeating simulations that the choice took in this process."""
-        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly())
+        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly(), jobs=jobs)
 
     def to_json(self) -> dict[str, Any]:
         """Return what was considered and what was chosen, as plain values."""

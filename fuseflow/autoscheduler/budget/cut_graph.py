@@ -7,6 +7,7 @@ range of units as one region in one loop order. A path from the first node to th
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.budget.deadline import Deadline
@@ -15,10 +16,10 @@ from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.regions import CompiledRegion, lower_region
-from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
+from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.sim import Machine
@@ -29,6 +30,10 @@ MAX_ORDERS = 8
 WORST_ORDER = 4
 """An order of which the compiler expects more than so many times the cycles of the best one is not considered: to estimate it may take
 longer than all others.
+"""
+
+FEW_UNITS = 4
+"""Of so many units, ranges are there in all their orders at once. Where there are more, those of the cheapest programs alone are.
 """
 
 KEPT_COUNTS = 1_000
@@ -51,6 +56,7 @@ class OrderedRange:
 
     `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` are those of
     the pieces. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are the sizes of its indices.
+    `key` is equal for ranges that cost the same in any lanes: those whose graphs differ in names alone, on tensors with the same patterns.
     """
 
     part: UnitRange
@@ -62,11 +68,21 @@ class OrderedRange:
     order: LoopOrder
     rank: int
     loops: Mapping[str, int]
+    key: Hashable
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the range has one unit."""
+        return self.part[1] - self.part[0] == 1
 
 
 @dataclass(slots=True)
 class CutGraph:
-    """The graph of all ranges. Edges of a state are lowered and estimated when they are asked for, and kept."""
+    """The graph of all ranges. Edges of a state are lowered and estimated when they are asked for, and kept.
+
+    A range is there in the order that the compiler ranks best, and in `orders` of them once it is *widened*. With
+    `orders_at_once`, all ranges are.
+    """
 
     ranges: ProgramRanges
     machine: Machine
@@ -76,9 +92,13 @@ class CutGraph:
     knowledge: TensorKnowledge
     """What the estimate knows before the first region."""
     orders: int = MAX_ORDERS
+    orders_at_once: bool = False
     deadline: Deadline = field(default_factory=Deadline)
     """When it has passed, states have single units in one order behind them, and nothing else."""
-    _edges: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
+    _single: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
+    _longer: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
+    _plain: dict[OrderedRange, CompiledRegion] = field(default_factory=dict)
+    """The ranges in the order that ranks best that were not widened yet, each as the compiler fused it."""
     _states: dict[tuple[int, Hashable], CutState] = field(default_factory=dict)
 
     @classmethod
@@ -90,11 +110,13 @@ class CutGraph:
         estimator: Estimator,
         orders: int = MAX_ORDERS,
         deadline: Deadline | None = None,
+        memo: LoweringMemo | None = None,
     ) -> CutGraph:
-        """Prepare the graph of a program that is partitioned into single operators."""
-        lowering = initial_state(ranges.partitioned, tensors)
+        """Prepare the graph of a program that is partitioned into single operators. `memo` has what was decided in other formats."""
+        lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
-        return cls(ranges, machine, estimator, lowering, knowledge, orders, deadline or Deadline())
+        at_once = len(ranges.units) <= FEW_UNITS
+        return cls(ranges, machine, estimator, lowering, knowledge, orders, at_once, deadline or Deadline())
 
     @property
     def last(self) -> int:
@@ -106,41 +128,71 @@ class CutGraph:
         """The state before the first unit."""
         return self._state(0, self.lowering, self.knowledge)
 
-    def edges(self, state: CutState) -> tuple[OrderedRange, ...]:
-        """Return the ranges that begin at a state, in every order, short ones first."""
-        if id(state) not in self._edges:
-            self._edges[id(state)] = tuple(self._from(state))
-        return self._edges[id(state)]
+    def edges(self, state: CutState, fused: bool = True) -> tuple[OrderedRange, ...]:
+        """Return the ranges that begin at a state, short ones first; without `fused`, those of one unit alone."""
+        if id(state) not in self._single:
+            self._single[id(state)] = tuple(self._from(state, state.cut + 1, state.cut + 1))
+        if fused and id(state) not in self._longer:
+            self._longer[id(state)] = tuple(self._from(state, state.cut + 2, self.last))
+        return self._single[id(state)] + (self._longer[id(state)] if fused else ())
 
-    def _from(self, state: CutState) -> Iterator[OrderedRange]:
-        for end in range(state.cut + 1, self.last + 1):
+    def widen(self, edge: OrderedRange) -> bool:
+        """Add the other orders of a range. Return whether there are any that were not there yet."""
+        plain = self._plain.pop(edge, None)
+        if plain is None:
+            return False
+        more = tuple(self._other_orders(edge, plain))
+        kept = self._single if edge.is_single else self._longer
+        kept[id(edge.before)] += more
+        return bool(more)
+
+    def is_widened(self, edge: OrderedRange) -> bool:
+        """Return whether a range is there in all its orders."""
+        return edge not in self._plain
+
+    def _from(self, state: CutState, first: int, last: int) -> Iterator[OrderedRange]:
+        for end in range(first, last + 1):
             if self.deadline.passed and end > state.cut + 1:
                 return
             if self.ranges.is_region((state.cut, end)):
                 yield from self._ordered(state, (state.cut, end))
 
-    def states(self) -> Iterator[CutState]:
+    def states(self, fused: bool = True) -> Iterator[CutState]:
         """Yield every state that can be reached, cut by cut. The edges of a state are those of the states yielded so far."""
         waiting: dict[int, dict[Hashable, CutState]] = {0: {self.start.signature: self.start}}
         for cut in range(self.last + 1):
             for state in waiting.get(cut, {}).values():
                 yield state
-                for edge in self.edges(state) if cut < self.last else ():
+                for edge in self.edges(state, fused) if cut < self.last else ():
                     waiting.setdefault(edge.after.cut, {}).setdefault(edge.after.signature, edge.after)
 
     def _ordered(self, state: CutState, part: UnitRange) -> Iterator[OrderedRange]:
+        """Yield a range in the order that ranks best, and in the others if they are wanted at once."""
         request = self.ranges.request(part)
         if not request.results:
             after = self._state(part[1], state.lowering, state.knowledge)
-            yield OrderedRange(part, request.name, state, after, (), (), (), 0, {})
+            yield OrderedRange(part, request.name, state, after, (), (), (), 0, {}, ())
             return
         lowered = attempt(lower_region, state.lowering, request)
         if isinstance(lowered, Refusal):
             return
-        for rank, order in enumerate(self._best_orders(lowered[0][-1])):
-            edge = self._edge(state, part, request, order, rank)
-            if edge is not None:
-                yield edge
+        first = self._edge(state, part, request, *lowered, rank=0)
+        yield first
+        if self.deadline.passed or self.orders == 1:
+            return
+        if self.orders_at_once:
+            yield from self._other_orders(first, lowered[0][-1])
+        else:
+            self._plain[first] = lowered[0][-1]
+
+    def _other_orders(self, edge: OrderedRange, plain: CompiledRegion) -> Iterator[OrderedRange]:
+        """Yield a range in its other orders, but for those whose loops have the names of another way to fuse it."""
+        request = self.ranges.request(edge.part)
+        for rank, order in enumerate(self._best_orders(plain)):
+            if rank > 0:
+                with suppress(FuseFlowError):
+                    lowered = lower_region(edge.before.lowering, replace(request, order=order))
+                    yield self._edge(edge.before, edge.part, request, *lowered, rank=rank)
 
     def _best_orders(self, plain: CompiledRegion) -> Sequence[LoopOrder]:
         ranked = sorted(
@@ -148,22 +200,31 @@ class CutGraph:
         )
         limit = WORST_ORDER * min((c.rank for c in ranked), default=0.0)
         likely = (c.order for c in ranked if c.rank <= limit)
-        return tuple(dict.fromkeys((plain.fused.order, *likely)))[: 1 if self.deadline.passed else self.orders]
+        return tuple(dict.fromkeys((plain.fused.order, *likely)))[: self.orders]
 
-    def _edge(self, state: CutState, part: UnitRange, request: RegionRequest, order: LoopOrder, rank: int) -> OrderedRange | None:
-        """Return a range in an order, or None where the names of its loops are those of another way to fuse it."""
-        try:
-            pieces, lowering = lower_region(state.lowering, replace(request, order=order))
-        except FuseFlowError:
-            return None
+    def _edge(
+        self,
+        state: CutState,
+        part: UnitRange,
+        request: RegionRequest,
+        pieces: tuple[CompiledRegion, ...],
+        lowering: LoweringState,
+        rank: int,
+    ) -> OrderedRange:
+        """Return a range as it was lowered in an order, estimated in one lane."""
         knowledge = state.knowledge.copy()
-        estimates = (self.estimator.region(piece, self.machine, knowledge) for piece in estimator_regions(pieces))
+        estimates, keys = list[RegionEstimate](), list[Hashable]()
+        for piece in estimator_regions(pieces):
+            self.estimator.add_views(piece.views_before, knowledge)
+            keys.append(self.estimator.key(piece.graph, knowledge))
+            estimates.append(self.estimator.region(piece, self.machine, knowledge))
         figures = tuple(RegionFigures.of(estimate, self.machine) for estimate in estimates)
         self.estimator.memo.forget(KEPT_COUNTS)
         after = self._state(part[1], lowering, knowledge)
         region = pieces[-1]
         sizes = {index: region.fused.sizes[index] for index in region.fused.order}
-        return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes)
+        key = tuple(keys), tuple(sizes.items())
+        return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes, key)
 
     def _state(self, cut: int, lowering: LoweringState, knowledge: TensorKnowledge) -> CutState:
         """Return the state at a cut in which only what is read behind it is kept."""

@@ -36,6 +36,9 @@ MAX_DEALT = 2
 MAX_WIDTH = 4096
 """The most lanes of a region where the budget limits nothing."""
 
+EVEN = 512
+"""Lanes of an index with so many coordinates are about even."""
+
 Lanes = tuple[tuple[str, int], ...]
 """The lanes of indices, outermost first, without those of one lane."""
 Amounts = npt.NDArray[np.float64]
@@ -74,18 +77,28 @@ class LaneModel:
     stretch: float
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
-        """Build two and three lanes of each index and of each pair, and measure what they occupy."""
+    def of(cls, ordered: OrderedRange, machine: Machine, all_indices: bool = True) -> LaneModel:
+        """Build two and three lanes of each index and of each pair, and measure what they occupy.
+
+        Unless `all_indices` are wanted, those that do not deal the busiest nodes are left out, and pairs where one index has lanes enough.
+        """
         region, (*copies, figures) = ordered.pieces[-1], ordered.figures
         measure = LaneMeasure(ordered, machine, figures.held)
         corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
         enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
         for indices in _index_sets(ordered.loops):
-            if all(_twos(part) in corners for part in combinations(indices, len(indices) - 1)):
+            if not all(_twos(part) in corners for part in combinations(indices, len(indices) - 1)):
+                continue
+            if all_indices or len(indices) == 1 or _needs_both(indices, ordered.loops, figures, enclosing):
                 corners |= measure.corners(indices, enclosing)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
         waits = sum(copy.cycles for copy in copies)
         return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
+
+    @property
+    def dealing_most(self) -> frozenset[str]:
+        """The indices that deal the busiest node."""
+        return max(self.copied, key=lambda indices: self.copied[indices])
 
     def deals(self, budget: Budget, depth: int | None) -> list[Deal]:
         """Return the lanes that fit into a budget with FIFOs of so many slots, the fastest first. Without a depth, FIFOs are unbounded."""
@@ -127,13 +140,14 @@ def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
 
 
 def lane_counts(size: int) -> tuple[int, ...]:
-    """Return the numbers of lanes of an index of this size that are considered: powers of two and divisors, up to the size.
+    """Return the numbers of lanes of an index of this size that are considered: powers of two, three times these, and divisors, up to the
+    size.
 
-    >>> lane_counts(12)
-    (1, 2, 3, 4, 6, 8, 12)
+    >>> lane_counts(14)
+    (1, 2, 3, 4, 6, 7, 8, 12, 14)
     """
     most = min(size, MAX_WIDTH)
-    powers = {1 << n for n in range(most.bit_length()) if 1 << n <= most}
+    powers = {factor << n for n in range(most.bit_length()) for factor in (1, 3) if factor << n <= most}
     return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
 
 
@@ -142,6 +156,15 @@ def _index_sets(loops: Iterable[str]) -> Iterator[tuple[str, ...]]:
     order = tuple(loops)
     for number in range(1, MAX_DEALT + 1):
         yield from combinations(order, number)
+
+
+def _needs_both(
+    indices: tuple[str, ...], sizes: Mapping[str, int], figures: RegionFigures, enclosing: Mapping[str, set[str]]
+) -> bool:
+    """Return whether lanes of all these indices may be faster than those of one: whether the busiest node is dealt by all of them, and none
+    has coordinates enough for lanes that are even."""
+    busiest = max(figures.occupied, key=lambda node: figures.occupied[node])
+    return enclosing.get(busiest, set()).issuperset(indices) and max(sizes[index] for index in indices) < EVEN
 
 
 def _twos(indices: tuple[str, ...]) -> Lanes:

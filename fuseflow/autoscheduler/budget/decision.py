@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import prod
 
 from fuseflow.schedule import Schedule
@@ -27,6 +28,20 @@ class RegionDecision:
     def width(self) -> int:
         """The lanes that the innermost nodes run in."""
         return prod(count for _, count in self.lanes)
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether stages of the region have lanes of their own."""
+        return any(loop.startswith("/") for loop, _ in self.lanes)
+
+    def renamed(self, stages: Mapping[str, str]) -> RegionDecision:
+        """Return the decision for a region whose stages have other names, given these by the old ones."""
+
+        def name(loop: str) -> str:
+            stage, _, index = loop[1:].rpartition(".")
+            return f"/{stages[stage]}.{index}" if loop.startswith("/") else loop
+
+        return replace(self, lanes=tuple((name(loop), count) for loop, count in self.lanes))
 
     def scheduled(self, schedule: Schedule, region: str, is_ordered: bool = True) -> Schedule:
         """Return the schedule with this decision about a region. If not `is_ordered`, the compiler orders its loops."""

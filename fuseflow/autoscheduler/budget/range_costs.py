@@ -5,7 +5,8 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, TypeAlias, assert_never
 
@@ -20,28 +21,56 @@ from fuseflow.sim import Machine
 
 MAX_TRIED = 6
 """How many lanes of a range in an order are lowered, those that promise the fewest cycles, unless the caller says otherwise."""
+QUICK_TRIED = 2
+"""How many are for a quick choice."""
 BOUNDED_DEPTH = 64
 """The slots of FIFOs on a machine that does not bound them, where the budget does."""
+SHALLOW = (16, 4)
+"""The slots of all FIFOs of a region that are tried where those of the machine leave little room for lanes."""
+CROWDED = 1 / 8
+"""FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
+DEEP = (256, 1024, 4096)
+"""The slots of all FIFOs of a region that are tried once its lanes are chosen."""
+GAIN = 0.99
+"""Deeper FIFOs are taken where a region is expected to take less than this share of its cycles."""
 
 Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
 """What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """What may be decided about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
+
+    A `quick` choice is made among few lanes.
+    """
+
+    dealing: Dealing = "stages"
+    depths: bool = True
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtRange:
     """A range in an order with the lanes that take the fewest cycles within a budget.
 
-    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget.
+    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget. `stages` are the names of its stages.
     """
 
     decision: RegionDecision
     cost: RegionCost
     least: float
+    stages: tuple[str, ...] = ()
+
+    def renamed(self, stages: Sequence[str]) -> DealtRange:
+        """Return the decision for a range that differs in names alone, whose stages have these names."""
+        names = dict(zip(self.stages, stages, strict=True))
+        return replace(self, decision=self.decision.renamed(names), stages=tuple(stages))
 
 
 @dataclass(slots=True)
 class RangeCosts:
-    """The costs of ranges. Whatever was computed for one budget serves the next.
+    """The costs of ranges. Whatever was computed for one budget serves the next, and for one range all that differ in names alone.
 
     `tried` is how many lanes of a range are lowered; None stands for all that may be the best.
     """
@@ -51,102 +80,217 @@ class RangeCosts:
     tried: int | None = MAX_TRIED
     evaluated: int = 0
     """How many costs of lanes were asked for."""
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _number_of: dict[OrderedRange, int] = field(default_factory=dict)
+    """The number of a range; those that differ in names alone have one number."""
     _models: dict[int, LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
     _exact: dict[tuple[int, RegionDecision], RegionCost | None] = field(default_factory=dict)
-    _dealt: dict[tuple[int, Budget, Dealing], DealtRange | None] = field(default_factory=dict)
+    _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
+    _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
+    _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
         lane."""
         if not edge.pieces:
             return 0.0
-        if budget.exceeded(self._single(edge, budget)):
+        if not self._depths(edge, budget):
             return inf
         *copies, region = edge.figures
         compute = max((region.work[name] / limit for name, limit in budget.limits.items() if name in region.work), default=0.0)
         return sum(copy.cycles for copy in copies) + max(compute, region.memory) * region.stretch
 
-    def known(self, edge: OrderedRange, budget: Budget, dealing: Dealing = "stages") -> bool:
-        """Return whether the lanes of a range were chosen for a budget."""
-        return not edge.pieces or (id(edge), budget, dealing) in self._dealt
+    def expected(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> float:
+        """Return the cycles that a range is expected to take before its lanes are chosen: its bound, taken as many times as the range takes
+        its own that came nearest to it so far."""
+        return self.relaxed(edge, budget) * self._nearest.get((budget, freedom), 1.0)
 
-    def best(self, edge: OrderedRange, budget: Budget, dealing: Dealing = "stages") -> DealtRange | None:
-        """Return a range with its best lanes. None if it has no room."""
-        key = id(edge), budget, dealing
+    def known(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
+        """Return whether the lanes of a range were chosen for a budget."""
+        return not edge.pieces or (self._number(edge), budget, freedom) in self._dealt
+
+    def best(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
+        """Return a range with its best lanes and depths. None if it has no room."""
+        if not edge.pieces:
+            return DealtRange(RegionDecision(edge.order), RegionCost(0.0, Resources()), 0.0)
+        key = self._number(edge), budget, freedom
         if key not in self._dealt:
-            match dealing:
-                case "nothing" | "regions":
-                    self._dealt[key] = self._best(edge, budget, dealing == "regions")
-                case "stages":
-                    self._dealt[key] = self._with_stages(edge, budget, self.best(edge, budget, "regions"))
-                case unknown:
-                    assert_never(unknown)
-        return self._dealt[key]
+            depths = self._depths(edge, budget) if freedom.depths else [self.depth(budget)]
+            choices = [self._dealt_over(edge, budget, freedom, depth) for depth in depths]
+            dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
+            self._dealt[key] = self._deeper(edge, budget, dealt) if freedom.depths and not freedom.quick else dealt
+            self._compare(edge, budget, freedom, self._dealt[key])
+        dealt = self._dealt[key]
+        if dealt is None or not dealt.decision.has_stages:
+            return dealt
+        return dealt.renamed(tuple(edge.pieces[-1].stages))
 
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
         unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
         return BOUNDED_DEPTH if unbounded and "fifo" in budget.limits else None
 
-    def _best(self, edge: OrderedRange, budget: Budget, dealt: bool) -> DealtRange | None:
-        if not edge.pieces:
-            return DealtRange(RegionDecision(edge.order), RegionCost(0.0, Resources()), 0.0)
-        bound, depth = self.relaxed(edge, budget), self.depth(budget)
+    def _number(self, edge: OrderedRange) -> int:
+        if edge not in self._number_of:
+            self._number_of[edge] = self._numbers.setdefault(edge.key, len(self._numbers))
+        return self._number_of[edge]
+
+    def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
+        """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
+        bound = self.relaxed(edge, budget)
+        if self.tried is not None and dealt is not None and bound:
+            times = dealt.cost.cycles / bound
+            self._nearest[budget, freedom] = min(self._nearest.get((budget, freedom), inf), times)
+
+    def _depths(self, edge: OrderedRange, budget: Budget) -> list[int | None]:
+        """Return the slots of FIFOs, None for those of the machine, with which a range has room in one lane: fewer where these take much of
+        the budget."""
+        first = self.depth(budget)
+        used, limit = self._single(edge, first), budget.limits.get("fifo")
+        depths = [] if budget.exceeded(used) else [first]
+        if limit is not None and (used.fifo or inf) > CROWDED * limit and self.machine.rules != "comal":
+            depths += [depth for depth in SHALLOW if not budget.exceeded(self._single(edge, depth))]
+        return depths
+
+    def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
+        """Return a range with its best lanes, with FIFOs of so many slots."""
+        key = self._number(edge), budget, replace(freedom, depths=False), depth
+        if key not in self._dealt_at:
+            match freedom.dealing:
+                case "nothing" | "regions":
+                    self._dealt_at[key] = self._best(edge, budget, freedom, depth)
+                case "stages":
+                    regions = self._dealt_over(edge, budget, replace(freedom, dealing="regions"), depth)
+                    self._dealt_at[key] = self._with_stages(edge, budget, regions, freedom, depth)
+                case unknown:
+                    assert_never(unknown)
+        return self._dealt_at[key]
+
+    # Lanes of a region ---------------------------------------------------------------------------------------------------------
+
+    def _best(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
+        bound, dealt = self.relaxed(edge, budget), freedom.dealing == "regions"
+        tried = QUICK_TRIED if freedom.quick else self.tried
         if bound == inf:
             return None
         best: tuple[RegionDecision, RegionCost] | None = None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
         for number, deal in enumerate(deals):
-            if best is not None and (deal.least >= best[1].cycles or (self.tried is not None and number >= self.tried)):
+            if best is not None and (deal.least >= best[1].cycles or (tried is not None and number >= tried)):
                 bound = max(bound, min(deal.least, best[1].cycles))
                 break
             decision = RegionDecision(edge.order, deal.lanes, depth)
-            cost = self._cost(edge, decision)
-            if cost is not None and not budget.exceeded(cost.resources) and (best is None or cost.cycles < best[1].cycles):
+            cost = self._fitting(edge, decision, budget)
+            if cost is not None and (best is None or cost.cycles < best[1].cycles):
                 best = decision, cost
         else:
             bound = bound if best is None else max(bound, best[1].cycles)
-        return None if best is None else DealtRange(*best, min(bound, best[1].cycles))
+        if best is None:
+            return None
+        if tried is not None and dealt and not freedom.quick:
+            best = self._narrowed(edge, budget, best)
+        return DealtRange(*best, min(bound, best[1].cycles))
 
-    def _with_stages(self, edge: OrderedRange, budget: Budget, best: DealtRange | None) -> DealtRange | None:
+    def _narrowed(
+        self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost]
+    ) -> tuple[RegionDecision, RegionCost]:
+        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few."""
+        while True:
+            narrower = list(_halves(best[0]))
+            costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
+            faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
+            if not faster:
+                return best
+            best = min(faster, key=lambda one: one[1].cycles)
+
+    # Lanes of stages -----------------------------------------------------------------------------------------------------------
+
+    def _with_stages(
+        self, edge: OrderedRange, budget: Budget, best: DealtRange | None, freedom: Freedom, depth: int | None
+    ) -> DealtRange | None:
         """Return the best lanes of the stages of a range, unless lanes of the whole region are as fast."""
-        if best is None or not edge.pieces or len(edge.pieces[-1].stages) < 2:
+        if best is None or len(edge.pieces[-1].stages) < 2:
             return best
         bound = self.relaxed(edge, budget)
-        depth = self.depth(budget)
         slots = self.machine.first_depth if depth is None else depth
+        stages = tuple(edge.pieces[-1].stages)
         if best.cost.cycles > bound:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
-                cost = self._cost(edge, decision)
-                if cost is not None and not budget.exceeded(cost.resources) and cost.cycles < best.cost.cycles:
+                cost = self._fitting(edge, decision, budget)
+                if cost is None:
+                    continue
+                if not freedom.quick:
+                    decision, cost = self._narrowed(edge, budget, (decision, cost))
+                if cost.cycles < best.cost.cycles:
                     best = DealtRange(decision, cost, bound)
-        return DealtRange(best.decision, best.cost, bound)
+        return DealtRange(best.decision, best.cost, bound, stages)
+
+    # Depths --------------------------------------------------------------------------------------------------------------------
+
+    def _deeper(self, edge: OrderedRange, budget: Budget, best: DealtRange | None) -> DealtRange | None:
+        """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
+        if best is None or self.machine.first_depth is None or self.machine.rules == "comal":
+            return best
+        costs = list[tuple[RegionDecision, RegionCost]]()
+        for depth in DEEP:
+            decision = replace(best.decision, depth=depth)
+            cost = self._fitting(edge, decision, budget)
+            if cost is None:
+                break
+            costs.append((decision, cost))
+        for decision, cost in costs:
+            if cost.cycles < GAIN * best.cost.cycles:
+                best = DealtRange(decision, cost, min(best.least, cost.cycles), best.stages)
+        return best
+
+    # What is kept --------------------------------------------------------------------------------------------------------------
 
     def _stages(self, edge: OrderedRange) -> StageModel:
-        if id(edge) not in self._stage_models:
-            self._stage_models[id(edge)] = StageModel.of(edge, self.machine)
-        return self._stage_models[id(edge)]
+        number = self._number(edge)
+        if number not in self._stage_models:
+            indices = edge.loops if self.tried is None else self._model(edge).dealing_most
+            self._stage_models[number] = StageModel.of(edge, self.machine, indices)
+        return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
         slots = self.machine.first_depth if depth is None else depth
         return self._model(edge).deals(budget, slots)
 
     def _model(self, edge: OrderedRange) -> LaneModel:
-        if id(edge) not in self._models:
-            self._models[id(edge)] = LaneModel.of(edge, self.machine)
-        return self._models[id(edge)]
+        number = self._number(edge)
+        if number not in self._models:
+            self._models[number] = LaneModel.of(edge, self.machine, all_indices=self.tried is None)
+        return self._models[number]
+
+    def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
+        """Return the cost of a decision, None if the region cannot have it within the budget."""
+        cost = self._cost(edge, decision)
+        return None if cost is None or budget.exceeded(cost.resources) else cost
 
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        key = id(edge), decision
+        key = self._number(edge), decision
         if key not in self._exact:
             self.evaluated += 1
             self._exact[key] = self.costs(edge, decision)
         return self._exact[key]
 
-    def _single(self, edge: OrderedRange, budget: Budget) -> Resources:
+    def _single(self, edge: OrderedRange, depth: int | None) -> Resources:
         """Return what a range occupies in one lane."""
-        cost = self._cost(edge, RegionDecision(edge.order, (), self.depth(budget)))
+        if depth is None:
+            return Resources.most_of(figures.resources for figures in edge.figures)
+        cost = self._cost(edge, RegionDecision(edge.order, (), depth))
         assert cost is not None  # it was lowered so
         return cost.resources
+
+
+def _halves(decision: RegionDecision) -> Iterator[RegionDecision]:
+    """Yield the decision with half of all lanes, and with half of those of each loop alone."""
+    lanes = decision.lanes
+    some = [range(len(lanes)), *([n] for n in range(len(lanes)) if len(lanes) > 1)]
+    for halved in some:
+        counts = ((loop, count // 2 if n in halved else count) for n, (loop, count) in enumerate(lanes))
+        fewer = tuple((loop, count) for loop, count in counts if count > 1)
+        if fewer != lanes:
+            yield replace(decision, lanes=fewer)

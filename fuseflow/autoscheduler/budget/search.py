@@ -15,7 +15,7 @@ from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.range_costs import Dealing, RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import Dealing, Freedom, RangeCosts
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -28,21 +28,24 @@ class Levers:
     """What a search may decide.
 
     A lever that is not there is as without it: single operators, the orders that the compiler ranks best, lanes of whole regions alone, one
-    lane, and the formats of the schedule.
+    lane, FIFOs of the machine, and the formats and the products of the schedule.
     """
 
     fusion: bool = True
     orders: bool = True
     stages: bool = True
     lanes: bool = True
+    depths: bool = True
     formats: bool = True
+    association: bool = True
+    quick: bool = False
+    """Whether a few lanes of each range are enough for a first idea."""
 
     @property
-    def dealing(self) -> Dealing:
-        """What may be dealt over lanes."""
-        if not self.lanes:
-            return "nothing"
-        return "stages" if self.stages else "regions"
+    def freedom(self) -> Freedom:
+        """What may be decided about each region beside its order."""
+        dealing: Dealing = "nothing" if not self.lanes else "stages" if self.stages else "regions"
+        return Freedom(dealing, self.depths, self.quick)
 
     def without(self, lever: str) -> Levers:
         """Return the levers without one of them."""
@@ -50,27 +53,54 @@ class Levers:
 
     def allow(self, edge: OrderedRange) -> bool:
         """Return whether a range in an order needs no lever that is not there."""
-        return (self.fusion or edge.part[1] - edge.part[0] == 1) and (self.orders or edge.rank == 0)
+        return (self.fusion or edge.is_single) and (self.orders or edge.rank == 0)
+
+    def allow_variant(self, variant: Variant) -> bool:
+        """Return whether a variant needs no lever that is not there."""
+        return (self.formats or not variant.has_formats) and (self.association or not variant.base.associations)
 
 
-MAX_RANGES = 80
+MAX_RANGES = 48
 """How many ranges in an order get lanes in one search, unless all lanes that may be the best are wanted. Where waits are most of the
 cycles, bounds are far below them, and tell few ranges apart.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried: lanes of so many `ranges`, and programs that are expected to take fewer cycles than a `limit`. A `quick` search
+    tries few lanes, and one order of each range."""
+
+    ranges: int = MAX_RANGES
+    limit: float = inf
+    quick: bool = False
+
+
 ALL_LEVERS = Levers()
-UNFUSED = Levers(fusion=False, formats=False)
+UNFUSED = Levers(fusion=False, formats=False, association=False)
 """What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
-NO_LEVERS = Levers(fusion=False, orders=False, lanes=False, formats=False)
+NO_LEVERS = Levers(fusion=False, orders=False, lanes=False, formats=False, association=False)
 """Unfused programs in one lane: what is there at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program with the formats of its inputs settled: the schedule that says so, and the graph of its ranges."""
+    """A program with the formats of its inputs and the order of its products settled: the schedule that says so, and the graph of its
+    ranges. `published` is the schedule of the user, which settles them otherwise."""
 
     base: Schedule
     graph: CutGraph
-    is_published: bool
+    published: Schedule
+
+    @property
+    def is_published(self) -> bool:
+        """Whether formats and products are those of the user."""
+        return self.base == self.published
+
+    @property
+    def has_formats(self) -> bool:
+        """Whether inputs are stored otherwise than the user has them."""
+        return (self.base.formats, self.base.blocks) != (self.published.formats, self.published.blocks)
 
     def scheduled(self, program: DealtPath) -> Schedule:
         """Return the schedule of a program: what is fused, and every decision about a region."""
@@ -122,21 +152,29 @@ class BudgetSearch:
     deadline: Deadline = field(default_factory=Deadline)
     progress: SearchProgress = lambda text: None
 
-    def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS) -> SearchOutcome:
-        """Return the `keep` cheapest programs within a budget that differ in what is fused or in the formats."""
-        variants = [v for v in self.variants if levers.formats or v.is_published]
-        ranges = 0
+    def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
+        """Return the `keep` cheapest programs within a budget that differ in what is fused, in the formats or in the products."""
+        effort = effort or Effort()
+        levers = replace(levers, quick=effort.quick)
+        variants = [v for v in self.variants if levers.allow_variant(v)]
+        chosen = 0
         while True:
             paths = self._cheapest(variants, budget, keep, levers, self._optimistic)
             pending = [edge for _, path in paths for edge in path.edges if not self._is_known(edge, budget, levers)]
-            if not pending or self.deadline.passed or (self.costs.tried is not None and ranges >= MAX_RANGES):
+            if paths and paths[0][1].cycles >= effort.limit:
+                break
+            if self.deadline.passed or (self.costs.tried is not None and chosen >= effort.ranges):
+                break
+            if not pending:
+                if not effort.quick and levers.orders and self._widened(paths):
+                    continue
                 break
             first = next(path for _, path in paths if any(edge in pending for edge in path.edges))
             for edge in first.edges:
-                if edge in pending and not self.deadline.passed:
-                    ranges += 1
+                if edge in pending and not self.deadline.passed and not self._is_known(edge, budget, levers):
+                    chosen += 1
                     self.progress(f"{edge.name}: {', '.join(edge.order)}")
-                    self.costs.best(edge, budget, levers.dealing)
+                    self.costs.best(edge, budget, levers.freedom)
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)
         programs = tuple(self._dealt(variant, path, budget, levers) for variant, path in complete)
@@ -144,8 +182,13 @@ class BudgetSearch:
 
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
         """Return what no program takes less than, because its lanes of arithmetic or its memory are always busy then."""
-        variants = [v for v in self.variants if levers.formats or v.is_published]
+        variants = [v for v in self.variants if levers.allow_variant(v)]
         return _first(self._cheapest(variants, budget, 1, levers, lambda edge, *_: self.costs.relaxed(edge, budget)))
+
+    def _widened(self, paths: list[tuple[Variant, Path]]) -> bool:
+        """Add the other orders of the ranges of the cheapest program. Return whether there are any."""
+        widened = [variant.graph.widen(edge) for variant, path in paths[:1] for edge in path.edges]
+        return any(widened)
 
     def _cheapest(
         self, variants: list[Variant], budget: Budget, keep: int, levers: Levers, cost: LeverCost
@@ -153,31 +196,31 @@ class BudgetSearch:
         def allowed(edge: OrderedRange) -> float:
             return cost(edge, budget, levers) if levers.allow(edge) else inf
 
-        paths = [(v, path) for v in variants for path in cheapest_paths(v.graph, allowed, keep)]
+        paths = [(v, path) for v in variants for path in cheapest_paths(v.graph, allowed, keep, levers.fusion)]
         return sorted(paths, key=lambda one: one[1].cycles)[:keep]
 
     def _is_known(self, edge: OrderedRange, budget: Budget, levers: Levers) -> bool:
-        return self.costs.known(edge, budget, levers.dealing)
+        return self.costs.known(edge, budget, levers.freedom)
 
     def _optimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
-        """Return the cycles of a range whose lanes were chosen, else the bound."""
+        """Return the cycles of a range whose lanes were chosen, else those that its bound lets expect."""
         known = self._is_known(edge, budget, levers)
-        return self._pessimistic(edge, budget, levers) if known else self.costs.relaxed(edge, budget)
+        return self._pessimistic(edge, budget, levers) if known else self.costs.expected(edge, budget, levers.freedom)
 
     def _pessimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return the cycles of a range whose lanes were chosen. They are infinite if they were not."""
-        dealt = self.costs.best(edge, budget, levers.dealing) if self._is_known(edge, budget, levers) else None
+        dealt = self.costs.best(edge, budget, levers.freedom) if self._is_known(edge, budget, levers) else None
         return inf if dealt is None else dealt.cost.cycles
 
     def _bound(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return what no lanes of a range take less than."""
         if not self._is_known(edge, budget, levers):
             return self.costs.relaxed(edge, budget)
-        dealt = self.costs.best(edge, budget, levers.dealing)
+        dealt = self.costs.best(edge, budget, levers.freedom)
         return inf if dealt is None else dealt.least
 
     def _dealt(self, variant: Variant, path: Path, budget: Budget, levers: Levers) -> DealtPath:
-        chosen = ((edge, self.costs.best(edge, budget, levers.dealing)) for edge in path.edges)
+        chosen = ((edge, self.costs.best(edge, budget, levers.freedom)) for edge in path.edges)
         return DealtPath(
             variant, path, tuple((edge, dealt.decision) for edge, dealt in chosen if dealt is not None and edge.pieces)
         )

@@ -6,6 +6,7 @@ and adds up over the stages; stages with equally many lanes share forks and merg
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from math import ceil
 
@@ -55,14 +56,16 @@ class StageModel:
     floor: dict[str, float]
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine) -> StageModel:
-        """Measure two and three lanes of every index of every stage."""
+    def of(cls, ordered: OrderedRange, machine: Machine, indices: Container[str]) -> StageModel:
+        """Measure two and three lanes of these indices in every stage."""
         region, figures = ordered.pieces[-1], ordered.figures[-1]
         measure = LaneMeasure(ordered, machine, figures.held)
         base = measure.amounts(LaneGraph(region.graph, {}, {}))
         stages: dict[str, tuple[StageLanes, ...]] = {}
         floor: dict[str, float] = {}
         for index, size in ordered.loops.items():
+            if index not in indices:
+                continue
             copied: set[str] = set()
             dealt: list[StageLanes] = []
             for stage, loops in region.stages.items():

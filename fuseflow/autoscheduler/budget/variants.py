@@ -1,111 +1,163 @@
-"""The formats that the inputs of a program may have, each as a program of its own to cut.
+"""The formats, blocks and orders of products that a program may have, each as a program of its own to cut.
 
-Formats change what a program computes in no way, but which zeros it multiplies: they are a lever that the user allows.
+All of them are tried for small programs. Others begin with what the user has, and change one thing after the other: the format of an input,
+the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take fewer cycles with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import product
-from math import prod
-
-import numpy as np
+from math import inf, prod
 
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.search import SearchProgress, Variant
+from fuseflow.autoscheduler.budget.storage import Blocking, blockings, input_formats, other_kinds
 from fuseflow.autoscheduler.costs import prepare_costs
+from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
+from fuseflow.lower.partition import with_associations
+from fuseflow.lower.state import LoweringMemo
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
-"""The formats that an input of two dimensions may have."""
-SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
-"""An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
 MAX_COMBINED = 64
-"""Up to so many combinations of formats, all are tried; beyond that, one input after the other."""
+"""Up to so many combinations, all are tried; beyond that, one change after the other."""
+FEW_UNITS = 4
+"""All combinations are tried for programs of so many units at most."""
 MAX_EINSUMS = 1_200
 """The most Einsums of all ranges together. Where single operators make more, the program is cut between products or layers."""
+KEPT = 2
+"""How many of the best variants are searched in full."""
 
-Bound = Callable[[Variant], float]
-"""The cycles that no program of a variant takes less than."""
-
-
-def variant_of(
-    source: Source,
-    schedule: Schedule,
-    machine: Machine,
-    estimator: Estimator,
-    is_published: bool = False,
-    orders: int = MAX_ORDERS,
-    deadline: Deadline | None = None,
-) -> Variant | None:
-    """Return a program in the formats of a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
-    costs = prepare_costs(source, schedule, machine, estimator)
-    if costs is None or not costs.refine(MAX_EINSUMS):
-        return None
-    return Variant(schedule, CutGraph.of(costs.ranges, source.tensors, machine, estimator, orders, deadline), is_published)
+VariantCost = Callable[[Variant, float], float]
+"""The cycles that the best program of a variant is expected to take, infinite if these are more than a limit."""
+InputFormats = Callable[[Source, Schedule], dict[str, tuple[str, ...]]]
+"""The formats that inputs may have, by name."""
+Change = Callable[[Schedule], Schedule]
+"""A change of a schedule, which leaves what it does not name."""
 
 
-def format_variants(
-    source: Source,
-    published: Variant,
-    bound: Bound,
-    build: Callable[[Schedule], Variant | None],
-    deadline: Deadline,
-    progress: SearchProgress,
-) -> tuple[Variant, ...]:
-    """Return the program in the formats of the user and in others: in all that matrices may have, or, where these are too many, with one
-    input after the other in its best format, the largest first."""
-    choices = {name: _formats(source, name, published.base) for name in _matrices(source)}
-    variants = {published.base: published}
+@dataclass(frozen=True, slots=True)
+class VariantFactory:
+    """What makes variants of a program on a machine. What was fused in one variant is fused in all of them."""
 
-    def tried(schedule: Schedule) -> Variant | None:
-        if schedule not in variants and not deadline.passed:
-            progress(", ".join(f"{name} {format}" for name, format in schedule.formats))
+    source: Source
+    machine: Machine
+    estimator: Estimator
+    published: Schedule
+    deadline: Deadline = field(default_factory=Deadline)
+    orders: int = MAX_ORDERS
+    memo: LoweringMemo = field(default_factory=LoweringMemo)
+
+    def __call__(self, schedule: Schedule) -> Variant | None:
+        """Return the program under a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
+        costs = prepare_costs(self.source, schedule, self.machine, self.estimator)
+        if costs is None or not costs.refine(MAX_EINSUMS):
+            return None
+        memo = self.memo.for_other_formats()
+        graph = CutGraph.of(costs.ranges, self.source.tensors, self.machine, self.estimator, self.orders, self.deadline, memo)
+        return Variant(schedule, graph, self.published)
+
+
+@dataclass(slots=True)
+class VariantSearch:
+    """The search for the best variants of a program. `allow` has what may be changed beside what the user has: `formats`, `reassociate`."""
+
+    factory: VariantFactory
+    published: Variant
+    allow: frozenset[str]
+    cost: VariantCost
+    progress: SearchProgress
+    _variants: dict[Schedule, Variant | None] = field(default_factory=dict)
+    _costs: dict[Schedule, float] = field(default_factory=dict)
+
+    def best(self) -> tuple[Variant, ...]:
+        """Return the variant of the user first, and those that are to be searched in full."""
+        self._variants[self.published.base] = self.published
+        steps = list(self._steps(input_formats))
+        if prod(map(len, steps)) <= MAX_COMBINED and len(self.published.graph.ranges.units) <= FEW_UNITS:
+            for changes in product(*steps):
+                self._variant(_changed(self.published.base, changes))
+            return tuple(variant for variant in self._variants.values() if variant is not None)
+        best = self.published.base
+        for choices in self._steps(other_kinds):
+            best = min([change(best) for change in choices], key=self._cost)
+        return self._kept()
+
+    def _steps(self, formats_of: InputFormats) -> Iterator[list[Change]]:
+        """Yield the changes of which one is made at each step, the first of them none."""
+        source, base = self.factory.source, self.published.base
+        if "formats" in self.allow:
+            for name, formats in formats_of(source, base).items():
+                yield [_unchanged, *(_formatted(name, format) for format in formats[1:])]
+        if "reassociate" in self.allow and not base.associations:
+            for name, chains in chain_orders(with_associations(source.program, base)).items():
+                yield [_unchanged, *(_associated(name, str(chain)) for chain in chains)]
+        if "formats" in self.allow:
+            for blocking in blockings(source, self.published.graph.ranges.partitioned.program, base):
+                yield [_unchanged, _blocked(blocking, source.program)]
+
+    def _kept(self) -> tuple[Variant, ...]:
+        """Return the variant of the user, the best ones, and the best ones that leave formats, or products, as the user has them."""
+        ranked = sorted((s for s in self._costs if self._costs[s] < inf), key=lambda s: (self._costs[s], s.to_yaml()))
+        variants = [variant for schedule in ranked if (variant := self._variants[schedule]) is not None]
+        kept = [self.published, *variants[:KEPT]]
+        kept += [v for v in variants if not v.has_formats][:1] + [v for v in variants if not v.base.associations][:1]
+        return tuple(dict.fromkeys(kept))
+
+    def _cost(self, schedule: Schedule) -> float:
+        if schedule not in self._costs:
+            variant = self._variant(schedule)
+            least = min(self._costs.values(), default=inf)
+            self._costs[schedule] = inf if variant is None or self.factory.deadline.passed else self.cost(variant, least)
+        return self._costs[schedule]
+
+    def _variant(self, schedule: Schedule) -> Variant | None:
+        if schedule not in self._variants and not self.factory.deadline.passed:
+            self.progress(_changes_text(self.published.base, schedule))
             try:
-                variant = build(schedule)
-            except FuseFlowError:  # the operators do not run in these formats
-                variant = None
-            if variant is not None:
-                variants[schedule] = variant
-        return variants.get(schedule)
-
-    if prod(map(len, choices.values())) <= MAX_COMBINED and len(published.graph.ranges.units) <= 4:
-        for schedule in _combinations(published.base, choices):
-            tried(schedule)
-        return tuple(variants.values())
-    best = published
-    for name, formats in choices.items():
-        others = (tried(best.base.format(name, format)) for format in formats if format)
-        best = min((v for v in (best, *others) if v is not None), key=bound)
-    return tuple(variants.values())
+                self._variants[schedule] = self.factory(schedule)
+            except FuseFlowError:  # the operators do not run so
+                self._variants[schedule] = None
+        return self._variants.get(schedule)
 
 
-def _combinations(base: Schedule, choices: dict[str, tuple[str, ...]]) -> Iterator[Schedule]:
-    for formats in product(*choices.values()):
-        schedule = base
-        for name, format in zip(choices, formats, strict=True):
-            schedule = schedule.format(name, format) if format else schedule
-        yield schedule
+def _unchanged(schedule: Schedule) -> Schedule:
+    return schedule
 
 
-def _matrices(source: Source) -> list[str]:
-    """Return the inputs of two dimensions that are factors or terms, the largest first."""
-    program: Program = source.program
-    names = [t.name for t in program.inputs if len(t.shape) == 2 and not t.block]
-    return sorted(names, key=lambda name: (-prod(program.declared[name].shape), name))
+def _formatted(name: str, format: str) -> Change:
+    return lambda schedule: schedule.format(name, format)
 
 
-def _formats(source: Source, name: str, base: Schedule) -> tuple[str, ...]:
-    """Return the formats of an input, first "" for that which it has."""
-    if name in dict(base.formats) or name in dict(base.blocks):
-        return ("",)
-    tensor = source.tensors[name]
-    share = np.count_nonzero(tensor.values) / max(1, prod(source.program.declared[name].shape))
-    dense, compressed = MATRIX_FORMATS[:1], MATRIX_FORMATS[1:]
-    return ("", *(dense if share >= DENSE_SHARE else ()), *(compressed if share <= SPARSE_SHARE else ()))
+def _associated(name: str, chain: str) -> Change:
+    return lambda schedule: schedule.associate(name, chain)
+
+
+def _blocked(blocking: Blocking, program: Program) -> Change:
+    return lambda schedule: blocking.scheduled(schedule, program)
+
+
+def _changed(schedule: Schedule, changes: Iterable[Change]) -> Schedule:
+    for change in changes:
+        schedule = change(schedule)
+    return schedule
+
+
+def _changes_text(before: Schedule, schedule: Schedule) -> str:
+    """Return what differs between schedules, as a line of progress."""
+    return ", ".join(variant_changes(before, schedule)) or "as it is"
+
+
+def variant_changes(before: Schedule, schedule: Schedule) -> list[str]:
+    """Return the formats, the blocks and the products of a schedule that another one has not."""
+    formats = [f"{name} {text}" for name, text in schedule.formats if (name, text) not in before.formats]
+    blocks = [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks if (name, sizes) not in before.blocks]
+    products = [f"{name} = {chain}" for name, chain in schedule.associations if (name, chain) not in before.associations]
+    return [*formats, *blocks, *products]

@@ -21,7 +21,8 @@ from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
 from fuseflow.run.bisection import explain_deviation
 from fuseflow.run.check import Check
-from fuseflow.run.compiled import Compiled, ProgressCallback
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 
@@ -33,6 +34,7 @@ def run(
     no_check: bool,
     bisect: bool,
     no_dedup: bool,
+    jobs: int | None,
     explain: bool,
     output: ResultOutput,
     trace: TraceRequest | None,
@@ -44,7 +46,7 @@ def run(
     if explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
-        _refuse_with_sample(output, trace, bisect, explain)
+        _refuse_with_sample(output, trace, bisect, explain, jobs)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
@@ -53,7 +55,7 @@ def run(
     with firings_bar(quiet, expected_firings(compiled)) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch)
+        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
         files = _explained(scheduled, target, progress) if explain else {}
     if output.directory is not None:
         compiled.save(output.directory, result, files)
@@ -95,8 +97,10 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[],
         raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
 
 
-def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool) -> None:
-    """Raise `UsageError` for an option that needs every cycle of a run."""
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None) -> None:
+    """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
+    if jobs is not None:
+        raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
     needs = {
         "--trace": trace is not None,
         "--top": output.top is not None,

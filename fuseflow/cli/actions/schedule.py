@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -20,6 +19,7 @@ from fuseflow.report.budget_curve import check_curve_file, write_curve
 from fuseflow.report.budget_tables import budget_lines
 from fuseflow.report.tables import print_table
 from fuseflow.resources.budget import Budget, component_name
+from fuseflow.run.cores import cores
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.sweep import Store
@@ -52,7 +52,7 @@ def schedule(
         raise UsageError(f"`--no-store` beside `{'--store' if store else '--jobs'}`", hint="leave one of them out")
     request = BudgetRequest(budget, (component_name(pareto),) if pareto else (), frozenset(allow), top, limit)
     keeps = top > 0 and not no_store
-    runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or _cores()) if keeps else nullcontext()
+    runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
     with runs as run:
         with working("reading the model", quiet):
             source = load(spec)
@@ -116,8 +116,3 @@ def _progress(quiet: bool) -> Iterator[SearchProgress]:
         return
     with err.status("searching") as status:
         yield lambda text: status.update(f"searching: {text}")
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

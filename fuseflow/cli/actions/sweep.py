@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,6 +19,7 @@ from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
+from fuseflow.run.cores import cores
 from fuseflow.sweep import Pool, Store, Sweep, build_space, read_sweep
 from fuseflow.sweep.progress import SweepProgress
 from fuseflow.sweep.runner import Runner
@@ -55,7 +55,7 @@ def run(
     with open_sweep(file, store, must_exist=False, again=again) as opened, opened.store.writing():
         tally = count_progress(opened)
         if tally.left or opened.redo:
-            _run(opened, tally, jobs or _cores(), limit, scheduler, quiet)
+            _run(opened, tally, jobs or cores(), limit, scheduler, quiet)
         opened = replace(opened, redo=frozenset())
         tally = count_progress(opened)
         if not quiet:
@@ -87,11 +87,6 @@ def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
     except ImportError:
         raise UsageError("`--scheduler` needs Dask", hint="pip install 'fuseflow[cluster]'") from None
     return DaskRunner(scheduler)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _bytes(text: str) -> int:

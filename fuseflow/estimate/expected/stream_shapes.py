@@ -136,12 +136,6 @@ def output_shapes(
 ) -> list[ExpectedStream]:
     """Return the expected shapes of the outputs of a node. Without `overlap`, coordinates of any two tensors are independent."""
     match node:
-        case Root():
-            return [ExpectedStream()]
-        case Scan():
-            return _scan(node, inputs[0], statistics[node.tensor], overlap)
-        case Range():
-            return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Repeat():
             return [inputs[1].holding(inputs[0].present, inputs[0].origins)]
         case Locate():
@@ -149,6 +143,10 @@ def output_shapes(
                 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(statistics[node.tensor], node.level)
             )
             return [inputs[-1].holding(inputs[-1].present * stored_share, inputs[0].origins)]
+        case Pointwise():
+            return [inputs[0].holding(1.0, inputs[0].origins)]
+        case Scan():
+            return _scan(node, inputs[0], statistics[node.tensor], overlap)
         case Join():
             return _join(node, inputs, overlap)
         case Align():
@@ -165,8 +163,10 @@ def output_shapes(
             return _permute(node, inputs)
         case TensorWriter():
             return []
-        case Pointwise():
-            return [inputs[0].holding(1.0, inputs[0].origins)]
+        case Range():
+            return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
+        case Root():
+            return [ExpectedStream()]
         case Fork():
             return [inputs[0].resized(inputs[0].elements / node.lanes)._replace(present=inputs[0].present)] * node.lanes
         case Merge():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from fuseflow.report.page.catalog import WAITS, explained_region, limiting_node, node_processes, node_shares, path_cycles
@@ -17,6 +18,7 @@ from fuseflow.report.page.sources import SourceFile, region_sources
 from fuseflow.report.page.stall_strip import stall_strip
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
+from fuseflow.report.tables import names_label
 
 LISTED_FIFOS = 200
 """The number of FIFOs that are listed, the fullest first."""
@@ -135,8 +137,8 @@ def region_page(number: int, values: Values, stored: StoredRun, things: Things) 
 
 
 def repeated_label(values: Values) -> str:
-    """Return what a region is called, with how many run like it."""
-    return values["name"] if values["times"] <= 1 else f"{values['name']} x{values['times']}"
+    """Return what a region is called, with those that run like it."""
+    return names_label([values["name"], *values["repeats"]])
 
 
 class _Names:
@@ -190,7 +192,7 @@ def _einsums(names: Sequence[str], things: Things) -> Markup | None:
         thing = things[number]
         statement = next((text for label, text in thing.facts if label == "statement"), "")
         lines = [things[line] for line in thing.links.get("from the line", ())]
-        line: Cell = Link(lines[0].name, lines[0].key, things.number("line", lines[0].name)) if lines else ""
+        line: Cell = Link(PurePath(lines[0].name).name, lines[0].key, things.number("line", lines[0].name)) if lines else ""
         rows.append((Link(name, thing.key, number), statement, line))
     return html_table(columns, rows, sortable=False) if rows else None
 
@@ -258,7 +260,9 @@ def _nodes(values: Values, explained: Values | None, on_path: Mapping[str, int],
     rows = [(*_node(node, cycles, names), share) for node, share in zip(nodes, paths, strict=True)]
     if stalls is None:
         return html_table(columns, rows)
-    columns.append(Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last"))
+    columns.append(
+        Column(f"over time, windows of {stalls['window']:,} cycles", "what it did, from the first cycle to the last", words=True)
+    )
     strips = [_strip(node["name"], stalls, cycles) if k < STRIPS else None for k, node in enumerate(nodes)]
     return html_table(columns, [(*row, strip) for row, strip in zip(rows, strips, strict=True)])
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fuseflow.report.page.log_axis import LogAxis
 from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
 LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
@@ -49,10 +50,10 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
     points = [p for p in regions if p.flops and p.bytes and p.cycles and p.compute]
     if not points:
         return None
-    across = _Axis.around([p.intensity for p in points], LEFT, LEFT + WIDE)
+    across = LogAxis.around([p.intensity for p in points], LEFT, LEFT + WIDE)
     roofs = [] if peak is None else [peak * across.low, peak * across.high]
     speeds = [s for p in points for s in (p.speed, p.ceiling)]
-    up = _Axis.around([*speeds, *(r for r in roofs if r < 10 * max(speeds))], TOP + HIGH, TOP)
+    up = LogAxis.around([*speeds, *(r for r in roofs if r < 10 * max(speeds))], TOP + HIGH, TOP)
     taken: list[tuple[float, float, float]] = [
         (across.at(p.intensity) - 5, across.at(p.intensity) + 5, up.at(p.speed)) for p in points
     ]
@@ -65,36 +66,7 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
     return svg(LEFT + WIDE + RIGHT, TOP + HIGH + BELOW, Markup("").join(parts), title)
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A logarithmic axis from `low` to `high`, drawn from `start` to `end`. Both are 1, 2 or 5 times a power of ten, as near to the values
-    as that allows."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    @classmethod
-    def around(cls, values: Sequence[float], start: float, end: float) -> _Axis:
-        steps = [digit * 10.0**k for k in range(-24, 25) for digit in (1, 2, 5)]
-        low = max((step for step in steps if step <= min(values) / 1.2), default=steps[0])
-        high = min((step for step in steps if step >= max(values) * 1.2), default=steps[-1])
-        return cls(low, high, start, end)
-
-    def at(self, value: float) -> float:
-        share = math.log(value / self.low) / math.log(self.high / self.low)
-        return self.start + share * (self.end - self.start)
-
-    @property
-    def ticks(self) -> list[float]:
-        """The powers of ten in the axis, with 2 and 5 times them where few powers are in it."""
-        few = self.high / self.low <= 1000
-        values = (digit * 10.0**k for k in range(-24, 25) for digit in ((1, 2, 5) if few else (1,)))
-        return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
-
-
-def _grid(across: _Axis, up: _Axis) -> Iterable[Markup]:
+def _grid(across: LogAxis, up: LogAxis) -> Iterable[Markup]:
     for tick in across.ticks:
         x = across.at(tick)
         yield line(x, TOP, x, TOP + HIGH, "grid")
@@ -108,7 +80,7 @@ def _grid(across: _Axis, up: _Axis) -> Iterable[Markup]:
     yield element("text", "FLOPs a cycle", x=14, y=TOP + HIGH / 2, class_="op", text_anchor="middle", transform=turned)
 
 
-def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
+def _memory(peak: float, across: LogAxis, up: LogAxis) -> Iterable[Markup]:
     """Draw the roof of the memory, as far as it is in the picture."""
     low = max(across.low, up.low / peak)
     high = min(across.high, up.high / peak)
@@ -130,7 +102,7 @@ def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
         yield text(LEFT + 8, TOP + 14, f"memory: {peak:g} bytes a cycle, {place} this picture", "op")
 
 
-def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
+def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, taken: list[tuple[float, float, float]]) -> Markup:
     """Draw the point of a region. `taken` has the left and right end and the height of the points and names so far. A name that would hide
     one of them appears only under the mouse."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)

@@ -58,7 +58,7 @@ def shorten_middle(name: str, letters: int) -> str:
     """Return a name with at most `letters` letters. What tells names of one model apart is at their ends, so the middle is left out.
 
     >>> shorten_middle("decoders.0.attn.query.weight_val", 20)
-    'dec….query.weight_val'[:20]
+    'decod…ery.weight_val'
     """
     if len(name) <= letters:
         return name

@@ -22,10 +22,13 @@ class BarPart:
     thing: int | None = None
 
 
-def time_bar(parts: Sequence[BarPart], scale: int | None = None) -> Markup:
-    """Return a bar whose whole width is `scale` cycles, or all cycles of the parts."""
+def time_bar(parts: Sequence[BarPart], scale: int | None = None, colours: Sequence[int] | None = None) -> Markup:
+    """Return a bar whose whole width is `scale` cycles, or all cycles of the parts. `colours` has the number of the colour of each part; if
+    it is None, parts have the colours in turn."""
     whole = max(scale or sum(part.cycles for part in parts), 1)
-    inside = Markup("").join(_part(k, part, 100 * part.cycles / whole) for k, part in enumerate(parts))
+    inside = Markup("").join(
+        _part(k if colours is None else colours[k], part, 100 * part.cycles / whole) for k, part in enumerate(parts)
+    )
     ticks = Markup("").join(element("span", f"{whole * k // 4:,}", style=f"left:{25 * k}%") for k in range(5))
     return element("div", inside, class_="time-bar") + element("div", ticks, class_="time-axis", aria_label="cycles")
 

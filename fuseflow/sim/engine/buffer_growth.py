@@ -56,11 +56,6 @@ def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
             _grow_or_collect(layout, p, part_output)
 
 
-def reader_number(layout: NetworkLayout, p: int, q: int) -> int:
-    """Return the number of the reader at input q of part p."""
-    return int(reader_numbers(layout, np.array([p]), np.array([q]))[0])
-
-
 def stream_number(layout: NetworkLayout, p: int, q: int) -> int:
     """Return the number of the stream at output q of part p."""
     return int(stream_numbers(layout, np.array([p]), np.array([q]))[0])

@@ -18,7 +18,7 @@ from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
 from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits, Part
-from fuseflow.sim.engine.outcome import describe_deadlock
+from fuseflow.sim.engine.outcome import describe_deadlock, statistics
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import (
     DELAYED_STOP,
@@ -84,7 +84,7 @@ def trace(
             room *= 4
             continue
         if not finished:
-            raise deadlock_error(describe_deadlock(layout, lambda edges: None, lambda depths: None), graph)
+            raise deadlock_error(describe_deadlock(layout, statistics(layout), lambda edges: None, lambda depths: None), graph)
         return collector.sink, _ending(layout, collector, machine)
 
 

@@ -7,12 +7,13 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, OUTPUT
-from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_reader, outcome
+from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_reader, outcome, statistics
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine
@@ -55,6 +56,7 @@ def execute(
     )
 
 
+@collection_paused()
 def _deadlock(
     layout: NetworkLayout,
     part_output: PartOutput,
@@ -66,6 +68,7 @@ def _deadlock(
     """Return the deadlock of a stuck run. `depths` are those that the run was given beyond its graph; `lay_out_again` lays the
     graph out with such depths from the start."""
 
+    @collection_paused()
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
         for reader, stream_reader in enumerate(layout.edges):
@@ -82,7 +85,7 @@ def _deadlock(
                 return run_in_copy(lambda alive: smallest_depth(layout, edges, library, alive))
         return smallest_depth(lay_out_again(depths), edges, library)
 
-    return describe_deadlock(layout, smallest_depth_of, run_deepened)
+    return describe_deadlock(layout, () if depths else statistics(layout), smallest_depth_of, run_deepened)
 
 
 def run(

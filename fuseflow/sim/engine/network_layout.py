@@ -44,6 +44,8 @@ from fuseflow.tensors import Tensor
 LAPS = 2
 """The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
 piece, so the ring is cut where it begins again."""
+PAGE = 4096
+"""The bytes of a page of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +106,10 @@ def lay_out(
         _make_parts(layout, tensors, machine, remote.rules(rules), library, record, summed)
         remote.open()
     _number(layout)
-    _fill_nodes(layout, machine, library)
+    timings = _timings(layout, machine)
+    _fill_nodes(layout, machine, timings, library)
     depths = _reader_depths(layout, machine)
-    _fill_streams(layout, machine, depths)
+    _fill_streams(layout, machine, timings, depths)
     _fill_readers(layout, machine, depths)
     askers = [p for p, part in enumerate(layout.parts) if part.asks]
     layout.agenda = new_agenda(_neighbours(layout), askers, layout.arrays)
@@ -168,22 +171,57 @@ def _neighbours(layout: NetworkLayout) -> list[list[int]]:
     return [sorted(others - {p}) for p, others in enumerate(neighbours)]
 
 
-def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> None:
-    nodes = layout.nodes = NODE.array(len(layout.parts))
+def _timings(layout: NetworkLayout, machine: Machine) -> list[NodeTiming | None]:
+    """Return the timing of the node of every part, None for recorders."""
+    timing_by_node: dict[str, NodeTiming] = {}
+    for node in layout.graph.nodes:
+        types = [layout.types[port] for port in node.inputs]
+        timing_by_node[node.name] = node_timing(
+            node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"]
+        )
+    return [None if owner is None else timing_by_node[owner.name] for owner in layout.owners]
+
+
+def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None], library: Library) -> None:
+    parts, nodes = layout.parts, NODE.array(len(layout.parts))
+    layout.nodes = nodes
     layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
-    inputs, outputs = address(layout.readers), address(layout.streams)
-    for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
-        interval = 1 if owner is None or part.helper else _interval(part, _timing(layout, owner, machine))
-        nodes[p]["kernel"] = library.address(part.kernel)
-        nodes[p]["state"] = address(part.state)
-        nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
-        nodes[p]["outputs"], nodes[p]["ports"] = outputs, len(part.outputs)
-        nodes[p]["interval"] = interval
-        nodes[p]["pause"] = interval if machine.rules == "comal" else 1
-        nodes[p]["burst"] = layout.limits.burst if interval == 1 else 1
-        nodes[p]["last"] = -1
-        inputs += READER_SIZE * len(part.inputs)
-        outputs += STREAM_SIZE * len(part.outputs)
+    interval = np.array([_interval(part, timing) for part, timing in zip(parts, timings, strict=True)], np.int64)
+    nodes["kernel"] = [library.address(part.kernel) for part in parts]
+    nodes["state"] = [address(part.state) for part in parts]
+    nodes["arity"], nodes["ports"] = [len(part.inputs) for part in parts], [len(part.outputs) for part in parts]
+    nodes["inputs"] = address(layout.readers) + READER_SIZE * _starts(nodes["arity"])
+    nodes["outputs"] = address(layout.streams) + STREAM_SIZE * _starts(nodes["ports"])
+    nodes["interval"] = interval
+    nodes["pause"] = interval if machine.rules == "comal" else 1
+    nodes["burst"] = np.where(interval == 1, layout.limits.burst, 1)
+    nodes["last"] = -1
+
+
+def _interval(part: Part, timing: NodeTiming | None) -> int:
+    if timing is None or part.helper:
+        return 1
+    return timing.emission if part.emits else timing.interval
+
+
+def _starts(sizes: Array) -> Array:
+    """Return where pieces of these sizes begin that stand one behind the other."""
+    starts: Array = np.cumsum(sizes) - sizes
+    return starts
+
+
+def _zeroed(dtype: npt.DTypeLike, sizes: Sequence[int]) -> tuple[list[Array], Array]:
+    """Return a zeroed array of each of these sizes, and their addresses. Those of less than a page are pieces of one array, since
+    thousands of them are made sooner than as many arrays. A larger one is on its own, so its memory is taken where it is written."""
+    own = np.dtype(dtype).itemsize * np.array(sizes, np.int64) >= PAGE
+    shared_sizes = np.where(own, 0, sizes)
+    shared, starts = np.zeros(max(int(shared_sizes.sum()), 1), dtype), _starts(shared_sizes)
+    addresses = address(shared) + shared.itemsize * starts
+    arrays = [shared[start : start + size] for start, size in zip(starts.tolist(), sizes, strict=True)]
+    for k in np.flatnonzero(own).tolist():
+        arrays[k] = np.zeros(sizes[k], dtype)
+        addresses[k] = address(arrays[k])
+    return arrays, addresses
 
 
 def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
@@ -206,55 +244,52 @@ def _ring_size(limit: int, needed: Sequence[int | None]) -> int:
     return limit if len(counts) < len(needed) or not counts else min(limit, 1 << (max(counts) - 1).bit_length())
 
 
-def _fill_streams(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
+def _fill_streams(
+    layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None], depths: Sequence[int | None]
+) -> None:
     limits, streams = layout.limits, layout.streams
     lag_by_port = tile_lags(layout.graph) if machine.rules == "comal" else {}
-    start = address(layout.readers)
-    for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
-        owner = layout.owners[layout.writer_of[k]]
-        assert owner is not None
+    runs, capacities, words, latencies = list[int](), list[int](), list[int](), list[int]()
+    for key, writer, readers in zip(layout.keys, layout.writer_of, layout.readers_of, strict=True):
+        timing = timings[writer]
+        assert timing is not None
         tile = layout.types[key].tile if isinstance(key, n.Port) else ()
         reader_depths = [depths[r] for r in readers]
-        runs = _ring_size(limits.runs, reader_depths)
-        capacity = _ring_size(element_capacity(limits.elements, tile), [d and LAPS * d for d in reader_depths])
-        ring, scratch = RUN.array(runs), np.zeros(capacity * word_count(tile))
-        reader_addresses = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
-        layout.rings.append(ring)
-        layout.scratches.append(scratch)
-        layout.arrays[address(reader_addresses)] = reader_addresses
-        streams[k]["ring"], streams[k]["mask"] = address(ring), runs - 1
-        streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
-        link = key if isinstance(key, Link) else Link()
-        streams[k]["bytes"] = 8 * word_count(tile)
-        streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
-        streams[k]["latency"] = _timing(layout, owner, machine).latency if link.latency is None else link.latency
-        streams[k]["lag"] = lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0
-        streams[k]["readers"], streams[k]["count"] = address(reader_addresses), len(readers)
-        streams[k]["writer"] = layout.writer_of[k]
-
-
-def _interval(part: Part, timing: NodeTiming) -> int:
-    return timing.emission if part.emits else timing.interval
-
-
-def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> NodeTiming:
-    types = [layout.types[port] for port in node.inputs]
-    return node_timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
+        runs.append(_ring_size(limits.runs, reader_depths))
+        capacities.append(_ring_size(element_capacity(limits.elements, tile), [d and LAPS * d for d in reader_depths]))
+        words.append(word_count(tile))
+        latencies.append(key.latency if isinstance(key, Link) and key.latency is not None else timing.latency)
+    elements = [capacity * count for capacity, count in zip(capacities, words, strict=True)]
+    layout.rings, streams["ring"] = _zeroed(RUN.dtype, runs)
+    layout.scratches, streams["scratch"] = _zeroed(np.float64, elements)
+    streams["mask"], streams["capacity"] = np.array(runs, np.int64) - 1, capacities
+    streams["bytes"] = 8 * np.array(words, np.int64)
+    streams["limited"] = [
+        layout.parts[writer].computes and (key.stored if isinstance(key, Link) else True)
+        for key, writer in zip(layout.keys, layout.writer_of, strict=True)
+    ]
+    streams["latency"], streams["writer"] = latencies, layout.writer_of
+    streams["lag"] = [lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0 for key in layout.keys]
+    counts = [len(readers) for readers in layout.readers_of]
+    numbers = np.array([r for readers in layout.readers_of for r in readers], np.int64)
+    reader_addresses = address(layout.readers) + READER_SIZE * numbers
+    streams["count"], streams["readers"] = counts, address(reader_addresses) + 8 * _starts(np.array(counts, np.int64))
+    layout.arrays[address(reader_addresses)] = reader_addresses
 
 
 def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
     limits, readers, streams = layout.limits, layout.readers, layout.streams
     delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
-    for r, (reader, depth) in enumerate(zip(layout.edges, depths, strict=True)):
-        history = POPS.array(_ring_size(limits.pops, [depth and depth + 1]))
-        layout.histories.append(history)
-        stream = streams[reader.stream]
-        readers[r]["part"] = reader.part
-        readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
-        readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
-        readers[r]["history"], readers[r]["history_mask"] = address(history), len(history) - 1
-        readers[r]["depth"] = depth or 0
-        stream["bounded"] |= depth is not None
-        readers[r]["delay"] = 0 if reader.edge is None else delay_by_edge.get(reader.edge, 0)
-        readers[r]["slot_cursor"] = 0 if depth else MANY
-        readers[r]["reach"] = -1 - stream["latency"]
+    of_stream = np.array([reader.stream for reader in layout.edges], np.int64)
+    lengths = [_ring_size(limits.pops, [depth and depth + 1]) for depth in depths]
+    layout.histories, readers["history"] = _zeroed(POPS.dtype, lengths)
+    readers["history_mask"] = np.array(lengths, np.int64) - 1
+    readers["part"] = [reader.part for reader in layout.edges]
+    readers["stream"] = address(streams) + STREAM_SIZE * of_stream
+    for name in ("ring", "mask", "latency"):
+        readers[name] = streams[name][of_stream]
+    readers["depth"] = [depth or 0 for depth in depths]
+    streams["bounded"][of_stream[np.array([depth is not None for depth in depths], bool)]] = 1
+    readers["delay"] = [0 if reader.edge is None else delay_by_edge.get(reader.edge, 0) for reader in layout.edges]
+    readers["slot_cursor"] = np.where(readers["depth"] > 0, 0, MANY)
+    readers["reach"] = -1 - readers["latency"]

@@ -11,14 +11,15 @@ import numpy as np
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Token, stop
-from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, reader_number, stream_number
+from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_number
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
-from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, high_of, low_of
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, MANY, READER_SIZE, high_of, low_of
 from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.layout import ArrayKind
+from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome import deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
@@ -167,26 +168,29 @@ def _control(word: int) -> Token:
 
 def describe_deadlock(
     layout: NetworkLayout,
+    nodes: tuple[NodeStatistics, ...],
     smallest_depth: Callable[[Sequence[n.Edge]], int | None],
     run_deepened: Callable[[Mapping[n.Edge, int]], deadlock.Deadlock | None],
 ) -> deadlock.Deadlock:
     """Return the deadlock of a run in which no firing is possible before its end."""
-    stuck_parts = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
+    waits = layout.nodes["waits"].tolist()
+    first_readers = ((layout.nodes["inputs"] - address(layout.readers)) // READER_SIZE).tolist()
+    stuck_parts = [p for p, wait in enumerate(waits) if wait != ENDED and layout.owners[p] is not None]
     position = {p: k for k, p in enumerate(stuck_parts)}
     processes = []
     for p in stuck_parts:
         owner = layout.owners[p]
         assert owner is not None
-        awaited, blocking_part = _awaited(layout, p)
+        awaited, blocking_part = _awaited(layout, p, waits[p], first_readers[p])
         processes.append(deadlock.WaitingProcess(owner.name, awaited, position.get(blocking_part)))
-    return deadlock.Deadlock(tuple(processes), statistics(layout), smallest_depth, run_deepened)
+    return deadlock.Deadlock(tuple(processes), nodes, smallest_depth, run_deepened)
 
 
-def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.AwaitedResource, int]:
-    """Return what a stuck part waits for, and the part that would have to fire first."""
-    wait = int(layout.nodes[p]["waits"])
+def _awaited(layout: NetworkLayout, p: int, wait: int, first_reader: int) -> tuple[deadlock.AwaitedResource, int]:
+    """Return what a stuck part waits for, and the part that would have to fire first. `first_reader` is the number of the reader at its
+    first input."""
     if INPUT <= wait < OUTPUT:
-        reader = layout.edges[reader_number(layout, p, wait - INPUT)]
+        reader = layout.edges[first_reader + wait - INPUT]
         writer = layout.writer_of[reader.stream]
         owner = layout.owners[writer]
         if reader.edge is None or owner is None:

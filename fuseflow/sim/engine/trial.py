@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from threading import Lock
 
 FORK_AVAILABLE = hasattr(os, "fork")
 """Whether this system can copy a process."""
+FORKING = Lock()
+"""One thread at a time copies the process, since the filter of warnings belongs to all of them."""
 NO_ANSWER = b"-"
 """The copy writes this for an answer of None."""
 
@@ -26,7 +29,7 @@ def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int |
     if the original has ended. Raise `TrialFailure` if the copy ends without an answer."""
     read_end, write_end = os.pipe()
     parent = os.getpid()
-    with warnings.catch_warnings():
+    with FORKING, warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
         )  # threads of others are not in the copy, which calls nothing of theirs

@@ -13,6 +13,7 @@ import os
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from threading import Lock
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ class Library:
         self.addresses: dict[str, int] = {}
         self.announced = False
         self.loader: Loader | None = None
+        self.lock = Lock()
 
     def compiled(self, function: Function, signature: Signature) -> Function:
         """Return the function as a compiled callable; without a compiler, return it as it is."""
@@ -57,11 +59,16 @@ class Library:
         if not COMPILED:
             return plain_address(function)
         name = f"{function.__module__}.{function.__qualname__}"
+        if name not in self.addresses:  # looked at without the lock, which another thread of a copied process may hold for ever
+            with self.lock:
+                self._load(name, function, signature)
+        return self.addresses[name]
+
+    def _load(self, name: str, function: Function, signature: Signature) -> None:
         if name not in self.addresses:
             digest = source_digest(function, signature)
             kernel = self._kept(function, digest) or self._compile(function, signature, digest)
             self.addresses[name] = self._loader().load(kernel.code, symbol_of(digest))
-        return self.addresses[name]
 
     def _loader(self) -> Loader:
         from fuseflow.sim.native.machine_code import Loader

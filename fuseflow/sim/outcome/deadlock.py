@@ -50,7 +50,8 @@ class WaitingProcess:
 class Deadlock:
     """A deadlock is a run in which no firing is possible before its end.
 
-    `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done. `smallest_depth` takes
+    `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done; it is empty in a run that
+    went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes
     an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
     unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
     comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start:

@@ -38,7 +38,7 @@ def describe_deadlock(
             describe_deadlock(network, still_stuck, statistics, rebuild, run, {**extra_depths, **more}) if still_stuck else None
         )
 
-    return Deadlock(waiting_processes(stuck), statistics(network), smallest, deepened)
+    return Deadlock(waiting_processes(stuck), () if extra_depths else statistics(network), smallest, deepened)
 
 
 def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:

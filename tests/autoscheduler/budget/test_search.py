@@ -12,7 +12,7 @@ from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
-from fuseflow.autoscheduler.budget.variants import variant_of
+from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
@@ -24,13 +24,13 @@ from fuseflow.sim import Machine, load_machine
 RDA, IDEAL = load_machine("rda"), load_machine("ideal")
 NONE = Schedule.fuse("none")
 ORDERS = 2
-WITHOUT_STAGES = ALL_LEVERS.without("stages")
-"""All candidates have lanes of whole regions: those of stages are chosen by their work, not compared."""
+WITHOUT_STAGES = ALL_LEVERS.without("stages").without("depths")
+"""All candidates have lanes of whole regions and FIFOs of the machine: those of stages are chosen by their work, not compared."""
 
 
 def searched(source: Source, machine: Machine) -> tuple[BudgetSearch, Variant]:
     estimator = Estimator(assume_unknown=True)
-    variant = variant_of(source, NONE, machine, estimator, is_published=True, orders=ORDERS)
+    variant = VariantFactory(source, machine, estimator, NONE, orders=ORDERS)(NONE)
     assert variant is not None
     return BudgetSearch((variant,), RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)), variant
 

@@ -32,19 +32,19 @@ function list() {
   results.hidden = !shown.length;
 }
 
-function closeSearch() { results.hidden = true; search.value = ""; }
+function closeSearch() { results.hidden = true; search.value = ""; document.activeElement.blur(); }
 
 function step(event) {
   const links = [...results.querySelectorAll("a")], at = links.indexOf(document.activeElement);
   if (event.key === "ArrowDown") links[Math.min(at + 1, links.length - 1)]?.focus();
   else if (event.key === "ArrowUp") (at > 0 ? links[at - 1] : search).focus();
   else if (event.key === "Enter" && document.activeElement === search) links[0]?.click();
-  else if (event.key === "Escape") { closeSearch(); search.blur(); }
+  else if (event.key === "Escape") closeSearch();
   else return;
   event.preventDefault();
 }
 
 search.addEventListener("input", list);
 search.parentElement.addEventListener("keydown", step);
-results.addEventListener("click", event => { if (event.target.closest("a")) setTimeout(closeSearch); });
+results.addEventListener("click", event => { if (event.target.closest("a")) closeSearch(); });
 document.addEventListener("pointerdown", event => { if (!search.parentElement.contains(event.target)) results.hidden = true; });

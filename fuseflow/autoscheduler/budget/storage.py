@@ -1,0 +1,133 @@
+"""The ways in which the inputs of a program may be stored: their formats, and blocks of their dimensions.
+
+Neither changes what a program computes, but which zeros it multiplies, and how many values one operator takes at once. A block of a
+dimension is one of all dimensions that its index runs over, in dense tensors; or in sparse ones whose entries come in such blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from fuseflow.einsum.blocks import BlockAxis, block_axes
+from fuseflow.einsum.nodes import Program
+from fuseflow.frontend.source import Source
+from fuseflow.schedule import Schedule
+from fuseflow.tensors import Tensor
+
+MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
+"""The formats that an input of two dimensions may have."""
+SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
+"""An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
+LINE = 16
+"""The values of a line of the memory, the size of blocks of short dimensions."""
+LARGE = 64
+"""The size of blocks of dimensions that have several."""
+FULL_SHARE = 0.9
+"""Entries come in blocks if so many of the elements of the blocks that hold any are stored."""
+
+BlockSizes: TypeAlias = Mapping[str, tuple[int, ...]]
+"""The blocks of inputs, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Blocks of so many values along dimensions of inputs, and which inputs are stored dense for that."""
+
+    axis: BlockAxis
+    size: int
+    dense: tuple[str, ...]
+
+    def scheduled(self, schedule: Schedule, program: Program) -> Schedule:
+        """Return the schedule with these blocks beside those that it has."""
+        blocks: dict[str, list[int]] = {name: list(sizes) for name, sizes in schedule.blocks}
+        for name, position in self.axis.dimensions:
+            sizes = blocks.setdefault(name, [1] * len(program.declared[name].shape))
+            sizes[position] = self.size
+        for name in self.dense:
+            schedule = schedule.format(name, "dense")
+        for name, sizes in blocks.items():
+            schedule = schedule.block(name, *sizes)
+        return schedule
+
+
+def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
+    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, or compressed by rows."""
+    kinds = {}
+    for name, (own, *others) in input_formats(source, base).items():
+        wanted = "dense" if _is_sparse(source, name) else "csr"
+        kinds[name] = (own, *(format for format in others if format == wanted))
+    return kinds
+
+
+def input_formats(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
+    """Return the formats of each input of two dimensions, first "" for that which it has; the largest inputs first. What the schedule names
+    stays as it is."""
+    program = source.program
+    names = [t.name for t in program.inputs if len(t.shape) == 2 and not t.block]
+    names.sort(key=lambda name: (-prod(program.declared[name].shape), name))
+    return {name: _formats(source, name, base) for name in names}
+
+
+def _formats(source: Source, name: str, base: Schedule) -> tuple[str, ...]:
+    if name in dict(base.formats) or name in dict(base.blocks):
+        return ("",)
+    share = stored_share(source.tensors[name])
+    dense, compressed = MATRIX_FORMATS[:1], MATRIX_FORMATS[1:]
+    return ("", *(dense if share >= DENSE_SHARE else ()), *(compressed if share <= SPARSE_SHARE else ()))
+
+
+def stored_share(tensor: Tensor) -> float:
+    """Return the share of the elements of a tensor that are not zero."""
+    return float(np.count_nonzero(tensor.values) / max(1, prod(tensor.shape)))
+
+
+def blockings(source: Source, program: Program, base: Schedule) -> tuple[Blocking, ...]:
+    """Return the blocks in which dimensions of inputs may be, one size for each. `program` is that of the source without reshapes.
+
+    Dimensions of inputs of which the schedule names the format or the blocks stay as they are.
+    """
+    decided = {name for name, _ in (*base.formats, *base.blocks)}
+    choices = []
+    for axis in block_axes(program):
+        names = {name for name, _ in axis.dimensions}
+        if names & decided or not names <= source.tensors.keys() or any(source.program.declared[n].block for n in names):
+            continue
+        size = _size(source, axis)
+        if size > 1:
+            choices.append(
+                Blocking(axis, size, tuple(sorted(n for n in names if _is_sparse(source, n) and _may_be_dense(source, n))))
+            )
+    return tuple(choices)
+
+
+def _size(source: Source, axis: BlockAxis) -> int:
+    """Return the size of the blocks of some dimensions, 1 if these have none."""
+    sparse = [name for name in dict(axis.dimensions) if _is_sparse(source, name) and not _may_be_dense(source, name)]
+    if sparse:
+        sizes = (size for size in (LARGE, LARGE // 2, LINE, LINE // 2) if axis.extent % size == 0)
+        return next((size for size in sizes if all(_comes_in_blocks(source, axis, name, size) for name in sparse)), 1)
+    return LARGE if axis.extent > LARGE and axis.extent % LARGE == 0 else min(LINE, axis.extent)
+
+
+def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> bool:
+    """Return whether the entries of an input come in blocks of so many values along some dimensions."""
+    tensor = source.tensors[name]
+    along = {position for tensor_name, position in axis.dimensions if tensor_name == name}
+    coordinates, values = tensor.entries()
+    stored = coordinates[:, values != 0].T
+    tiles = np.unique(stored // [size if d in along else 1 for d in range(stored.shape[1])], axis=0)
+    return len(stored) >= FULL_SHARE * len(tiles) * float(size) ** len(along)
+
+
+def _is_sparse(source: Source, name: str) -> bool:
+    format = source.program.declared[name].format
+    return format is not None and not format.all_dense
+
+
+def _may_be_dense(source: Source, name: str) -> bool:
+    return stored_share(source.tensors[name]) >= DENSE_SHARE

@@ -1,0 +1,226 @@
+"""The page that compares two runs: their regions over time, speed-ups, what differs in how they were run, and their nodes one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
+from fuseflow.report.page.dataflow import draw_graph
+from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.node_pairs import NodePair, node_pairs
+from fuseflow.report.page.page import printable
+from fuseflow.report.page.region_pairs import RegionPair, region_pairs
+from fuseflow.report.page.regions import repeated_label
+from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.things import Things
+from fuseflow.report.page.time_bar import BarPart, time_bar
+
+SIDES = ("A", "B")
+
+
+@dataclass(frozen=True, slots=True)
+class PairPage:
+    """What the page says of a pair of regions. `graphs` are the drawings of either side, with their titles."""
+
+    name: str
+    number: int
+    key: str
+    before: int
+    after: int
+    nodes: Markup
+    graphs: tuple[tuple[str, Markup], ...]
+
+
+def comparison_page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
+    """Return the page that compares a run with an earlier one, its baseline. Raises `FileError` for values that are not as fuseflow writes
+    them."""
+    return printable(lambda: _page(before, after, names))
+
+
+def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
+    things, pairs = Things(), region_pairs(before, after)
+    pages = [_pair_page(k, pair, before, after, things) for k, pair in enumerate(pairs, 1)]
+    cycles = before.result["cycles"], after.result["cycles"]
+    bars = [
+        _bar(stored, [(pair.before, pair.after)[k] for pair in pairs], pages, max(cycles))
+        for k, stored in enumerate((before, after))
+    ]
+    return render(
+        "comparison.html.jinja",
+        runs=[
+            {"side": side, "name": name, "run": stored.result, "bar": bar}
+            for side, name, stored, bar in zip(SIDES, names, (before, after), bars, strict=True)
+        ],
+        speed_up=_speed_up(*cycles),
+        pairs=pages,
+        speed_ups=_speed_up_table(pairs, pages, cycles),
+        differences=_differences(before.result, after.result),
+        memory=_memory(before.result, after.result),
+        data=script_json({"things": things.values()}),
+    )
+
+
+def _speed_up(before: int, after: int) -> str:
+    return f"{before / after:.2f}" if after else ""
+
+
+def _pair_page(k: int, pair: RegionPair, before: StoredRun, after: StoredRun, things: Things) -> PairPage:
+    number = things.add("region", f"{k}. {pair.name}")
+    thing = things[number]
+    cycles = pair.cycles
+    thing.facts += [("cycles in A", f"{cycles[0]:,}"), ("cycles in B", f"{cycles[1]:,}")]
+    thing.facts += [("speed-up", _speed_up(*cycles))] if all(cycles) else []
+    thing.facts += [("regions of A", ", ".join(r["name"] for r in pair.before) or "none")]
+    thing.facts += [("regions of B", ", ".join(r["name"] for r in pair.after) or "none"), ("Einsums", ", ".join(pair.einsums))]
+    nodes = node_pairs(pair, before, after)
+    numbers: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]] = ({}, {})
+    rows = [_node_row(node, things, thing.name, numbers) for node in nodes]
+    for side, stored, regions in zip(SIDES, (before, after), (pair.before, pair.after), strict=True):
+        for region in regions:
+            limits = limiting_node(region, explained_region(stored, region["name"]))
+            known = numbers[side == "B"].get((region["name"], limits or ""))
+            thing.link(f"limited in {side} by", [known])
+            thing.facts += [(f"would help {side}", text) for text in list(change_texts(stored, region["name"]))[:3]]
+    graphs = (*_graphs(before, pair.before, "A", numbers[0]), *_graphs(after, pair.after, "B", numbers[1]))
+    return PairPage(pair.name, number, thing.key, *cycles, _node_table(rows), graphs)
+
+
+def _node_row(
+    node: NodePair, things: Things, region: str, numbers: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]
+) -> tuple[Cell, ...]:
+    label = f"{node.name} ({node.op}{', ' + node.einsum if node.einsum else ''})"
+    number = things.add("node", label, region)
+    thing = things[number]
+    for side, known, inside in zip(SIDES, numbers, (node.before, node.after), strict=True):
+        for name in inside.names:
+            known[name] = number
+        thing.facts += [(f"nodes in {side}", f"{len(inside.names):,}")] if inside.names else [(f"nodes in {side}", "none")]
+        if inside.names:
+            thing.facts.append((f"busy in {side}", f"{inside.busy:,} cycles"))
+            thing.facts.append((f"firings in {side}", f"{inside.firings:,}"))
+    first, second = (None if not side.names else side for side in (node.before, node.after))
+    both: list[Cell] = []
+    for key in ("firings", "busy", "starved", "memory", "blocked"):
+        both += [None if first is None else getattr(first, key), None if second is None else getattr(second, key)]
+    counts: tuple[Cell, Cell] = (len(node.before.names), len(node.after.names))
+    return (Link(node.name, thing.key, number), node.op, node.einsum, *counts, node.change, *both)
+
+
+def _node_table(rows: Sequence[Sequence[Cell]]) -> Markup:
+    meanings = {
+        "firings": "of all these nodes together",
+        "busy, cycles": "in how many cycles the busiest of them works",
+        "starved, cycles": "in how many it waits for a token",
+        "memory, cycles": "in how many it waits for the memory",
+        "blocked, cycles": "in how many it waits for anything else",
+    }
+    columns = [
+        Column("node", "its name, without lanes", words=True),
+        Column("op", words=True),
+        Column("Einsum", "for which it works", words=True),
+        *(Column(f"{side}, nodes", "how many there are: lanes, and regions that compute the same") for side in SIDES),
+        Column("change, cycles", "how much longer the busiest works in B"),
+        *(Column(f"{side}, {head}", meaning) for head, meaning in meanings.items() for side in SIDES),
+    ]
+    return html_table(columns, rows)
+
+
+def _graphs(
+    stored: StoredRun, regions: Sequence[Values], side: str, numbers: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[str, Markup]]:
+    """Yield the drawings of regions, whose nodes are marked as the pairs that they are in."""
+    for region in regions:
+        name = region["name"]
+        if name not in stored.compiled:
+            continue
+        compiled, graph = stored.compiled[name]
+        nodes = {node["name"]: node for node in region["statistics"]["nodes"]}
+
+        def mark(kind: str, node: str, name: str = name) -> int | None:
+            return numbers.get((name, node)) if kind == "node" else None
+
+        picture = draw_graph(graph, compiled["places"], nodes, region["cycles"], mark).picture
+        if picture is not None:
+            yield f"{side}: {repeated_label(region)}, {region['cycles']:,} cycles", picture
+
+
+def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[PairPage], scale: int) -> Markup:
+    """Return the regions of one run over time, each in the colour of its pair."""
+    owner = {region["name"]: k for k, regions in enumerate(sides) for region in regions}
+    parts = []
+    for region in stored.result["regions"]:
+        pair, spent = pages[owner[region["name"]]], region["times"] * region["cycles"]
+        parts.append(BarPart(repeated_label(region), spent, f"{repeated_label(region)}: {spent:,} cycles", pair.key, pair.number))
+    return time_bar(parts, scale, [owner[region["name"]] for region in stored.result["regions"]])
+
+
+def _speed_up_table(pairs: Sequence[RegionPair], pages: Sequence[PairPage], cycles: tuple[int, int]) -> Markup:
+    columns = (
+        Column("regions of B", "that compute the same as those of A", words=True),
+        Column("regions of A", words=True),
+        Column("A, cycles"),
+        Column("B, cycles"),
+        Column("speed-up", "the cycles of A, divided by those of B"),
+        Column("saved, cycles", "the cycles of A less those of B"),
+        Column("share of A", "of all its cycles", words=True),
+        Column("share of B", words=True),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for pair, page in zip(pairs, pages, strict=True):
+        before, after = pair.cycles
+        shares = (Bar(100 * part / whole if whole else 0.0) for part, whole in zip((before, after), cycles, strict=True))
+        speed_up = _speed_up(before, after) if before and after else ""
+        first = ", ".join(map(repeated_label, pair.before)) or "none"
+        name = ", ".join(map(repeated_label, pair.after)) or "none"
+        rows.append((Link(name, page.key, page.number), first, before, after, speed_up, before - after, *shares))
+    rows.append(("total", "total", *cycles, _speed_up(*cycles), cycles[0] - cycles[1], None, None))
+    return html_table(columns, rows, sortable=False)
+
+
+def _differences(before: Values, after: Values) -> Markup | None:
+    """Return what differs in how the runs were made, or None if nothing does."""
+    keys = ("model", "data", "options", "seed", "machine", "schedule", "engine", "versions")
+    changed = [key for key in keys if before.get(key) != after.get(key)]
+    rows: list[tuple[Cell, ...]] = [(key, _text(before.get(key)), _text(after.get(key))) for key in changed]
+    first, second = (dict(_flat(run["machine_settings"])) for run in (before, after))
+    for key in dict.fromkeys((*first, *second)):
+        if first.get(key) != second.get(key):
+            rows.append((f"machine: {key}", _text(first.get(key)), _text(second.get(key))))
+    return (
+        html_table((Column("what", words=True), Column("A", words=True), Column("B", words=True)), rows, False) if rows else None
+    )
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case dict():
+            return ", ".join(f"{key}={inner}" for key, inner in value.items())
+        case _:
+            return str(value)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings in mappings of mappings, as `memory.channels`."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _memory(before: Values, after: Values) -> Markup | None:
+    """Return the bytes that nodes asked for, of every tensor of either run, those with the largest change first."""
+    totals = [
+        {name: sum(sum(kind.values()) for kind in kinds.values()) for name, kinds in run["bytes"]["by_tensor"].items()}
+        for run in (before, after)
+    ]
+    names = sorted({*totals[0], *totals[1]}, key=lambda n: (-abs(totals[1].get(n, 0) - totals[0].get(n, 0)), n))
+    columns = (Column("tensor", words=True), Column("A, bytes"), Column("B, bytes"), Column("change, bytes", "B less A"))
+    rows = [(n, *(t.get(n, 0) for t in totals), totals[1].get(n, 0) - totals[0].get(n, 0)) for n in names]
+    return html_table(columns, rows) if rows else None

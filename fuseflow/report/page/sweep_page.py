@@ -1,0 +1,159 @@
+"""The page of a sweep: its Pareto front, all of its points, and what each of them is and how it is run alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.html_table import Cell, Column, Link, html_table
+from fuseflow.report.page.page import printable
+from fuseflow.report.page.pareto import ParetoPoint, draw_pareto, pareto_front
+from fuseflow.report.page.svg import Markup
+from fuseflow.report.page.things import Things
+from fuseflow.report.sweep_table import Record, SweepRows, objective_column, records
+from fuseflow.sweep.design_space import LabeledPoint
+from fuseflow.sweep.sweep import Sweep
+
+AGAINST = ("bytes", "mul", "fifo")
+"""What cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
+WORKLOAD = ("model", "data", "machine")
+"""The axes that say what a schedule is tried on. Points of one workload stand in one picture."""
+AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes of FIFOs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A picture of the points of one workload: cycles against something else, with its Pareto front."""
+
+    title: str
+    picture: Markup
+    best: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointPage:
+    """What the page says of a point. `commands` run it alone, and write its page."""
+
+    name: str
+    number: int
+    key: str
+    values: Markup
+    schedule: str
+    commands: tuple[str, ...]
+    error: str
+
+
+def sweep_page(sweep: Sweep) -> str:
+    """Return the page of a sweep, with all points that are done. The same results give the same bytes."""
+    return printable(lambda: _page(sweep))
+
+
+def _page(sweep: Sweep) -> str:
+    things, rows = Things(), records(sweep)
+    points = [
+        _point_page(k, place, line, rows, sweep.space.axes, things)
+        for k, (place, line) in enumerate(zip(sweep.space.points, rows.lines, strict=True), 1)
+    ]
+    states = [str(line["status"]) for line in rows.lines]
+    return render(
+        "sweep.html.jinja",
+        name=sweep.file.path.name,
+        done=sum(state not in ("left", "failed") for state in states),
+        failed=states.count("failed"),
+        left=states.count("left"),
+        fronts=tuple(_fronts(sweep, rows.lines, points)),
+        table=_table(rows, points),
+        points=points,
+        data=script_json({"things": things.values()}),
+    )
+
+
+def _point_page(k: int, place: LabeledPoint, line: Record, rows: SweepRows, axes: Sequence[str], things: Things) -> PointPage:
+    name = place.name([axis for axis in axes if axis in place.labels]) or f"point {k}"
+    number = things.add("region", f"{k}. {name}")
+    thing = things[number]
+    known = [(column, value) for column in rows.columns if (value := line.get(column)) not in (None, "")]
+    thing.facts += [(column, f"{value:,}" if isinstance(value, int) else str(value)) for column, value in known]
+    columns = (Column("what", words=True), Column("value", words=True))
+    values = html_table(columns, [(column, _shown(value)) for column, value in known], sortable=False)
+    point = place.point
+    return PointPage(name, number, thing.key, values, point.schedule, _commands(k, place), str(line.get("error") or ""))
+
+
+def _commands(k: int, place: LabeledPoint) -> tuple[str, ...]:
+    """Return the commands that run a point alone, and write its page. The schedule is the one on the page."""
+    point = place.point
+    words = ["fuseflow", "run", point.model, "--schedule", "schedule.yaml", "--machine", str(place.labels.get("machine", "rda"))]
+    words += ["--data", point.data] if point.data else []
+    words += ["--tensors", point.tensors] if point.tensors else []
+    words += ["--data-dir", point.data_dir] if point.data_dir else []
+    words += [word for key, value in point.options.items() for word in ("-O", f"{key}={value}")]
+    words += ["--seed", str(point.seed)] if point.seed else []
+    words += ["--propagate"] if point.propagate else []
+    folder = f"point-{k}"
+    return (shlex.join([*words, "-o", folder, "--explain"]), shlex.join(["fuseflow", "report", folder]))
+
+
+def _shown(value: str | int | float) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(rows: SweepRows, points: Sequence[PointPage]) -> Markup:
+    shown = [column for column in rows.columns if any(line.get(column) not in (None, "") for line in rows.lines)]
+    columns = [Column("point", "a click opens it", words=True), *(Column(name, words=name in rows.axes) for name in shown)]
+    table = [
+        (Link(str(k), point.key, point.number), *(_cell(line.get(name)) for name in shown))
+        for k, (point, line) in enumerate(zip(points, rows.lines, strict=True), 1)
+    ]
+    return html_table(columns, table)
+
+
+def _cell(value: Cell) -> Cell:
+    return None if value == "" else value
+
+
+def _fronts(sweep: Sweep, lines: Sequence[Record], points: Sequence[PointPage]) -> Sequence[Front]:
+    """Return the pictures of every workload, for what its points have values of."""
+    groups: dict[str, list[int]] = {}
+    for k, place in enumerate(sweep.space.points):
+        groups.setdefault(place.point.workload, []).append(k)
+    up = objective_column(sweep) if sweep.file.content.objective == "cycles" else "cycles"
+    prefix = "estimated_" if up.startswith("estimated_") else ""
+    fronts = []
+    for members in groups.values():
+        for name in AGAINST:
+            known = [k for k in members if _number(lines[k].get(prefix + name)) and _number(lines[k].get(up))]
+            placed = [
+                ParetoPoint(
+                    _schedule(sweep.space.points[k], sweep.space.axes),
+                    _number(lines[k][prefix + name]),
+                    _number(lines[k][up]),
+                    points[k].key,
+                    points[k].number,
+                )
+                for k in known
+            ]
+            if len({point.x for point in placed}) < 2:
+                continue
+            best = pareto_front(placed)
+            title = f"Cycles against {AXIS_NAMES[name]}{_workload(sweep.space.points[members[0]], lines)}"
+            links = tuple(Link(point.name, point.key, point.thing) for point in best)
+            fronts.append(Front(title, draw_pareto(placed, best, AXIS_NAMES[name], up.replace("_", " ")), links))
+    return fronts
+
+
+def _workload(place: LabeledPoint, lines: Sequence[Record]) -> str:
+    """Return the labels that tell a workload from others: model, data and machine, where a sweep has several."""
+    axes = [axis for axis in WORKLOAD if len({line.get(axis) for line in lines}) > 1]
+    return f", {', '.join(str(place.labels[axis]) for axis in axes)}" if axes else ""
+
+
+def _schedule(place: LabeledPoint, axes: Sequence[str]) -> str:
+    """Return the labels of a point that tell it from others of its workload."""
+    return place.name([axis for axis in axes if axis in place.labels and axis not in WORKLOAD]) or "the only point"
+
+
+def _number(value: Cell) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,81 @@
+"""The formats, blocks and products that a search under a budget tries, and that it takes them where they are worth it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.storage import blockings, input_formats, other_kinds
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import UsageError
+from fuseflow.frontend.source import Source
+from fuseflow.resources.budget import Budget
+from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
+from fuseflow.tensors import Format, pack
+
+RDA = load_machine("rda")
+PROGRAM = """
+program p
+tensor A[192, 192] csr
+tensor X[192, 48] dense
+tensor W[48, 16] csr
+T[i, f] = sum(k) A[i, k] * X[k, f]
+U[i, h] = sum(f) T[i, f] * W[f, h]
+output U
+"""
+
+
+def source_of(adjacency: np.ndarray) -> Source:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(192, 48)) * (rng.random((192, 48)) < 0.05)
+    arrays = {"A": adjacency, "X": features, "W": rng.normal(size=(48, 16)) * (rng.random((48, 16)) < 0.5)}
+    formats = {"A": "csr", "X": "dense", "W": "csr"}
+    return Source("p", parse(PROGRAM), {name: pack(arrays[name], Format.parse(formats[name], 2)) for name in arrays})
+
+
+def scattered() -> np.ndarray:
+    return (np.random.default_rng(1).random((192, 192)) < 0.05).astype(float)
+
+
+def in_blocks(size: int) -> np.ndarray:
+    return np.kron(np.eye(192 // size), np.ones((size, size)))
+
+
+def test_formats_follow_the_share_of_zeros() -> None:
+    source = source_of(scattered())
+    assert input_formats(source, Schedule())["X"] == ("", "csr", "csc", "dcsr")
+    assert other_kinds(source, Schedule()) == {"X": ("", "csr"), "A": ("",), "W": ("", "dense")}
+    assert input_formats(source, Schedule().format("X", "csr"))["X"] == ("",)
+
+
+@pytest.mark.parametrize(("adjacency", "expected"), [(scattered(), 1), (in_blocks(8), 8), (in_blocks(16), 16)])
+def test_a_sparse_input_is_in_the_blocks_that_its_entries_come_in(adjacency: np.ndarray, expected: int) -> None:
+    source = source_of(adjacency)
+    sizes = {name: b.size for b in blockings(source, source.program, Schedule()) for name, _ in b.axis.dimensions}
+    assert sizes.get("A", 1) == expected
+    assert sizes["W"] == 16
+
+
+def test_what_is_allowed_is_taken_where_it_is_faster_and_computes_the_same() -> None:
+    source, budget = source_of(scattered()), Budget.parse("mul=4")
+    plain = budget_schedule(source, Schedule(), RDA, BudgetRequest(budget, top=0))
+    every = frozenset(("formats", "reassociate"))
+    choice = budget_schedule(source, Schedule(), RDA, BudgetRequest(budget, allow=every, top=1))
+    assert choice.chosen.estimate < plain.chosen.estimate
+    assert choice.schedule.associations
+    assert dict(choice.schedule.formats)["X"] in ("csr", "csc", "dcsr")
+    assert not plain.schedule.formats
+    assert not plain.schedule.associations
+    assert {lever.name for lever in choice.levers} - {lever.name for lever in plain.levers} == {"formats", "association"}
+    run = compile_source(source, choice.schedule, RDA).run()
+    assert run.check is not None
+    assert run.check.passed
+
+
+def test_what_cannot_be_allowed_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match="`reassociat`") as error:
+        BudgetRequest(Budget.parse("small"), allow=frozenset(("reassociat",)))
+    assert "reassociate" in str(error.value.hint)

@@ -1,0 +1,208 @@
+"""Pages in a real browser: every link leads somewhere, what is asked is found by few clicks, names are no markup, and panning is cheap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import browser, opened
+
+import fuseflow as ff
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.filesystem import json_text
+from fuseflow.report.cycle_tables import cycles_json
+from fuseflow.report.page.comparison import comparison_page
+from fuseflow.report.page.page import page
+from fuseflow.report.page.run_directory import StoredRun, read_run
+from fuseflow.samml import text as samml_text
+from fuseflow.schedule import Schedule
+
+MODELS = Path(__file__).parents[3] / "models"
+
+WALK = """async () => {
+  const bad = [], links = [...document.querySelectorAll("a[href]")].map(link => link.getAttribute("href"));
+  const hrefs = [...new Set(links)];
+  for (const href of hrefs) {
+    const moved = new Promise(done => addEventListener("hashchange", done, { once: true }));
+    if (location.hash !== href) { location.hash = href; await moved; }
+    const view = document.querySelector("[data-view]:not([hidden])");
+    const chosen = [...document.querySelectorAll(".chosen")];
+    const inspected = document.querySelector("#inspector h2");
+    const stands = chosen.some(element => view.contains(element) || element.closest("#tabs"));
+    if (href === "#overview" ? view.id !== "overview" : !inspected || !stands) bad.push(href);
+  }
+  return [hrefs.length, bad];
+}"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def gcn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run of the GCN with its first layer fused, explained, and with the page in it."""
+    folder = tmp_path_factory.mktemp("gcn") / "run"
+    compiled = ff.compile(MODELS / "gcn.py", schedule=Schedule.fuse("layer1"))
+    report = explain_cycles(compiled, with_stalls=True)
+    compiled.save(folder, compiled.run(), {"cycles.json": json_text(cycles_json(report))})
+    (folder / "report.html").write_text(page(read_run(folder)), encoding="utf-8")
+    return folder
+
+
+def walk(chromium: Any, file: Path) -> None:
+    with opened(chromium, file) as shown:
+        count, bad = shown.evaluate(WALK)
+    assert count > 20 and not bad
+
+
+def test_every_link_of_a_page_leads_somewhere(chromium: Any, gcn: Path):
+    walk(chromium, gcn / "report.html")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "graphsage",
+        pytest.param("sae", marks=pytest.mark.slow),
+        pytest.param("gpt_bigbird", marks=pytest.mark.slow),
+    ],
+)
+def test_every_link_of_the_pages_of_models_leads_somewhere(model: str, chromium: Any, tmp_path: Path):
+    compiled = ff.compile(MODELS / f"{model}.py", schedule=Schedule.fuse("full"), options={"small": True})
+    compiled.save(tmp_path / "run", compiled.run(check=False))
+    (tmp_path / "page.html").write_text(page(read_run(tmp_path / "run")), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+
+
+def test_three_clicks_say_what_limits_a_layer_and_what_would_help(chromium: Any, gcn: Path):
+    with opened(chromium, gcn / "report.html") as shown:
+        shown.click(".time-bar a:has-text('layer1')")
+        section = shown.locator("section:not([hidden])")
+        assert "Limited by acc_l" in section.inner_text()
+        section.get_by_role("link", name="acc_l", exact=True).first.click()
+        told = shown.locator("#inspector").inner_text()
+        assert all(name in told for name in ("x_l", "layer1.weight_j", "mul", "models/gcn.py:21", "--par layer1.k=4"))
+        assert section.locator("a.line.near").inner_text().lstrip().startswith("21")
+        assert section.locator(".node.chosen").count() == 1 and shown.url.endswith("#node/layer1/acc_l")
+        shown.click("#inspector a:has-text('models/gcn.py:21')")
+        assert "torch.sparse.mm(x, self.weight)" in section.locator("a.line.chosen").inner_text()
+
+
+def test_a_name_is_one_thing_everywhere(chromium: Any, gcn: Path):
+    with opened(chromium, gcn / "report.html", "#region/layer1") as shown:
+        section = shown.locator("section:not([hidden])")
+        section.locator(".fusion .stream:has-text('acc_l.crd')").first.hover()
+        assert section.locator(".node.hovered").count() == 1 and section.locator("tr.hovered").count() >= 1
+        section.locator(".fusion .stream:has-text('acc_l.crd')").first.click()
+        assert shown.url.endswith("#node/layer1/acc_l") and section.locator("tr.chosen").count() >= 1
+        shown.keyboard.press("Escape")
+        assert shown.url.endswith("#region/layer1")
+
+
+def test_keys_and_search(chromium: Any, gcn: Path):
+    with opened(chromium, gcn / "report.html") as shown:
+        shown.keyboard.press("/")
+        shown.keyboard.type("weight_val")
+        assert shown.locator("#results a").count() >= 2
+        shown.keyboard.press("Enter")
+        assert "weight_val" in shown.url
+        shown.keyboard.press("o")
+        assert shown.locator("#overview").is_visible()
+        shown.keyboard.press("?")
+        assert "starved, %" in shown.locator("#legend").inner_text()
+        shown.keyboard.press("Escape")
+        shown.locator("#overview th button:has-text('cycles')").first.click()
+        shown.keyboard.press("t")
+        assert shown.evaluate("document.documentElement.dataset.theme") in ("light", "dark")
+
+
+def test_two_runs_are_compared(chromium: Any, gcn: Path, tmp_path: Path):
+    compiled = ff.compile(MODELS / "gcn.py", schedule=Schedule.fuse("none"))
+    compiled.save(tmp_path / "none", compiled.run(check=False))
+    before, after = read_run(tmp_path / "none"), read_run(gcn)
+    (tmp_path / "page.html").write_text(comparison_page(before, after, ("none", "layer1")), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+
+
+HOSTILE = (
+    "</script><script>window.hurt = 1</script>",
+    "\"'><img src=x onerror='window.hurt=1'>",
+    "\u202egnp\u2066",
+    "\x07\x1b[31m\ud800",
+    "n" * 10_000,
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=["script", "attribute", "right to left", "control", "long"])
+def test_names_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    assert stored.cycles is not None
+    spoiled = [json.loads(json.dumps(values).replace('"acc_l"', json.dumps(name)).replace('"adj"', json.dumps(name)))
+               for values in (stored.result, stored.cycles, stored.program)]  # fmt: skip
+    (tmp_path / "page.html").write_text(page(StoredRun(spoiled[0], {}, spoiled[1], spoiled[2])), encoding="utf-8")
+    with opened(chromium, tmp_path / "page.html") as shown:
+        assert shown.evaluate(WALK)[1] == []
+        assert shown.evaluate("window.hurt") is None and shown.locator("img").count() == 0
+        assert not any(letter in shown.content() for letter in "\u202e\u2066\x07\x1b")
+
+
+def chain(count: int) -> StoredRun:
+    """A run of a graph of so many nodes, which nothing has run: its statistics are made up."""
+    lines = [
+        "graph wide",
+        "tensor A[8]  dense",
+        "",
+        "root = root()",
+        "A_i = scan(root) A.0 sequential",
+        "v0 = load(A_i.ref) A sequential",
+    ]
+    lines += [f"v{k} = alu(v{k - 1}, v{max(k - 7, 0)}) add N->0,N->0" for k in range(1, count - 2)]
+    graph = samml_text.parse("\n".join(lines) + "\n", "wide")
+    node = {"firings": 9, "starved": 1, "blocked": 1, "waited": 1, "occupied": 9, "first": 0, "last": 9}
+    nodes = [{"name": n.name, "op": n.op, **node} for n in graph.nodes]
+    none: dict[str, Any] = {"edges": [], "lanes": {}, "flops": {}, "traffic": [], "memory": None}
+    region = {
+        "name": "wide", "einsums": [], "times": 1, "repeats": [], "engine": "fast", "cycles": 20, "nodes": count, "firings": 9,
+        "tokens": 9, "roofline": {"compute": 9, "memory": 0, "bound": 9}, "depths": {}, "statistics": {"nodes": nodes, **none},
+    }  # fmt: skip
+    result = {
+        "model": "wide", "data": None, "options": {}, "schedule": "", "machine": "ideal", "machine_settings": {}, "engine": "fast",
+        "seed": 0, "cycles": 20, "regions": [region], "flops": 0, "bytes": {"read": 0, "write": 0, "by_tensor": {}}, "check": None,
+        "notices": [], "versions": {},
+    }  # fmt: skip
+    compiled = {"order": [], "loops": [], "constraints": [], "table": {"rows": [], "columns": []}, "places": {}}
+    return StoredRun(result, {"wide": (compiled, graph)})
+
+
+PAN = """async () => {
+  const canvas = document.querySelector(".canvas");
+  for (let k = 0; k < 60; k++) {
+    canvas.dispatchEvent(new KeyboardEvent("keydown", { key: k % 2 ? "ArrowRight" : "ArrowDown", bubbles: true }));
+    await new Promise(requestAnimationFrame);
+  }
+}"""
+
+
+@pytest.mark.parametrize("count", [400, 4000])
+def test_a_frame_of_panning_takes_at_most_16_milliseconds_of_script_and_layout(count: int, chromium: Any, tmp_path: Path):
+    (tmp_path / "page.html").write_text(page(chain(count)), encoding="utf-8")
+    with opened(chromium, tmp_path / "page.html", "#region/wide") as shown:
+        assert shown.locator(".canvas .node").count() == count
+        session = shown.context.new_cdp_session(shown)
+        session.send("Performance.enable")
+
+        def spent() -> float:
+            metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+            return sum(metrics[name] for name in ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration"))
+
+        before = spent()
+        shown.evaluate(PAN)
+        frame = 1000 * (spent() - before) / 60
+        print(f"{count} nodes: {frame:.2f} ms a frame")
+        assert frame <= 16
