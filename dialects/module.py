@@ -39,6 +39,8 @@ def context(*dialects: str, error: type[FuseFlowError], file: str = "<mlir>") ->
         try:
             yield
         except ir.MLIRError as problem:
+            if not problem.error_diagnostics:
+                raise error("MLIR: not a module, and it does not say why", span=Span(file, 1)) from None
             first = problem.error_diagnostics[0]
             notes = [str(note) for note in first.notes if "see current operation" not in str(note)]
             raise error(f"MLIR: {first.message}", notes=notes, span=_span(first.location, file)) from None
@@ -151,12 +153,13 @@ class Operation:
 
     def read(self, name: str, reader: Callable[[ir.Attribute], T], expected: str) -> T:
         """Return the result of `reader` on an attribute. `expected` says in words which attributes the reader accepts."""
-        attribute = self.op.attributes[name]
+        text = "an attribute"
         try:
+            attribute = self.op.attributes[name]  # which MLIR's Python cannot hold if its elements have no bits
+            text = str(attribute)
             return reader(attribute)
         except (ValueError, TypeError, RuntimeError):
             # A list or attribute of other elements than it should have, or a string that is no UTF-8.
-            text = str(attribute)
             excerpt = text if len(text) < 100 else f"{text[:100]} ..."
             self.refuse(f"has the attribute `{name}` = {excerpt}; it should be {expected}")
 

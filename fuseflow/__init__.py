@@ -5,8 +5,9 @@
 fuse: [layer1]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
     from fuseflow import attributes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fuseflow.errors import FuseFlowError
     from fuseflow.frontend.named_region import region
     from fuseflow.run.compiled import Compiled
+    from fuseflow.run.notebook_progress import notebook_progress
     from fuseflow.run.result import Result
     from fuseflow.run.sampled_result import SampledResult
     from fuseflow.sampling.sample import Sample
@@ -39,6 +41,7 @@ __all__ = [
     "backend",
     "compile",
     "load_machine",
+    "notebook_progress",
     "quantize",
     "region",
 ]
@@ -59,6 +62,7 @@ _MODULES = {
     "backend": "torch_backend",
     "compile": "compiler",
     "load_machine": "sim",
+    "notebook_progress": "run.notebook_progress",
     "quantize": "planning",
     "region": "frontend.named_region",
 }
@@ -66,13 +70,7 @@ _MODULES = {
 command loads only what it needs."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    module = _MODULES[name]
-    value = getattr(import_module(f"{__name__}.{module}"), name) if module else import_module(f"{__name__}.{name}")
-    globals()[name] = value
-    return value
+__getattr__ = deferred_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

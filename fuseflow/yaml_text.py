@@ -166,7 +166,10 @@ def _refuse_large(content: Any, root: Node | None, file: str, error_class: type[
 
 
 def _whole_number(node: ScalarNode) -> int:
-    value = _yaml().constructor.construct_object(node)
+    try:
+        value = _yaml().constructor.construct_object(node)
+    except (*_NO_VALUE, YAMLError):  # such as `<<`, whose value is that of the mapping around it
+        return 0
     return value if isinstance(value, int) else 0
 
 

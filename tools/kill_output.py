@@ -27,6 +27,8 @@ from pathlib import Path
 import click
 import numpy as np
 
+import fuseflow
+
 PROGRAM = "tensor A[40, 40] csr\ntensor B[40, 40] csr\nC[i, j] = sum(k) A[i, k] * B[k, j]\ny[i, j] = relu(C[i, j])\noutput y\n"
 SWEEP = "model: p.ein\ntensors: t.yaml\nvary:\n  fuse: [none, full]\n  par: [{}, {i: 2}, {i: 4}]\n"
 
@@ -150,20 +152,49 @@ def _rows(store: Path) -> int:
 
 
 def kill_kernels(folder: Path, kills: int, chance: random.Random) -> None:
-    """Kill first runs that compile kernels into an empty cache, then spoil what they kept."""
-    cache = folder / "cache"
+    """Kill first runs that compile kernels into an empty cache, then spoil what they kept.
+
+    The package brings kernels that were compiled ahead of time, with which nothing would be compiled. So a copy of it runs, without these.
+    """
+    package, cache = _without_kernels(folder), folder / "cache"
     words = ("run", "p.ein", "--tensors", "t.yaml", "--engine", "fast", "-q")
-    for _ in range(kills):
-        kill(start(folder, *words, FUSEFLOW_CACHE_DIR=str(cache)), chance.uniform(0.5, 12), None, chance)
-    finish(folder, *words, FUSEFLOW_CACHE_DIR=str(cache))
+    variables = {"PYTHONPATH": str(package), "FUSEFLOW_CACHE_DIR": str(cache)}
+    seconds = finish(folder, *words, PYTHONPATH=str(package), FUSEFLOW_CACHE_DIR=str(folder / "peace"))
+    all_kernels = len(list((folder / "peace").rglob("*.kernel")))
+    if all_kernels == 0:
+        raise Lost("the first run compiled no kernel")
+    killed = 0
+    for number in range(kills):
+        if number % 5 == 0:
+            shutil.rmtree(cache, ignore_errors=True)
+        kept = len(list(cache.rglob("*.kernel")))
+        begun = (lambda k=kept: len(list(cache.rglob("*.kernel"))) > k) if number % 2 and kept < all_kernels else None
+        process = start(folder, *words, **variables)
+        kill(process, chance.uniform(seconds / 10, seconds), begun, chance)
+        killed += process.returncode == -signal.SIGKILL
+        if len(list(cache.rglob("*.kernel"))) < kept:
+            raise Lost("a kernel that was kept is gone")
+    finish(folder, *words, **variables)
     kernels = sorted(cache.rglob("*.kernel"))
+    if len(kernels) != all_kernels:
+        raise Lost(f"{len(kernels)} kernels are kept, not {all_kernels}")
     for kernel in kernels:
         content = bytearray(kernel.read_bytes())
         content[chance.randrange(len(content))] ^= 255
         kernel.write_bytes(bytes(content) if chance.random() < 0.5 else content[: len(content) // 2])
-    finish(folder, *words, FUSEFLOW_CACHE_DIR=str(cache))
+    finish(folder, *words, **variables)
     stray = [path for path in cache.rglob("*") if path.is_file() and path.suffix not in (".kernel", ".import")]
-    click.echo(f"kernels: {kills} kills, {len(kernels)} kernels kept, all spoiled and compiled again; {len(stray)} stray files")
+    click.echo(
+        f"kernels: {killed} kills of {kills} runs, {len(kernels)} kernels, all spoiled and compiled again; {len(stray)} stray files"
+    )
+
+
+def _without_kernels(folder: Path) -> Path:
+    """Return a folder with a copy of the package that has no machine code."""
+    root = Path(fuseflow.__file__).parent
+    leave = shutil.ignore_patterns("objects", "__pycache__")
+    shutil.copytree(root, folder / "copy" / "fuseflow", ignore=leave)
+    return folder / "copy"
 
 
 def run_pairs(folder: Path, kills: int, chance: random.Random) -> None:
@@ -213,7 +244,36 @@ def fill_disks(folder: Path, kills: int, chance: random.Random) -> None:
         subprocess.run(["umount", str(small)], check=True)
     (folder / "file").write_text("")
     _refused(folder, [*words, "-o", "file/out"], "a directory that cannot be made")
-    click.echo("disk: full under results and cache, and no directory: status 2 and nothing left")
+    _refuse_read_only(folder, words)
+    _remove_meanwhile(folder, words, chance)
+    click.echo("disk: full under results and cache, read-only, removed meanwhile, and no directory: status 2 and nothing left")
+
+
+def _refuse_read_only(folder: Path, words: list[str]) -> None:
+    """Ask for results on a file system that is read-only: permissions do not hold back whoever may mount one."""
+    there = folder / "read-only"
+    there.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=16k", "tmpfs", str(there)], check=True)
+    try:
+        for option, name in (("-o", "out"), ("--json", "r.json"), ("--trace", "t.json"), ("--dump-dir", "d")):
+            more = ["--dump-after", "einsum"] if option == "--dump-dir" else []
+            _refused(folder, [*words, option, f"read-only/{name}", *more], f"`{option}` in a directory that is read-only")
+    finally:
+        subprocess.run(["umount", str(there)], check=True)
+
+
+def _remove_meanwhile(folder: Path, words: list[str], chance: random.Random) -> None:
+    """Remove the directory in which results are to appear, while they are computed. They appear in a new one, or not at all."""
+    for _ in range(3):
+        (folder / "gone").mkdir(exist_ok=True)
+        process = start(folder, *words, "-o", "gone/out")
+        time.sleep(chance.uniform(0.1, 2))
+        shutil.rmtree(folder / "gone", ignore_errors=True)
+        status = process.wait()
+        if status not in (0, 2) or ((folder / "gone" / "out").exists() and whole(folder / "gone" / "out") == ""):
+            raise Lost(f"a directory that was removed meanwhile: status {status}")
+        if left := temporaries(folder):
+            raise Lost(f"{left} is left behind where a directory was removed")
 
 
 def _refused(folder: Path, words: list[str], what: str) -> None:

@@ -45,10 +45,17 @@ def pictures(notebook: NotebookNode) -> list[str]:
     return [data["image/png"] for data in shown if "image/png" in data]
 
 
+def tables(notebook: NotebookNode) -> list[str]:
+    """Return the tables of a notebook, in HTML."""
+    shown = [output.data for cell in code_cells(notebook) for output in cell.outputs if "data" in output]
+    return [data["text/html"] for data in shown if "text/html" in data]
+
+
 @click.command()
+@click.option("--only", multiple=True, metavar="NAME", help="Only this notebook; repeatable.")
 @click.option("--write", is_flag=True, help="Keep the outputs in the notebooks.")
-def main(write: bool) -> None:
-    for path in sorted(EXAMPLES.glob("*.ipynb")):
+def main(only: tuple[str, ...], write: bool) -> None:
+    for path in [path for path in sorted(EXAMPLES.glob("*.ipynb")) if not only or path.stem in only]:
         notebook = executed(path)
         click.echo(f"{path.relative_to(ROOT)}: {len(pictures(notebook))} picture")
         if write:

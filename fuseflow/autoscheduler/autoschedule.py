@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, ScheduleChoice, choose_schedule
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import as_propagation

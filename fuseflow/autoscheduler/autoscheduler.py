@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fuseflow.autoscheduler.costs import PartCosts, prepare_costs
+from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
 from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
@@ -28,8 +29,6 @@ from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine
 
-DEFAULT_TOP = 3
-"""How many partitions, and how many orders of each region, are simulated unless the caller says otherwise."""
 KEPT_PARTITIONS = 6
 """How many of the cheapest partitions by the sum of their parts are estimated as a whole."""
 MAX_EINSUMS = 1_200

@@ -1,4 +1,4 @@
-"""The options of `--fuse auto`, `--plan auto` and `--order auto`, and the report of what was tried."""
+"""The options of `--fuse auto`, `--plan auto` and `--order auto`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, ScheduleChoice
-from fuseflow.cli.common import FILE, console, require_writable
+from fuseflow.autoscheduler.defaults import DEFAULT_TOP
+from fuseflow.cli.common import FILE, require_writable
 from fuseflow.errors import UsageError
-from fuseflow.report.auto_tables import auto_lines
-from fuseflow.report.tables import print_table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,17 +25,6 @@ class AutoOptions:
     top: int
     file: Path | None = None
     flags: tuple[str, ...] = field(default=())
-
-
-def print_choice(choice: ScheduleChoice) -> None:
-    """Print what was tried on standard error."""
-    err = console(stderr=True)
-    for piece in auto_lines(choice):
-        if isinstance(piece, str):
-            err.print(piece, soft_wrap=True)
-        else:
-            print_table(err, piece)
-    err.print()
 
 
 def _refuse_shared(

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from fuseflow.cli.interruption import INTERRUPTED, interruptible, was_interrupted
+from fuseflow.cli.interruption import INTERRUPTED, was_interrupted
 from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -24,15 +24,18 @@ class StrictCommand(click.Command):
     """A command that refuses a single-valued option that is passed twice, so that nothing is silently ignored."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if (
+            ctx.resilient_parsing
+        ):  # a shell completes the value of the last option: what stands before it is a command without that option
+            return super().parse_args(ctx, args[:-1] if args and self._takes_value(args[-1]) else args)
         _, _, options = self.make_parser(ctx).parse_args(list(args))
         for option in options:
             if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        with interruptible():
-            return super().invoke(ctx)
+    def _takes_value(self, word: str) -> bool:
+        return any(isinstance(option, click.Option) and word in option.opts and not option.is_flag for option in self.params)
 
 
 class ErrorBoundary(click.Group):

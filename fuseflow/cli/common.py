@@ -15,12 +15,13 @@ from click.shell_completion import CompletionItem
 
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
-from fuseflow.run.manifest import MANIFEST
-from fuseflow.sim.machine.files import Setting, load_machine, machine_names
-from fuseflow.yaml_text import read_yaml, shortened
+from fuseflow.run.directory import MANIFEST
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from fuseflow.sim import Machine
+    from fuseflow.sim.machine.files import Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -59,7 +60,7 @@ def machine_options(command: Command, default: str = "rda") -> Command:
             metavar="NAME",
             default=default,
             show_default=True,
-            shell_complete=completed(machine_names),
+            shell_complete=completed(_machine_names),
             help="A machine: its name, or a YAML file.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
@@ -67,7 +68,7 @@ def machine_options(command: Command, default: str = "rda") -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
+        return command(*args, machine=_machine(name, settings), **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]
 
@@ -84,10 +85,22 @@ def circuit_machine_options(command: Command) -> Command:
     @functools.wraps(command)
     def build(*args: Any, name: str | None, settings: tuple[str, ...], **kwargs: Any) -> Any:
         given = name is not None or settings
-        machine = load_machine(name or CIRCUIT_MACHINE, parse_settings(settings)) if given else None
+        machine = _machine(name or CIRCUIT_MACHINE, settings) if given else None
         return command(*args, machine=machine, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]
+
+
+def _machine_names() -> Iterable[str]:
+    from fuseflow.sim.machine.files import machine_names  # completion alone needs it
+
+    return machine_names()
+
+
+def _machine(name: str, settings: tuple[str, ...]) -> Machine:
+    from fuseflow.sim.machine.files import load_machine  # `--help` does without
+
+    return load_machine(name, parse_settings(settings))
 
 
 def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
@@ -104,6 +117,8 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
 
 
 def _scalar(text: str, value: str) -> Setting:
+    from fuseflow.yaml_text import read_yaml, shortened
+
     try:
         scalar = read_yaml(value, "--set", UsageError).content
     except UsageError as error:

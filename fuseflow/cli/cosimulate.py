@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, console, machine_options, quiet_option, require_writable, say
-from fuseflow.cli.program import ProgramRequest, program_options
-from fuseflow.cli.progress import working
-from fuseflow.cli.target import Target
-from fuseflow.errors import CheckError, UsageError, did_you_mean
-from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
-from fuseflow.hardware.tools import NAMES, PYTHON, find_tool
-from fuseflow.report.hardware_tables import cosimulation_table
-from fuseflow.report.tables import print_table
-from fuseflow.run.compiled import Compiled
-from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Engine, Machine, Simulation, simulate
-from fuseflow.tensors import Tensor
+from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options, quiet_option
+from fuseflow.cli.deferred import deferred
+from fuseflow.cli.program import program_options
+from fuseflow.hardware.tools import NAMES, PYTHON
 
 
 @click.command("cosimulate", cls=StrictCommand, short_help="Run a model as circuits, beside the simulator.")
@@ -33,79 +21,10 @@ from fuseflow.tensors import Tensor
 @click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD).")
 @quiet_option
 @debug_option
-def cosimulate_command(
-    program: ProgramRequest, tool: str, machine: Machine, region: str | None, wave: Path | None, quiet: bool
-) -> None:
+@deferred
+def cosimulate_command() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and run its regions as circuits on what they really read.
 
     Every token of every stream must be given in the cycle that the simulator says, and every node must fire as often, first and last.
     Prints a row for each region. Exits with 1 at a difference, and shows the earliest one.
     """
-    if wave is not None:
-        _require_wave(wave, tool)
-    find_tool(tool)
-    compiled = program.compile(Target(machine), quiet=quiet).compiled
-    compiled = _until(compiled, region)
-    if wave is not None and region is None and len(compiled.regions) > 1:
-        raise UsageError("`--wave` is of one region", hint="name it: `--region NAME`")
-    comparison = _Comparison(region, tool, wave)
-    try:
-        with working("comparing", quiet):
-            compiled.run(check=False, dedup=False, execute=comparison)
-    finally:
-        if not quiet and comparison.rows:
-            print_table(console(), cosimulation_table(comparison.rows))
-            _print_units(comparison.rows)
-    for row in comparison.rows:
-        if row.difference is not None:
-            hanging = [f"these nodes of the circuit wait for ever: {', '.join(f'`{name}`' for name in row.hanging)}"]
-            notes = [str(row.difference), *(hanging if row.hanging else [])]
-            raise CheckError(f"the circuit of region `{row.name}` differs from the simulator", notes=notes)
-
-
-def _require_wave(wave: Path, tool: str) -> None:
-    if tool == PYTHON:
-        raise UsageError("`--wave` needs a simulator of SystemVerilog", hint="`--tool icarus` or `--tool verilator`")
-    require_writable(wave, directory=False)
-
-
-def _until(compiled: Compiled, region: str | None) -> Compiled:
-    """Return the program up to a region."""
-    if region is None:
-        return compiled
-    names = [r.name for r in compiled.regions]
-    if region not in names:
-        hint = did_you_mean(region, names) or f"the regions are {', '.join(f'`{name}`' for name in names)}"
-        raise UsageError(f"there is no region `{region}`", hint=hint)
-    return replace(compiled, regions=compiled.regions[: names.index(region) + 1])
-
-
-def _print_units(rows: list[Cosimulation]) -> None:
-    units = sorted({unit for row in rows for unit in row.simulation_only})
-    if units:
-        say(f"note: no synthesizer takes the units {', '.join(units)}: their arithmetic is for simulation only")
-
-
-class _Comparison:
-    """An executor of graphs that also runs the circuit of each, or of one region."""
-
-    def __init__(self, region: str | None, tool: str, wave: Path | None) -> None:
-        self.region, self.tool, self.wave = region, tool, wave
-        self.rows: list[Cosimulation] = []
-
-    def __call__(
-        self,
-        graph: Graph,
-        tensors: Mapping[str, Tensor],
-        machine: Machine,
-        progress: Callable[[int], None] | None = None,
-        *,
-        engine: Engine = "auto",
-        expected: float = 0,
-    ) -> Simulation:
-        if self.region is None or graph.name == self.region:
-            row = cosimulate(graph, tensors, machine, self.tool, self.wave)
-            self.rows.append(row)
-            if row.simulation is not None:
-                return row.simulation
-        return simulate(graph, tensors, machine, progress, engine=engine, expected=expected)  # which explains a deadlock

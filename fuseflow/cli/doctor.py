@@ -2,120 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
-import re
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import click
-import numpy as np
 
-import fuseflow as ff
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import console, require_writable
-from fuseflow.report.tables import CheckRow, check_table, print_table
-from fuseflow.sim.native.jit import package_stores, user_store
-from fuseflow.sim.native.processor import has_levels
-from fuseflow.sim.native.sources import source_digest
-
-MODEL = """\
-import torch
-
-def build(data):
-    return torch.nn.Linear(data.features.shape[1], 2).eval(), (data.features.to_dense(),)
-"""
+from fuseflow.cli.deferred import deferred
 
 
 @click.command(cls=StrictCommand)
 @debug_option
+@deferred
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""
-    rows = [*check_packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
-    print_table(console(), check_table(rows))
-    if wrong := [row.name for row in rows if not row.passed]:
-        click.echo(f"wrong: {', '.join(wrong)}", err=True)
-        raise click.exceptions.Exit(1)
-
-
-def check_packages() -> Iterator[CheckRow]:
-    """Check Python and every dependency against the versions that fuseflow requires."""
-    yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
-    for requirement in importlib.metadata.requires("fuseflow") or ():
-        match = re.fullmatch(r"([\w.-]+)==([\w.]+)", requirement)
-        if match is None:  # of an extra
-            continue
-        name, wanted = match.groups()
-        try:
-            version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            yield CheckRow(name, False, f"not installed, wanted {wanted}: pip install '{requirement}'")
-            continue
-        right = version.partition("+")[0] == wanted
-        yield CheckRow(name, right, version if right else f"{version}, wanted {wanted}: pip install '{requirement}'")
-
-
-def _attempt(name: str, check: Callable[[], str]) -> CheckRow:
-    try:
-        return CheckRow(name, True, check())
-    except Exception as error:  # whatever a broken installation raises is the finding
-        return CheckRow(name, False, f"{type(error).__name__}: {error}")
-
-
-def _jit() -> str:
-    import numba  # takes a while, and other commands do without
-
-    double = numba.njit(lambda x: x + x)
-    if not np.array_equal(double(np.arange(3)), [0, 2, 4]):
-        raise ArithmeticError("compiled code computes wrong numbers")
-    return "a function, with the right results"
-
-
-def _made_ahead() -> str:
-    """Say how many kernels need no compilation here. That there are none is no fault: numba compiles them when they are needed."""
-    from fuseflow.sim.engine.ahead import all_kernels
-
-    stores = package_stores()
-    digests = [source_digest(*kernel) for kernel in all_kernels().values()]
-    count = sum(any(store.read(digest) is not None for store in stores) for digest in digests)
-    if count == len(digests):
-        return f"all {count}, for {stores[0].folder.name}"
-    reason = "compiled when first needed, up to a minute in all"
-    if not has_levels():
-        return f"none: they are made ahead for x86-64 on Linux only; {reason}"
-    return f"{count} of {len(digests)}; the others are {reason}: `python -m fuseflow.sim.engine.ahead` makes them"
-
-
-def _kernels() -> str:
-    store = user_store()
-    if not store.is_writable():
-        raise PermissionError(
-            f"{store.folder} cannot be written, or is not this user's alone, so every run compiles what was not made ahead: "
-            "set FUSEFLOW_CACHE_DIR"
-        )
-    return str(store.folder)
-
-
-def _front_end() -> str:
-    with tempfile.TemporaryDirectory() as directory:
-        model = Path(directory) / "linear.py"
-        model.write_text(MODEL, encoding="utf-8")
-        result = ff.compile(model, data="karate").run()
-    return f"exported, compiled, simulated, checked: {result.cycles} cycles"
-
-
-def _writable(directory: Path) -> str:
-    require_writable(directory, directory=True)
-    return str(directory)
-
-
-CHECKS: dict[str, Callable[[], str]] = {
-    "numba compiles": _jit,
-    "kernels made ahead": _made_ahead,
-    "keeps compiled kernels": _kernels,
-    "PyTorch model runs": _front_end,
-    "writes here": lambda: _writable(Path.cwd()),
-    "writes temporary files": lambda: _writable(Path(tempfile.gettempdir())),
-}

@@ -5,14 +5,11 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import print_notices, quiet_option
-from fuseflow.cli.json_file import JsonFile, json_option
-from fuseflow.cli.program import ProgramRequest, program_options
-from fuseflow.cli.progress import firings_bar
-from fuseflow.cli.target import Target, target_options
-from fuseflow.explain.cycles import explain_cycles
-from fuseflow.report.cycle_tables import cycles_json, cycles_lines
-from fuseflow.report.tables import print_table
+from fuseflow.cli.common import quiet_option
+from fuseflow.cli.deferred import deferred
+from fuseflow.cli.json_file import json_option
+from fuseflow.cli.program import program_options
+from fuseflow.cli.target import target_options
 
 
 @click.command("cycles", cls=StrictCommand, short_help="What a run spends its cycles on, and what would take fewer.")
@@ -23,32 +20,10 @@ from fuseflow.report.tables import print_table
 @json_option("the report")
 @quiet_option
 @debug_option
-def cycles(
-    program: ProgramRequest,
-    target: Target,
-    top: int,
-    no_changes: bool,
-    json_file: JsonFile,
-    quiet: bool,
-) -> None:
+@deferred
+def cycles() -> None:
     """Run MODEL and follow the critical path of every region, from its last event back to its first.
 
     The path goes from each event to what it waited for last: its own work, a token, room in a FIFO, an answer of the memory. Its steps add
     up to all cycles of the region. The changes next to the schedule are compiled and their costs estimated. Values are not checked.
     """
-    json_file.require_writable()
-    scheduled = program.compile(target, quiet=quiet)
-    with firings_bar(quiet) as progress:
-        report = explain_cycles(
-            scheduled.compiled, target.engine, progress, with_changes=not no_changes, with_stalls=json_file.path is not None
-        )
-    json_file.write(lambda: scheduled.json(cycles_json(report)))
-    if quiet:
-        return
-    out = json_file.console()
-    for piece in cycles_lines(report, top):
-        if isinstance(piece, str):
-            out.print(piece, soft_wrap=True)
-        else:
-            print_table(out, piece)
-    print_notices(out, report.result.settings.notices)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, console, require_writable, reserved_stdout, write_out
-from fuseflow.run.result import json_text
+from fuseflow.filesystem import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console

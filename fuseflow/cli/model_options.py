@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,9 +14,9 @@ from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
 from fuseflow.frontend.datasets.spec_options import ADJACENCIES
-from fuseflow.frontend.model_spec import ModelSpec
 
 if TYPE_CHECKING:
+    from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.sparsity.spec import SparseSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -80,24 +81,37 @@ def model_options(command: Command) -> Command:
         sparsity: SparseSpec | Path | None,
         **kwargs: Any,
     ) -> Any:
-        short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
-        options = _model_options([*short, *(("-O", text) for text in option_texts)])
-        data = _with_adjacency(data, adj)
-        dims = _dims(dim_texts)
-        spec = ModelSpec(
-            model,
-            data=data,
-            data_dir=data_dir,
-            tensors=tensors,
-            options=options,
-            seed=seed,
-            fresh=fresh,
-            dims=dims,
-            sparsity=sparsity,
-        )
+        chosen: dict[str, Any] = {
+            "model": model,
+            "data": data,
+            "adj": adj,
+            "data_dir": data_dir,
+            "tensors": tensors,
+            "option_texts": option_texts,
+        }
+        chosen |= {"dim_texts": dim_texts, "small": small, "part": part, "fresh": fresh, "seed": seed}
+        spec = replace(model_spec(chosen), sparsity=sparsity)
         return command(*args, spec=spec, **kwargs)
 
     return with_options(options, sparsity_options(build))  # type: ignore[return-value]
+
+
+def model_spec(chosen: Mapping[str, Any]) -> ModelSpec:
+    """Return the model that options name; `chosen` has their values by the names of their parameters. Raises `UsageError` for bad texts."""
+    from fuseflow.frontend.model_spec import ModelSpec  # `--help` does without
+
+    short = [("--small", "small=true")] * bool(chosen["small"])
+    short += [("--part", f"part={chosen['part']}")] * (chosen["part"] is not None)
+    return ModelSpec(
+        chosen["model"],
+        data=_with_adjacency(chosen["data"], chosen["adj"]),
+        data_dir=chosen["data_dir"],
+        tensors=chosen["tensors"],
+        options=_model_options([*short, *(("-O", text) for text in chosen["option_texts"])]),
+        seed=chosen["seed"],
+        fresh=chosen["fresh"],
+        dims=_dims(chosen["dim_texts"]),
+    )
 
 
 def _with_adjacency(data: str | None, adj: str | None) -> str | None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import console
+from fuseflow.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
+    from fuseflow.run.compiled import Compiled
     from fuseflow.run.execution import ProgressCallback as Report
+
+MOST_NAME = 24
+"""The characters of the name of a region in a bar."""
 
 
 @contextmanager
@@ -54,29 +60,42 @@ def _notices(err: Console) -> Iterator[None]:
 
 
 @contextmanager
-def firings_bar(quiet: bool) -> Iterator[Report | None]:
-    """Yield a callback for `Compiled.run` that shows the region and its firings, or None if nobody would see it."""
+def firings_bar(quiet: bool, expected: Mapping[str, float] | None = None) -> Iterator[Report | None]:
+    """Yield a callback for `Compiled.run` that shows the region and its firings, or None if nobody would see it.
+
+    `expected` has the firings of each region by its estimate. With it the bar says how much of the run is done, and what time is left."""
     if quiet:
         yield None
         return
     err = console(stderr=True)
     with _notices(err):
-        yield from _bar(err)
+        yield from _bar(err, expected or {})
 
 
-def _bar(err: Console) -> Iterator[Report | None]:
+def expected_firings(compiled: Compiled) -> dict[str, float]:
+    """Return the firings of each region of a program by its estimate."""
+    return {region.name: region.estimate.firings for region in compiled.regions}
+
+
+def _bar(err: Console, expected: Mapping[str, float]) -> Iterator[Report | None]:
     if not err.is_terminal:
         yield None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} firings"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        tasks = dict[str, int]()
+    counted = (TextColumn("{task.fields[fired]:,} firings"), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+    left = (BarColumn(bar_width=12), TimeRemainingColumn()) if expected else ()
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(SpinnerColumn(), text, *counted, *left, console=err, transient=True) as bar:
+        fired = dict[str, int]()
+        start, total = time.monotonic(), sum(expected.values())
+        task = bar.add_task("", total=total or None, fired=0, rate="")
 
         def report(region: str, firings: int) -> None:
-            if region not in tasks:
-                tasks[region] = bar.add_task(region, total=None)
-            bar.update(tasks[region], completed=firings)  # type: ignore[arg-type]
+            fired[region] = firings
+            done = sum(fired.values())
+            rate = done / max(time.monotonic() - start, 1e-9)
+            known = sum(min(count, expected.get(name, 0)) for name, count in fired.items())
+            bar.update(task, completed=known, description=visible(region)[:MOST_NAME], fired=done, rate=f"{rate:,.0f}/s")
 
         yield report

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fuseflow.cli.common import with_options
 from fuseflow.errors import UsageError
-from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
+
+if TYPE_CHECKING:
+    from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -30,6 +32,8 @@ def knowledge_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, fixed: tuple[str, ...], constants: bool, **kwargs: Any) -> Any:
+        from fuseflow.frontend.model_spec import PropagationSpec  # `--help` does without
+
         return command(*args, knowledge=PropagationSpec(fixed, constants), **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

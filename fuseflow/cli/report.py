@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, console, quiet_option, require_writable, write_out
-from fuseflow.errors import UsageError
-from fuseflow.filesystem import read_json, replace_file
-from fuseflow.report.page.comparison import comparison_page
-from fuseflow.report.page.page import page
-from fuseflow.report.page.run_directory import read_run
-from fuseflow.run.manifest import MANIFEST
-from fuseflow.run.result import json_text
-
-PAGE = "report.html"
-COMPARISON = "comparison.html"
-SWEEP_SUFFIXES = (".yaml", ".yml")
+from fuseflow.cli.common import FILE, quiet_option
+from fuseflow.cli.deferred import deferred
 
 
 @click.command(cls=StrictCommand, short_help="Write a run, two runs or a sweep as one HTML page.")
@@ -29,69 +17,10 @@ SWEEP_SUFFIXES = (".yaml", ".yml")
 @click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]")
 @quiet_option
 @debug_option
-def report(run: Path, other: Path | None, output: Path | None, cycles: Path | None, store: Path | None, quiet: bool) -> None:
+@deferred
+def report() -> None:
     """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, the file of `--json`, or the file of a sweep.
 
     With OTHER, the page compares the two runs: RUN is the baseline. The page needs no network and no other file. Of a `--json` file it has
     everything but loops, tables and graphs, and is written beside it. That of a sweep is written beside the file, too.
     """
-    is_sweep = run.suffix in SWEEP_SUFFIXES and not run.is_dir()
-    _refuse_unused(is_sweep, other, cycles, store)
-    target = output or _usual(run, other)
-    if str(target) == "-":
-        write_out(_content(run, other, cycles, store, is_sweep), None)
-        return
-    require_writable(target, directory=False)
-    if target.exists() and any(target.samefile(source) for source in (run, other, cycles) if source is not None):
-        raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
-    content = _content(run, other, cycles, store, is_sweep)
-    if run.is_dir() and target.absolute() == (run / PAGE).absolute():
-        _note(run)
-    write_out(content, target)
-    if not quiet:
-        console(stderr=True).print(f"report: {target}", soft_wrap=True, markup=False)
-
-
-def _content(run: Path, other: Path | None, cycles: Path | None, store: Path | None, is_sweep: bool) -> str:
-    """Return the page of a sweep, of two runs, or of one."""
-    if is_sweep:
-        from fuseflow.cli.sweep import open_sweep  # both load what reads sweeps, which pages of runs do not need
-        from fuseflow.report.page.sweep_page import sweep_page
-
-        with open_sweep(run, store, must_exist=True) as sweep:
-            return sweep_page(sweep)
-    if other is not None:
-        return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
-    return page(read_run(run, cycles))
-
-
-def _usual(run: Path, other: Path | None) -> Path:
-    """Return where the page goes if nothing is said: into the directory of the run, or beside its file. A comparison goes to where the
-    command is given."""
-    if other is not None:
-        return Path(COMPARISON)
-    return run / PAGE if run.is_dir() else run.with_suffix(".html")
-
-
-def _refuse_unused(is_sweep: bool, other: Path | None, cycles: Path | None, store: Path | None) -> None:
-    """Raise `UsageError` for what the page that is asked for would not use."""
-    if other is not None and is_sweep:
-        raise UsageError("two runs can be compared, and a sweep has its own comparison", hint="`fuseflow report SWEEP`")
-    if cycles is not None and (is_sweep or other is not None):
-        raise UsageError(
-            "`--cycles` explains one run", hint="`fuseflow run -o DIR --explain` keeps it in the directory of each run"
-        )
-    if store is not None and not is_sweep:
-        raise UsageError(
-            "`--store` has the results of a sweep, and RUN is none", hint="`fuseflow report SWEEP.yaml --store FILE`"
-        )
-
-
-def _note(run: Path) -> None:
-    """List the page as one of the files of the run's directory before it is written, so that the next run may replace it."""
-    about = read_json(run / MANIFEST)
-    files = about.get("files") if isinstance(about, dict) else None
-    if isinstance(files, list) and PAGE not in files:
-        about["files"] = sorted([*map(str, files), PAGE])
-        with replace_file(run / MANIFEST) as temporary:
-            temporary.write_text(json_text(about), encoding="utf-8")

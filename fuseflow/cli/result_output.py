@@ -12,10 +12,11 @@ import click
 
 from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
-from fuseflow.run.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from fuseflow.run.result import Result
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

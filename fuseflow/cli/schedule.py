@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-
 import click
 
-from fuseflow.autoscheduler.budget.budget_schedule import ALLOWED, DEFAULT_TOP, BudgetRequest, budget_schedule
-from fuseflow.autoscheduler.budget.choice import BudgetChoice
-from fuseflow.autoscheduler.budget.search import SearchProgress
+from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, console, machine_options, print_notices, quiet_option, require_writable, write_out
-from fuseflow.cli.json_file import JsonFile, json_option
+from fuseflow.cli.common import FILE, machine_options, quiet_option
+from fuseflow.cli.deferred import deferred
+from fuseflow.cli.json_file import json_option
 from fuseflow.cli.model_options import model_options
-from fuseflow.cli.progress import working
 from fuseflow.cli.propagation_options import propagation_options
 from fuseflow.cli.schedule_options import schedule_options
-from fuseflow.errors import UsageError
-from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.sources import load
-from fuseflow.report.budget_curve import check_curve_file, write_curve
-from fuseflow.report.budget_tables import budget_lines
-from fuseflow.report.tables import print_table
-from fuseflow.resources.budget import Budget, component_name
-from fuseflow.run.cores import cores
-from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
-from fuseflow.sweep import Store
-from fuseflow.sweep.schedule_runs import StoredRuns, point_of
 
 
 @click.command(cls=StrictCommand, short_help="Choose a schedule within a budget of resources.")
@@ -61,98 +43,10 @@ from fuseflow.sweep.schedule_runs import StoredRuns, point_of
 @json_option("the choice, and all that was considered,")
 @quiet_option
 @debug_option
-def schedule(
-    spec: ModelSpec,
-    schedule: Schedule,
-    print_schedule: bool,
-    machine: Machine,
-    budget_text: str,
-    output: Path | None,
-    allow: tuple[str, ...],
-    pareto: str | None,
-    pareto_to: Path | None,
-    top: int,
-    limit: float | None,
-    jobs: int | None,
-    store: Path | None,
-    no_store: bool,
-    json_file: JsonFile,
-    quiet: bool,
-) -> None:
+@deferred
+def schedule() -> None:
     """Choose what is fused, the loop orders and the lanes of MODEL, so that it takes the fewest cycles within a budget.
 
     Each region of the program may take as much as the budget has, because regions run one after the other. The best schedules by estimate
     are simulated, and so is the unfused program in the formats that it has.
     """
-    budget = Budget.parse(budget_text)
-    if print_schedule:
-        raise UsageError("`--print-schedule` prints a schedule that is given", hint="`-o -` prints the one that is chosen")
-    _check_outputs(output, pareto, pareto_to, json_file)
-    if no_store and (store or jobs):
-        raise UsageError(f"`--no-store` beside `{'--store' if store else '--jobs'}`", hint="leave one of them out")
-    request = BudgetRequest(budget, (component_name(pareto),) if pareto else (), frozenset(allow), top, limit)
-    keeps = top > 0 and not no_store
-    runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
-    with runs as run:
-        with working("reading the model", quiet):
-            source = load(spec)
-        with _progress(quiet) as progress:
-            choice = budget_schedule(source, schedule, machine, request, run=run, progress=progress)
-    if output is not None:
-        write_out(choice.schedule.to_yaml(), output)
-    json_file.write(choice.to_json)
-    if not quiet:
-        _print(choice, run, json_file, output)
-    if pareto and pareto_to is not None:
-        written = write_curve(pareto_to, pareto, choice.pareto)
-        if not quiet:
-            console(stderr=json_file.to_stdout).print(
-                f"written to {written[0]}, and {len(written) - 1} schedules", soft_wrap=True
-            )
-
-
-def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, output: Path | None) -> None:
-    """Print the report: on standard error if standard output has the schedule or the JSON."""
-    out = console(stderr=json_file.to_stdout or str(output) == "-")
-    for piece in budget_lines(choice):
-        if isinstance(piece, str):
-            out.print(piece, soft_wrap=True)
-        else:
-            print_table(out, piece)
-    if run is not None:
-        out.print(f"{run.simulated} simulated, {run.reused} known from before", soft_wrap=True)
-    print_notices(out, choice.compiled.notices)
-
-
-def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | None, json_file: JsonFile) -> None:
-    """Raise an error now rather than after the search for files that cannot be written, and for two that are one."""
-    json_file.require_writable()
-    if pareto_to is not None and pareto is None:
-        raise UsageError("`--pareto-to` without `--pareto`", hint="name a resource, as in `--pareto mul`")
-    if pareto_to is not None:
-        check_curve_file(pareto_to)
-    files = [path for path in (output, pareto_to, json_file.path) if path is not None]
-    if len(set(files)) < len(files):
-        raise UsageError("two options write to one file", hint="name another file")
-    for path in (output, pareto_to):
-        if path is not None and str(path) != "-":
-            require_writable(path, directory=False)
-
-
-@contextmanager
-def _stored(spec: ModelSpec, machine: Machine, path: Path, jobs: int) -> Iterator[StoredRuns]:
-    """Open the store in which simulations are kept, for writing."""
-    point = point_of(spec, machine)
-    with Store.open(path) as opened, opened.writing():
-        yield StoredRuns(point, opened, jobs)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[SearchProgress]:
-    """Yield a function that shows on a terminal what the search is at."""
-    err = console(stderr=True)
-    if quiet or not err.is_terminal:
-        yield lambda text: None
-        return
-    with err.status("searching") as status:
-        yield lambda text: status.update(f"searching: {text}")

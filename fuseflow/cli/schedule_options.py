@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, completed, with_options
-from fuseflow.plan.plan import AUTO, Plan, read_plan
-from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import KEYWORDS, SETTINGS
+from fuseflow.cli.common import FILE, with_options
+from fuseflow.cli.completion import complete_fused, complete_index, complete_region, complete_tensor, complete_tensor_value
+from fuseflow.schedule.settings import SETTINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -24,19 +23,43 @@ def schedule_options(command: Command) -> Command:
             "--fuse",
             multiple=True,
             metavar="REGION",
-            shell_complete=completed(lambda: KEYWORDS),
+            shell_complete=complete_fused,
             help="none, layerwise, full, auto, or a module or Einsum; repeatable.",
         ),
         click.option(
-            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first, best or auto: of all others."
+            "--order",
+            multiple=True,
+            shell_complete=complete_region,
+            metavar="REGION=i,k,j",
+            help="Loop order of a region; first, best or auto: of all others.",
         ),
-        click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
-        click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
+        click.option(
+            "--format",
+            "formats",
+            multiple=True,
+            shell_complete=complete_tensor_value,
+            metavar="TENSOR=csr",
+            help="Storage format of a tensor; repeatable.",
+        ),
+        click.option(
+            "--block",
+            multiple=True,
+            shell_complete=complete_tensor_value,
+            metavar="TENSOR=16x16",
+            help="Blocks in which a tensor is stored; repeatable.",
+        ),
         click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
-        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index, in a region or a stage; repeatable."),
+        click.option(
+            "--par",
+            multiple=True,
+            shell_complete=complete_index,
+            metavar="i=4",
+            help="Lanes of an index, in a region or a stage; repeatable.",
+        ),
         click.option(
             "--depth",
             multiple=True,
+            shell_complete=complete_region,
             metavar="REGION=128",
             help="Slots of the FIFOs of a region, or of one; `auto`: as many as they need; repeatable.",
         ),
@@ -58,9 +81,21 @@ def schedule_options(command: Command) -> Command:
         ),
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
-        click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
+        click.option(
+            "--drop-zeros",
+            multiple=True,
+            shell_complete=complete_tensor,
+            metavar="TENSOR",
+            help="Store a result without its zeros; repeatable.",
+        ),
         click.option("--plan", "plan_file", metavar="FILE", type=FILE, help="Operands that are divided into parts; or `auto`."),
-        click.option("--resident", multiple=True, metavar="TENSOR", help="An input read from the configuration; repeatable."),
+        click.option(
+            "--resident",
+            multiple=True,
+            shell_complete=complete_tensor,
+            metavar="TENSOR",
+            help="An input read from the configuration; repeatable.",
+        ),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
     ]
@@ -89,6 +124,9 @@ def schedule_options(command: Command) -> Command:
         file: Path | None,
         **kwargs: Any,
     ) -> Any:
+        from fuseflow.plan.plan import AUTO, Plan, read_plan  # `--help` does without
+        from fuseflow.schedule import Schedule
+
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
         settings["primitives"] = primitives

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fuseflow.cli.common import machine_options
-from fuseflow.sim import Engine, Machine
-from fuseflow.sim.simulators import ENGINES
+from fuseflow.sim.engine_names import ENGINES, Engine
+
+if TYPE_CHECKING:
+    from fuseflow.sim import Machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

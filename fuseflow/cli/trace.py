@@ -1,40 +1,15 @@
-"""The options `--trace` and `--trace-window`, and the file that they write."""
+"""The options `--trace` and `--trace-window`."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from fuseflow.cli.common import FILE, require_writable, write_out
-from fuseflow.errors import UsageError
-from fuseflow.explain.trace import Tracer
-from fuseflow.report.trace import trace_file, trace_line
-from fuseflow.sim.events.log import CycleSpan
-
-if TYPE_CHECKING:
-    from fuseflow.run.execution import ProgressCallback
-    from fuseflow.sim import Machine
-
-
-@dataclass(frozen=True, slots=True)
-class TraceRequest:
-    """The file of a trace, and the cycles that it should hold."""
-
-    file: Path
-    span: CycleSpan
-
-    def tracer(self, machine: Machine, regions: int, progress: ProgressCallback | None) -> Tracer:
-        return Tracer(machine, regions, self.span, progress)
-
-    def write(self, tracer: Tracer, model: str) -> str:
-        """Write the file, and return a line about it."""
-        write_out(trace_file(tracer, model, compress=self.file.suffix == ".gz"), self.file)
-        return trace_line(tracer.regions, str(self.file))
+from fuseflow.cli.common import FILE
 
 
 def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,26 +19,8 @@ def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")
     @functools.wraps(command)
     def build(*args: Any, trace: Path | None, trace_window: str | None, **kwargs: Any) -> Any:
-        return command(*args, trace=_trace(trace, trace_window), **kwargs)
+        from fuseflow.cli.trace_request import trace_request  # `--help` does without
+
+        return command(*args, trace=trace_request(trace, trace_window), **kwargs)
 
     return build
-
-
-def _trace(file: Path | None, window: str | None) -> TraceRequest | None:
-    if file is None:
-        if window is not None:
-            raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
-        return None
-    if not file.name.endswith((".json", ".json.gz")):
-        raise UsageError(
-            f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"
-        )
-    require_writable(file, directory=False)
-    return TraceRequest(file, CycleSpan() if window is None else _span(window))
-
-
-def _span(text: str) -> CycleSpan:
-    start, colon, end = text.replace(",", "").replace("_", "").partition(":")
-    if not (colon and start.isdecimal() and end.isdecimal() and int(start) < int(end)):
-        raise UsageError(f"`--trace-window {text}` is no span of cycles", hint="START:END, as in `--trace-window 1000:2000`")
-    return CycleSpan(int(start), int(end))

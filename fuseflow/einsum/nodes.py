@@ -224,6 +224,9 @@ class Program:
     outputs: tuple[str, ...]
     name: str = "program"
 
+    def __repr__(self) -> str:
+        return f"<Program {self.name}: {len(self.einsums)} Einsums, {len(self.inputs)} inputs, outputs {', '.join(self.outputs)}>"
+
     @cached_property
     def declared(self) -> Mapping[str, TensorType]:
         """The declarations, by name of the tensor."""

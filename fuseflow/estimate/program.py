@@ -26,6 +26,7 @@ from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
+from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.blocks import to_blocks
 
@@ -98,6 +99,18 @@ class ProgramEstimate:
     machine: Machine
     regions: tuple[RegionEstimate, ...]
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<ProgramEstimate {self.model}: about {self.cycles:,.0f} cycles, {len(self.regions)} regions, on {self.machine.name}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("region", "cycles", "bound by", "firings", "FLOPs", "bytes read", "bytes written")
+        rows = tuple(
+            (r.name, r.bound.cycles, r.bound.limit, r.firings, r.flops, r.bytes("read"), r.bytes("write")) for r in self.regions
+        )
+        moved = self.stats["bytes"]
+        total = ("total", self.cycles, "", self.firings, self.flops, moved["read"], moved["write"])
+        return SummaryTable(f"{self.model} on {self.machine.name}, estimated", columns, rows, total).to_html()
 
     @property
     def cycles(self) -> float:

@@ -5,11 +5,12 @@ old file or the new one, never half of it.
 """
 
 from fuseflow.filesystem.directories import list_files, refuse_foreign_files, replace_directory
-from fuseflow.filesystem.json_text import parse_json, read_json
+from fuseflow.filesystem.json_text import json_text, parse_json, read_json
 from fuseflow.filesystem.reading import read_bytes, read_text
 from fuseflow.filesystem.replacement import replace_file, write_text
 
 __all__ = [
+    "json_text",
     "list_files",
     "parse_json",
     "read_bytes",

@@ -1,4 +1,4 @@
-"""Reading JSON, whose texts may come from anywhere."""
+"""Reading JSON, whose texts may come from anywhere, and writing it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from fuseflow.filesystem.reading import MOST_TEXT_BYTES, read_bytes
 def read_json(path: str | Path, kind: str = "", *, hint: str = "") -> Any:
     """Return the value in a JSON file. Raise `FileError` if the file cannot be read or is not JSON; the message calls the file `kind`."""
     return parse_json(read_bytes(path, kind, MOST_TEXT_BYTES), f"`{path}`", hint=hint)
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """Return plain values as JSON that every reader accepts. Raises `ValueError` for NaN and infinity."""
+    return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
 def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:

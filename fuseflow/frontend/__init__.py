@@ -9,20 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.einsum.nodes import Program
-from fuseflow.frontend.imported_model import ModelImport
-from fuseflow.frontend.model_files import LoadedModel, load_model
-from fuseflow.tensors import Tensor
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import torch
 
+    from fuseflow.einsum.nodes import Program
     from fuseflow.frontend.data import Data
+    from fuseflow.frontend.imported_model import ModelImport
+    from fuseflow.frontend.model_files import LoadedModel, load_model
     from fuseflow.frontend.model_spec import TorchModel
+    from fuseflow.tensors import Tensor
 
 __all__ = ["LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
+
+_MODULES = {"LoadedModel": "model_files", "ModelImport": "imported_model", "load_model": "model_files"}
+
+if not TYPE_CHECKING:
+    __getattr__ = deferred_names(__name__, _MODULES)
 
 
 def import_model(

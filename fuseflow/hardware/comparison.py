@@ -18,13 +18,13 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop, Token
 from fuseflow.sim.arithmetic import with_rounded_constants
+from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.statistics import NodeStatistics, Recording
 from fuseflow.sim.reference.build import build_network
 from fuseflow.sim.reference.execute import network_statistics
 from fuseflow.sim.reference.run import run_network
 from fuseflow.sim.run import Simulation, simulate
-from fuseflow.sim.simulators import Engine
 from fuseflow.tensors import Tensor
 
 

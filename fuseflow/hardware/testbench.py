@@ -15,10 +15,9 @@ from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
 from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.tools import TESTBENCH
 from fuseflow.hardware.top import Top, TopPort
 from fuseflow.tensors import Tensor
-
-TESTBENCH = "ff_testbench"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 
 from fuseflow.errors import HardwareError, UsageError, did_you_mean
-from fuseflow.hardware.testbench import TESTBENCH
 
+TESTBENCH = "ff_testbench"
+"""The module of a testbench."""
 TRACE = "trace.txt"
 CHANNEL = "ff_channel.sv"
 WIDE_UNITS = "ff_f64.sv"

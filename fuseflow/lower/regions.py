@@ -20,6 +20,7 @@ from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.schedule import Schedule
+from fuseflow.summary_table import Cell, SummaryTable
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import SELECTIONS
@@ -46,6 +47,19 @@ class CompiledRegion:
     own: Graph | None = None
     private: tuple[str, ...] = ()
     made_table: FusionTable | None = None
+
+    def __repr__(self) -> str:
+        return f"<CompiledRegion {self.name}: {len(self.einsums)} Einsums, {len(self.graph.nodes)} nodes>"
+
+    def _repr_html_(self) -> str:
+        columns = ("region", "loop order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes")
+        return SummaryTable(", ".join(self.einsums), columns, (self.summary,)).to_html()
+
+    @property
+    def summary(self) -> tuple[Cell, ...]:
+        """The row that tables of regions have: name, loop order, number of Einsums and nodes, expected cycles, FLOPs and bytes."""
+        cost, order = self.estimate, ",".join(self.fused.order)
+        return self.name, order, len(self.einsums), len(self.graph.nodes), cost.cycles, cost.flops, cost.bytes
 
     @cached_property
     def table(self) -> FusionTable:

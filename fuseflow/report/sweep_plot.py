@@ -17,8 +17,6 @@ from fuseflow.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-IMAGE_FORMATS = ("png", "svg", "pdf")
-
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:

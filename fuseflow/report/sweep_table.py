@@ -16,6 +16,7 @@ from rich.table import Table
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
+from fuseflow.summary_table import SummaryTable
 from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
@@ -45,6 +46,14 @@ class SweepRows:
     axes: tuple[str, ...]
     columns: tuple[str, ...]
     lines: tuple[Record, ...]
+
+    def _repr_html_(self) -> str:
+        differing, numbers = _shown_columns(self)
+        shown = (*differing, *numbers, *(["error"] if any(line["error"] for line in self.lines) else []))
+        rows = tuple(tuple("" if (cell := line.get(column)) is None else cell for column in shown) for line in self.lines)
+        return SummaryTable(
+            f"{len(self.lines)} points: {shared_values(self)}" if self.lines else "no points", shown, rows
+        ).to_html()
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
@@ -185,10 +194,7 @@ def take_lines(rows: SweepRows, number: int | None) -> SweepRows:
 
 def sweep_table(rows: SweepRows) -> Table:
     """Return a table for a terminal with the axes on which points differ, the numbers that exist, and the first line of each error."""
-    shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
-    occupied = (*COMPONENTS, *(f"estimated_{name}" for name in COMPONENTS))
-    hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error", *occupied}
-    numbers = [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
+    shown, numbers = _shown_columns(rows)
     failed = any(line["error"] for line in rows.lines)
     heads = [name.replace("_", "\n") if name not in shown else name for name in (*shown, *numbers)]
     table = plain_table(*heads, *(["error"] if failed else []), numbers_from=len(shown) + ("status" in numbers))
@@ -198,6 +204,14 @@ def sweep_table(rows: SweepRows) -> Table:
         error = [escape(str(line["error"]).partition("\n")[0])] if failed else []
         table.add_row(*(escape(_text(c, line.get(c))) for c in (*shown, *numbers)), *error)
     return table
+
+
+def _shown_columns(rows: SweepRows) -> tuple[list[str], list[str]]:
+    """Return the axes on which points differ, and the columns of numbers that exist and say most."""
+    shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
+    occupied = (*COMPONENTS, *(f"estimated_{name}" for name in COMPONENTS))
+    hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error", *occupied}
+    return shown, [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
 
 
 def shared_values(rows: SweepRows) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from fuseflow.lower.lanes import without_lanes
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.report.folding import folded, natural_width
 from fuseflow.run.lane_loads import imbalance
 
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table that may be wider than the terminal: its gaps close, and then its lines run over. The library would cut numbers
-    instead, and a number that is cut is a wrong number."""
-    if _natural_width(console, table) > console.width:
+    """Print a table that may be wider than the terminal: its gaps close, then its columns are shown in parts, and a single one runs over.
+    The library would cut numbers instead, and a number that is cut is a wrong number."""
+    gaps = table.padding
+    if natural_width(console, table) > console.width:
         table.padding = 0
-    console.width = max(console.width, _natural_width(console, table))
-    console.print(table)
-
-
-def _natural_width(console: Console, table: Table) -> int:
-    return console.measure(table, options=console.options.update(width=10_000)).maximum
+    if natural_width(console, table) > console.width:
+        table.padding = gaps
+    for part in folded(console, table):
+        console.width = max(console.width, natural_width(console, part))
+        console.print(part)
 
 
 def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:

@@ -10,14 +10,15 @@ from typing import Any
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.filesystem import list_files, replace_directory
+from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.hardware.output import circuit_text
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.manifest import MANIFEST, manifest, write_artifact
+from fuseflow.run.directory import MANIFEST
+from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
-from fuseflow.run.result import Result, json_text
+from fuseflow.run.result import Result
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf

@@ -41,6 +41,7 @@ from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
+from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree_files import write_fibertree
 
@@ -58,6 +59,14 @@ class Compiled:
     regions: tuple[CompiledRegion, ...]
     machine: Machine
     seconds: float
+
+    def __repr__(self) -> str:
+        return f"<Compiled {self.name}: {len(self.regions)} regions, {len(self.program.einsums)} Einsums, on {self.machine.name}>"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.name} on {self.machine.name}: what is expected of its regions"
+        columns = ("region", "loop order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes")
+        return SummaryTable(title, columns, tuple(region.summary for region in self.regions)).to_html()
 
     @property
     def name(self) -> str:

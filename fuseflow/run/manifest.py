@@ -7,16 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.filesystem import list_files, replace_directory
-from fuseflow.run.result import Result, json_text
+from fuseflow.filesystem import json_text, list_files, replace_directory
+from fuseflow.run.directory import MANIFEST
+from fuseflow.run.result import Result
 from fuseflow.run.settings import Settings, versions
 from fuseflow.samml import protobuf
 
 if TYPE_CHECKING:
     from fuseflow.lower.regions import CompiledRegion
-
-MANIFEST = "about.json"
-"""The file that says what a directory of artifacts is."""
 
 
 def save_run(directory: Path, result: Result) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.summary_table import SummaryTable
 from fuseflow.tensors.array_files import save_array
 from fuseflow.tensors.scipy_arrays import is_scipy
 
@@ -91,6 +91,31 @@ class Result:
     regions: tuple[RegionResult, ...]
     check: Check | None
     seconds: Seconds
+
+    def __repr__(self) -> str:
+        return f"<Result {self.settings.model}: {self.cycles:,} cycles, {len(self.regions)} regions, {self._verdict}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("region", "runs", "cycles", "roofline", "nodes", "firings", "FLOPs", "bytes")
+        rows = tuple(
+            (
+                r.name,
+                r.times,
+                r.cycles,
+                r.simulation.bound,
+                len(r.simulation.nodes),
+                r.simulation.firings,
+                r.simulation.flops,
+                sum(t.bytes for t in r.simulation.traffic),
+            )
+            for r in self.regions
+        )
+        title = f"{self.settings.model} on {self.settings.machine.name}: {self.cycles:,} cycles, {self._verdict}"
+        return SummaryTable(title, columns, rows).to_html()
+
+    @property
+    def _verdict(self) -> str:
+        return "not checked" if self.check is None else "check passed" if self.check.passed else "check FAILED"
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
@@ -168,11 +193,6 @@ def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
 def output_arrays(tensors: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
     """Return tensors as dense arrays, or as scipy arrays where they are sparse."""
     return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in tensors.items()}
-
-
-def json_text(values: dict[str, Any]) -> str:
-    """Return plain values as JSON that every reader accepts. Raises `ValueError` for NaN and infinity."""
-    return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
 def is_sparse(tensor: Tensor) -> bool:

@@ -93,6 +93,9 @@ class SampledResult:
     rows_check: Check
     seconds: Seconds
 
+    def __repr__(self) -> str:
+        return f"<SampledResult {self.settings.model}: {self.cycles} cycles, {len(self.regions)} regions>"
+
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
         """Every model output, as a dense array, or as a scipy array where it is sparse."""

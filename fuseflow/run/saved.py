@@ -14,7 +14,7 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of, view_format
-from fuseflow.run.manifest import MANIFEST
+from fuseflow.run.directory import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph, TensorDecl

@@ -5,12 +5,14 @@ A node names its inputs as ports of other nodes. Its method `outputs` gives the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits, settings
 from fuseflow.samml.primitives import Primitive
+from fuseflow.summary_table import SummaryTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Graph:
     outputs: tuple[str, ...]
     fiber_fifos: tuple[Edge, ...] = ()
     depths: tuple[tuple[Edge, int], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.nodes)} nodes, reads {', '.join(self.inputs)}, writes {', '.join(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        kinds = Counter(type(node).__name__ for node in self.nodes)
+        title = f"{self.name}: {len(self.nodes)} nodes"
+        return SummaryTable(title, ("primitive", "nodes"), tuple(sorted(kinds.items()))).to_html()
 
     @cached_property
     def by_name(self) -> Mapping[str, Primitive]:

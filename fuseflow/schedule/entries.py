@@ -8,24 +8,10 @@ from typing import TypeVar
 
 from fuseflow.einsum.chain import Chain
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
+from fuseflow.schedule.settings import KEYWORDS, SETTINGS
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
 from fuseflow.tensors.format import SHORT_NAMES, parse_short_name, without_all
-
-KEYWORDS = ("none", "layerwise", "full", "auto")
-"""The names that say what is fused in the whole model; no region can be called so."""
-
-SETTINGS = {
-    "iteration": ("factored", "global"),
-    "locate": ("auto", "always", "never"),
-    "rescan": ("auto", "every", "never"),
-    "repeat": ("value", "reference"),
-    "primitives": ("auto", "own", "public"),
-    "order_policy": ("best", "first", "auto"),
-    "depth_policy": ("machine", "auto"),
-    "intermediates": ("real", "dense"),
-}
-"""The settings that hold for all regions, with their possible values; the first is the default."""
 
 T = TypeVar("T")
 Entries = tuple[tuple[str, T], ...]

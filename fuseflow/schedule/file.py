@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
-from fuseflow.schedule.entries import SETTINGS
+from fuseflow.schedule.settings import SETTINGS
 from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
 
 

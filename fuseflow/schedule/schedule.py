@@ -13,8 +13,6 @@ from fuseflow.plan.plan import Plan
 from fuseflow.plan.reader import PlanReader
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
-    KEYWORDS,
-    SETTINGS,
     Entries,
     block_sizes,
     block_text,
@@ -35,6 +33,7 @@ from fuseflow.schedule.entries import (
     tensor_names,
     vector_width,
 )
+from fuseflow.schedule.settings import KEYWORDS, SETTINGS
 from fuseflow.tensors.blocks import Block
 from fuseflow.yaml_text import write_yaml
 

@@ -1,10 +1,15 @@
 """Simulation: this package executes graphs on machines, token by token, and counts the cycles."""
 
-from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
-from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
-from fuseflow.sim.run import Simulation, simulate
-from fuseflow.sim.simulators import ENGINES, Engine
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
+
+if TYPE_CHECKING:
+    from fuseflow.sim.engine_names import ENGINES, Engine
+    from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
+    from fuseflow.sim.machine.machine import Machine
+    from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
+    from fuseflow.sim.run import Simulation, simulate
 
 __all__ = [
     "ENGINES",
@@ -20,3 +25,21 @@ __all__ = [
     "simulate",
     "with_settings",
 ]
+
+_MODULES = {
+    "ENGINES": "engine_names",
+    "EdgeStatistics": "outcome.statistics",
+    "Engine": "engine_names",
+    "Machine": "machine.machine",
+    "NodeStatistics": "outcome.statistics",
+    "Recording": "outcome.statistics",
+    "Simulation": "run",
+    "Traffic": "outcome.statistics",
+    "load_machine": "machine.files",
+    "machine_names": "machine.files",
+    "simulate": "run",
+    "with_settings": "machine.files",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = deferred_names(__name__, _MODULES)

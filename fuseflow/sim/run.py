@@ -12,6 +12,7 @@ from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl, WriteLevel
 from fuseflow.sim.arithmetic import refuse_wide_types, with_rounded_constants
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
+from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.statistics import MemoryStatistics
@@ -28,7 +29,7 @@ from fuseflow.sim.outcome.statistics import (
     flops_by_operator,
     traffic,
 )
-from fuseflow.sim.simulators import Engine, run_graph
+from fuseflow.sim.simulators import run_graph
 from fuseflow.tensors import DTYPES, Tensor
 
 

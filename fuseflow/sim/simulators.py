@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
-from typing import Literal, TypeAlias, get_args
 
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.collection import collection_paused
+from fuseflow.sim.engine_names import ENGINES, Engine
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.settings import IdealMemory
@@ -20,9 +20,6 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as execute_reference
 from fuseflow.sim.reference.run import FiringLimitError
 from fuseflow.tensors import Tensor
-
-Engine: TypeAlias = Literal["auto", "reference", "fast"]
-ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 REFERENCE_FIRINGS = 100_000
 """The number of firings up to which the reference is not slower than loading the kept kernels of the engine, at a memory that answers at

@@ -14,8 +14,8 @@ from fuseflow.errors import FuseFlowError, SweepError, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sampling.sample import parse_sample
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import SETTINGS
 from fuseflow.schedule.file import Sections, read_document
+from fuseflow.schedule.settings import SETTINGS
 from fuseflow.sweep.point import Scalar
 from fuseflow.yaml_text import YamlText, read_yaml
 

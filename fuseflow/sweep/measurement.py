@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, choose_schedule
+from fuseflow.autoscheduler.autoscheduler import choose_schedule
+from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError
 from fuseflow.estimate.program import Estimator

@@ -438,7 +438,7 @@ def _failing(error: BaseException) -> Callable[..., Compiled]:
 def test_the_unexpected_is_a_message_too(
     here: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, what: str
 ) -> None:
-    monkeypatch.setattr("fuseflow.cli.program.load", _failing(error))
+    monkeypatch.setattr("fuseflow.cli.request.load", _failing(error))
     result = fuseflow("run", "p.ein")
     assert result.exit_code == status
     assert what in result.stderr

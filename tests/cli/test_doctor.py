@@ -7,7 +7,7 @@ import importlib.metadata
 import pytest
 from click.testing import CliRunner
 
-from fuseflow.cli import doctor
+from fuseflow.cli.actions import doctor
 from fuseflow.cli.main import main
 
 

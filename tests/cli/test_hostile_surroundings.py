@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,13 @@ from click.testing import CliRunner, Result
 from scipy import sparse
 
 from fuseflow.cli.main import main
+from fuseflow.einsum.nodes import Location
+from fuseflow.einsum.parse import parse
+from fuseflow.frontend.import_cache.entry import Entry, write_entry
+from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.import_cache.store import EntryStore
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.source import Source
 
 MODEL = """\
 import sys
@@ -163,10 +172,48 @@ def test_an_interruption_while_modules_are_imported_is_one_word(here, seconds):
 
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [("run m.py --machine i", ["ideal"]), ("run m.py --data ci", ["citeseer"]), ("run m.py --fuse f", ["full"])],
+    [
+        ("run m.py --machine i", ["ideal"]),
+        ("run m.py --data ci", ["citeseer"]),
+        ("run m.py --fuse f", ["full"]),
+        ("run p.ein --fuse C", ["C"]),
+        ("run p.ein --par k", ["k="]),
+        ("run p.ein --order C", ["C="]),
+        ("run p.ein --format B", ["B="]),
+        ("run p.ein --bis", ["--bisect"]),
+        ("run missing.ein --par k", []),
+        ("sw", ["sweep"]),
+        ("explain o", ["order"]),
+    ],
 )
-def test_a_shell_completes_names(words, completed, monkeypatch):
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_names(here, shell, words, completed, monkeypatch):
+    Path("p.ein").write_text("tensor A[4, 4] csr\ntensor B[4, 4] csr\nC[i, j] = sum(k) A[i, k] * B[k, j]\noutput C\n")
+    assert complete(shell, words, monkeypatch) == completed
+
+
+def complete(shell: str, words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    last = words.split()[-1]
     monkeypatch.setenv("COMP_WORDS", f"fuseflow {words}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
-    result = CliRunner().invoke(main, [], prog_name="fuseflow", env={"_FUSEFLOW_COMPLETE": "bash_complete"})
-    assert result.output.split() == [f"plain,{word}" for word in completed]
+    monkeypatch.setenv("COMP_CWORD", last if shell == "fish" else str(len(words.split())))
+    result = CliRunner().invoke(main, [], prog_name="fuseflow", env={"_FUSEFLOW_COMPLETE": f"{shell}_complete"})
+    if shell == "zsh":
+        return [line for kind, line, _ in zip(*[iter(result.output.splitlines())] * 3, strict=False) if kind == "plain"]
+    lines = (re.split(r"[,\t]", line) for line in result.output.splitlines())
+    return [line[1] for line in lines if line[0] == "plain"]
+
+
+def test_a_shell_completes_names_of_a_model_that_was_imported(here, monkeypatch):
+    monkeypatch.setenv("FUSEFLOW_CACHE_DIR", str(here / "cache"))
+    monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "64")
+    Path("m.py").write_text("raise RuntimeError('completion runs no model')\n")
+    assert complete("bash", "run m.py --fuse la", monkeypatch) == ["layerwise"]
+    program = parse("tensor x[4] dense\ny[i] = relu(x[i])\noutput y\n")
+    placed = [replace(einsum, location=Location("layer1.act")) for einsum in program.einsums]
+    source = Source("m", replace(program, einsums=tuple(placed)), {}, None)
+    content = write_entry(Entry(source, {}, reference=False))
+    store, digest = EntryStore.open(), request_digest(ModelSpec(Path("m.py")))
+    assert store.write(digest, content)
+    assert complete("bash", "run m.py --fuse la", monkeypatch) == ["layerwise", "layer1", "layer1.act"]
+    assert complete("bash", "run m.py --par i", monkeypatch) == ["i="]
+    assert complete("bash", "run m.py -O small=true --par i", monkeypatch) == []

@@ -15,10 +15,10 @@ from rich.console import Console
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.cycles import CyclesReport, explain_cycles
+from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import bottleneck_sentence, cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.result import json_text
 from fuseflow.samml.nodes import Edge
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine, simulate

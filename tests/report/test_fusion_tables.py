@@ -10,9 +10,9 @@ from rich.table import Table
 
 from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
 from fuseflow.explain.recompute import Instance
+from fuseflow.filesystem import json_text
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
 from fuseflow.report.tables import print_table
-from fuseflow.run.result import json_text
 
 ONE = Instance("T[i, j]", "mul", ("k",), 60.0)
 OTHER = Instance("T[j, i]", "mul'2", (), 20.0)

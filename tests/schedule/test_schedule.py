@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import SETTINGS
+from fuseflow.schedule.settings import SETTINGS
 from fuseflow.tensors import Format
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(

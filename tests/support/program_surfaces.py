@@ -34,6 +34,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.order import explain_order
+from fuseflow.filesystem import json_text
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.auto_tables import auto_lines
@@ -43,7 +44,6 @@ from fuseflow.report.order_tables import order_json, order_lines
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.run.artifacts import region_folder
-from fuseflow.run.result import json_text
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text

@@ -17,7 +17,7 @@ from fuseflow.samml.nodes import Alu, Graph, Join, Operand, Port, Primitive
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.sim.simulators import Engine
+from fuseflow.sim.engine_names import Engine
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.transform.public import public_form
 from fuseflow.transform.public.arithmetic import FORMS, FORMS_OF_32_BITS

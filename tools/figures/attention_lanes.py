@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import blank_figure, save
+from frame import blank_figure, legend, save
 from store import Ran, left, load, run_apart, work
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,8 +187,9 @@ def group(row: Row) -> tuple[Any, ...]:
 
 def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
     """Speed over one lane, and beside it bytes a cycle, both over the number of lanes."""
-    figure = blank_figure(11, 3.5)
+    figure = blank_figure(13, 4)
     speeds, bytes_moved = figure.subplots(1, 2)
+    machines = list(dict.fromkeys(row.point["machine"] for row in rows.values()))
     kept = [row for row in rows.values() if row.state == "done" and size(row) == (data, heads)]
     for machine, style in zip(dict.fromkeys(row.point["machine"] for row in kept), ("-", "--", ":", "-."), strict=False):
         here = [row for row in kept if row.point["machine"] == machine]
@@ -198,13 +199,14 @@ def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
             if level == "both":
                 line = best(here)
             at = [lanes_of(row) for row in line]
-            color = {"heads": "C0", "rows": "C1", "both": "C2"}[level]
-            look = {"linestyle": style, "marker": mark, "color": color, "label": f"{level}, {machine}"}
+            color = f"C{machines.index(machine)}"
+            look = {"linestyle": style, "marker": mark, "color": color, "label": f"{level}, {machine}", "markersize": 5}
+            look |= {"fillstyle": "none", "markersize": 10} if machine == machines[0] else {}
             if base:
                 speeds.plot(at, [base / row.cycles for row in line], **look)
             if any(row.peak for row in line):
                 bytes_moved.plot(at, [row.moved for row in line], **look)
-                bytes_moved.axhline(max(row.peak for row in line), color="grey", linewidth=0.8)
+                bytes_moved.axhline(max(row.peak for row in line), color="grey", linewidth=0.8, label="peak of the memory")
     speeds.plot(FACTORS, FACTORS, color="grey", linewidth=0.8, label="linear")
     for axes, what in ((speeds, "speed over one lane"), (bytes_moved, "bytes a cycle")):
         axes.set_xscale("log", base=2)
@@ -213,7 +215,7 @@ def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
         axes.grid(alpha=0.3)
     speeds.set(yticks=FACTORS, yticklabels=FACTORS)
     bytes_moved.yaxis.set_major_formatter("{x:.0f}")
-    speeds.legend(fontsize="small")
+    legend(figure)
     save(figure, picture)
 
 

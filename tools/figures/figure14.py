@@ -163,10 +163,10 @@ def checks(data: Data) -> list[Check]:
 def draw(data: Data, figure: Any) -> None:
     shown = CONFIGURATIONS[:-1]
     panels = {
-        "FLOPs over unfused": "flops",
-        "accesses over unfused": "accesses",
-        "bytes over unfused": "bytes",
-        "intensity": "intensity",
+        "FLOPs": "flops",
+        "accesses": "accesses",
+        "bytes": "bytes",
+        "intensity: FLOPs an access": "intensity",
     }
     for axes, (title, what) in zip(figure.subplots(1, 4), panels.items(), strict=True):
         ours: dict[str, list[float | None]] = {}
@@ -177,7 +177,7 @@ def draw(data: Data, figure: Any) -> None:
         axes.axhline(1, color="black", linewidth=0.6)
         if what != "intensity":
             axes.set(yscale="log", ylim=(0.5, 200))
-        axes.set(title=title)
+        axes.set(title=title, ylabel="over unfused (1: the same)")
     legend(figure)
 
 

@@ -90,10 +90,11 @@ def checks(data: Data) -> list[Check]:
 
 def draw(data: Data, figure: Any) -> None:
     many, few = figure.subplots(1, 2)
-    for machine in MACHINES:
+    looks = ({"marker": "o", "markersize": 11, "fillstyle": "none"}, {"marker": "s", "linestyle": "--"}, {"marker": "^"})
+    for machine, look in zip(MACHINES, looks, strict=True):
         line = [(n, s) for name, n in ROWS_DEALT.items() if (s := speed(data, machine, name)) is not None]
         if line:
-            many.plot([n for n, _ in line], [s for _, s in line], marker="o", label=machine)
+            many.plot([n for n, _ in line], [s for _, s in line], label=machine, **look)
     counts = list(ROWS_DEALT.values())
     many.plot(counts, counts, color="grey", linewidth=0.8, label="linear")
     for scale in (many.set_xscale, many.set_yscale):

@@ -90,13 +90,14 @@ def draw(data: Data, figure: Any) -> None:
         line = [(size, number) for size in blocks.SIZES if (number := speed(data, machine, size)) is not None]
         speeds.plot([s for s, _ in line], [n for _, n in line], style, marker="o", color="C2", label=f"speed, {machine}")
         multiplied = data["multiplied"][machine]
-    speeds.axhline(multiplied, color="grey", linewidth=0.8, label="multiplications a cycle")
+    speeds.axhline(multiplied, color="grey", linewidth=0.8, label=f"{multiplied} multiplications a cycle in a block")
     cycles.set(yscale="log", ylabel="cycles")
     speeds.set(ylabel="speed of blocks over elements", ylim=(0, 300))
     for axes in (cycles, speeds):
         axes.set_xscale("log", base=2)
         axes.set(xlabel="block", xticks=blocks.SIZES, xticklabels=blocks.SIZES)
         axes.grid(alpha=0.3)
+    speeds.set_title("above the line: elements also wait for the memory of rda", fontsize="small")
     legend(figure)
 
 

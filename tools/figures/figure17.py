@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import nested_matmul as study
-from frame import ROWS, Check, Data, Figure, Options, cell, command, legend, markdown, published, ratio, rows, within
+from frame import ROWS, Check, Data, Figure, Options, cell, command, legend, markdown, missing_bar, published, ratio, rows, within
 from measured import Run
 
 MACHINES = ("comal", "ideal", "rda")
@@ -74,7 +74,7 @@ def checks(data: Data) -> list[Check]:
 
 
 def draw(data: Data, figure: Any) -> None:
-    """Sorted as the paper numbers them; paler bars are those that it does not plot."""
+    """Sorted as the paper numbers them; paler bars are those that it does not plot. A form that cannot have an order has no bar."""
     width = 0.8 / len(FORMS)
     axes = figure.subplots()
     for n, form in enumerate(FORMS):
@@ -83,8 +83,13 @@ def draw(data: Data, figure: Any) -> None:
             points = [(x - 0.4 + (n + 0.5) * width, of[o]) for x, o in enumerate(study.ORDERS) if of[o] and plotted(o) == shown]
             label = form if shown else None
             axes.bar([x for x, _ in points], [c for _, c in points], width, color=f"C{n}", alpha=alpha, label=label)
+        for x, order in enumerate(study.ORDERS):
+            if not of[order]:
+                missing_bar(axes, x - 0.4 + (n + 0.5) * width, "refused")
+    axes.bar(0, 0, color="dimgrey", label="plotted in the paper, too (*)")
+    axes.bar(0, 0, color="dimgrey", alpha=0.35, label="not plotted in the paper")
     axes.set_xticks(range(len(study.ORDERS)), [f"{o}{'*' if plotted(o) else ''}" for o in study.ORDERS], rotation=60)
-    axes.set(yscale="log", ylim=(1000, None), ylabel="cycles on comal")
+    axes.set(yscale="log", ylim=(1000, None), ylabel="cycles on comal", xlabel="loop order, outermost first")
     legend(figure)
 
 

@@ -180,21 +180,27 @@ def bars(
     theirs: Mapping[str, Sequence[float | None]] | None = None,
     base: float = 0,
 ) -> None:
-    """Bars of ours side by side, from `base` on, and with each a diamond of what is published. One that is missing is a cross."""
+    """Bars of ours side by side, from `base` on, and with each a diamond of what is published. Where one is missing, it says so."""
     width = 0.8 / len(series)
     for n, (label, heights) in enumerate(series.items()):
         places = [x - 0.4 + (n + 0.5) * width for x in range(len(groups))]
         there = [(x, h) for x, h in zip(places, heights, strict=True) if h is not None]
         axes.bar([x for x, _ in there], [h - base for _, h in there], width, bottom=base, label=label, color=f"C{n}")
-        if absent := [x for x, h in zip(places, heights, strict=True) if h is None]:
-            floor = axes.get_xaxis_transform()
-            axes.scatter(absent, [0.03] * len(absent), marker="x", s=16, color="grey", transform=floor, label="not run")
+        for x in (x for x, h in zip(places, heights, strict=True) if h is None):
+            missing_bar(axes, x, "not run")
         against = [(x, h) for x, h in zip(places, (theirs or {}).get(label, ()), strict=False) if h is not None]
         if against:
             hollow = {"marker": "D", "s": 22, "facecolors": "none", "edgecolors": "black", "zorder": 3}
             axes.scatter([x for x, _ in against], [h for _, h in against], label="published", **hollow)
     many = len(groups) > 6
     axes.set_xticks(range(len(groups)), groups, rotation=30 if many else 0, ha="right" if many else "center")
+
+
+def missing_bar(axes: Any, x: float, why: str) -> None:
+    """Say why there is no bar at a place."""
+    axes.text(
+        x, 0.02, why, rotation=90, ha="center", va="bottom", fontsize=6, color="dimgrey", transform=axes.get_xaxis_transform()
+    )
 
 
 def legend(figure: Any, inside: Any = None) -> None:

@@ -25,6 +25,7 @@ from fuseflow.autoscheduler.budget.search import (
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch, variant_changes
+from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP, LEVERS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
@@ -36,14 +37,8 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-DEFAULT_TOP = 3
-"""How many of the best programs by estimate are simulated unless the caller says otherwise."""
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-LEVERS = {"fusion": "", "orders": "", "stages": "", "lanes": "", "depths": "", "formats": "formats", "association": "reassociate"}
-"""The kinds of decisions, in the order in which they are taken away, each with what the user has to allow for it."""
-ALLOWED = tuple(allowed for allowed in LEVERS.values() if allowed)
-"""What is decided only if the user allows it."""
 TIGHTER, LESS = 4, 0.7
 """So often FIFOs get this share of what they had in the budget, where a run deepens them beyond it."""
 LEVER_RANGES = 16

@@ -88,6 +88,8 @@ class PickledMatrix:
             raise ValueError("a matrix has no two sizes")
         if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
             raise ValueError("the positions of a matrix are no whole numbers")
+        if indptr.min(initial=0) < 0:  # scipy looks whether they fall, in differences that run over
+            raise ValueError("the positions of a matrix are negative")
         matrix = sparse.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=shape)
         matrix.check_format(full_check=True)
         return matrix

@@ -12,7 +12,7 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
-from fuseflow.run.manifest import MANIFEST
+from fuseflow.run.directory import MANIFEST
 from fuseflow.run.program_values import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text

@@ -12,11 +12,11 @@ from browser import browser, opened
 
 import fuseflow as ff
 from fuseflow.explain.cycles import explain_cycles
+from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import cycles_json
 from fuseflow.report.page.comparison import comparison_page
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import StoredRun, read_run
-from fuseflow.run.result import json_text
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
 

@@ -13,11 +13,11 @@ import pytest
 import fuseflow as ff
 from fuseflow.errors import FileError, UsageError
 from fuseflow.explain.cycles import explain_cycles
+from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import cycles_json
 from fuseflow.report.page import dataflow
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import StoredRun, read_run
-from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"

@@ -16,7 +16,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.run.result import Result
 from fuseflow.sim import load_machine
-from fuseflow.sim.simulators import Engine
+from fuseflow.sim.engine_names import Engine
 
 Bytes: TypeAlias = dict[tuple[str, str, str], tuple[int, int]]
 """Of a tensor, an array and a direction: asked for, moved."""

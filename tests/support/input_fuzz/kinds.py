@@ -11,6 +11,7 @@ import json
 import logging
 import pickletools
 import random
+import typing
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -195,13 +196,21 @@ def _mlir_first(content: bytes) -> None:
     from torch_mlir import ir
 
     from fuseflow.dialects.text_screen import screen_text
-    from fuseflow.frontend.linalg_modules import new_context
 
     text = content.decode()
     screen_text(text, "f", None, FileError)
+    with _lenient_context():
+        ir.Module.parse(text)
+
+
+@cache
+def _lenient_context() -> Any:
+    """Return a context that every operation is known to. To make one takes longer than to parse most inputs."""
+    from fuseflow.frontend.linalg_modules import new_context
+
     with new_context() as context:
         context.allow_unregistered_dialects = True
-        ir.Module.parse(text)
+    return context
 
 
 def _mlir(content: bytes, folder: Path) -> None:
@@ -375,7 +384,44 @@ KINDS = {kind.name: kind for kind in _ALL}
 
 
 def prepare(kinds: Sequence[Kind]) -> None:
-    """Import what the readers need, so that no input pays for it, and keep them from writing notices."""
+    """Import what the readers need, so that no input pays for it, keep them from writing notices, and let libraries do once what they do
+    for every file: to compile a template, and to resolve the annotations of a class."""
     logging.getLogger("fuseflow").setLevel(logging.CRITICAL)
+    _compile_templates_once()
+    _resolve_annotations_once()
     for kind in kinds:
         good(kind)
+
+
+@cache
+def _compile_templates_once() -> None:
+    import jinja2
+
+    compile_template = jinja2.Environment.compile
+    compiled = dict[tuple[Any, ...], Any]()
+
+    def once(environment: jinja2.Environment, source: Any, *arguments: Any, **others: Any) -> Any:
+        key = (source, arguments, tuple(others.items()), environment.autoescape, tuple(environment.filters))
+        if not isinstance(source, str):
+            return compile_template(environment, source, *arguments, **others)
+        if key not in compiled:
+            compiled[key] = compile_template(environment, source, *arguments, **others)
+        return compiled[key]
+
+    jinja2.Environment.compile = once  # type: ignore[assignment,method-assign]
+
+
+@cache
+def _resolve_annotations_once() -> None:
+    hints = typing.get_type_hints
+    resolved = dict[tuple[type, int], dict[str, Any]]()
+
+    def once(object_: Any, globalns: dict[str, Any] | None = None, *arguments: Any, **others: Any) -> dict[str, Any]:
+        if arguments or others or not isinstance(object_, type):
+            return hints(object_, globalns, *arguments, **others)
+        key = object_, id(globalns)
+        if key not in resolved:
+            resolved[key] = hints(object_, globalns)
+        return resolved[key]
+
+    typing.get_type_hints = once  # type: ignore[assignment]

@@ -20,10 +20,10 @@ from scipy import sparse
 import fuseflow as ff
 from fuseflow.einsum import mlir as einsum_mlir
 from fuseflow.einsum.parse import parse
+from fuseflow.filesystem import json_text
 from fuseflow.frontend.import_cache.entry import Entry, write_entry
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.run.result import json_text
 from fuseflow.samml import mlir as samml_mlir
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text

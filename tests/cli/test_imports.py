@@ -1,17 +1,23 @@
-"""The command `fuseflow simulate` imports nothing that it does not need."""
+"""Commands and their help import nothing that they do not need."""
 
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 import fuseflow as ff
-from fuseflow.cli.main import without_collection
+from fuseflow.cli.deferred import ACTIONS, DECLARED
+from fuseflow.cli.main import main, without_collection
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
@@ -55,6 +61,53 @@ def test_simulate_imports_nothing_that_it_does_not_need(graph: Path, machine: st
 def test_the_version_is_printed_by_click_alone():
     imported = modules("--version")
     assert imported & {*NEEDLESS, "numpy", "scipy", "pydantic", "ruamel", "llvmlite", "fuseflow.sim", "fuseflow.samml"} == set()
+
+
+def test_help_imports_the_declarations_of_commands_alone():
+    asks = [[*command, "--help"] for command in _commands(main, ())]
+    code = f"import sys\nfrom fuseflow.cli.main import main\nfor words in {asks!r}: main(words, standalone_mode=False)"
+    told = "print(*(name for name in sys.modules if '.cli.' not in name), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{told}"], capture_output=True, text=True, check=True)
+    assert done.stdout.count("Usage: ") == len(asks) > 20
+    libraries = {"numpy", "scipy", "pydantic", "ruamel", "ruamel.yaml", "llvmlite", "rich", "torch", "networkx", "numba"}
+    assert {*done.stderr.split()} & {
+        *libraries,
+        "fuseflow.samml",
+        "fuseflow.einsum",
+        "fuseflow.tensors",
+        "fuseflow.compiler",
+    } == set()
+
+
+def _commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name, inner in _inner_commands(command).items():
+        yield from _commands(inner, (*words, name))
+
+
+def _inner_commands(command: click.Command) -> dict[str, click.Command]:
+    if not isinstance(command, click.Group):
+        return {}
+    context = click.Context(command)
+    inner = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    return {name: found for name, found in inner.items() if found is not None}
+
+
+def _declarations(command: click.Command) -> Iterator[Callable[..., Any]]:
+    """Yield the functions that commands without others inside are declared as."""
+    inner = _inner_commands(command)
+    for each in inner.values():
+        yield from _declarations(each)
+    if not inner and command.callback is not None:
+        yield inspect.unwrap(command.callback)
+
+
+def test_every_declaration_has_what_it_does():
+    declarations = list(_declarations(main))
+    for declaration in declarations:
+        action = getattr(import_module(ACTIONS + declaration.__module__.removeprefix(DECLARED)), declaration.__name__)
+        assert inspect.isfunction(action) and action is not declaration
+    assert len(declarations) > 15
 
 
 def test_garbage_is_collected_again_after_a_command_was_imported():

@@ -1,0 +1,76 @@
+"""What `fuseflow compile` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fuseflow.cli.common import (
+    CIRCUIT_MACHINE,
+    console,
+    print_notices,
+    refuse_inside,
+    require_replaceable,
+    require_writable,
+    reserved_stdout,
+    say,
+    write_out,
+)
+from fuseflow.cli.request import ProgramRequest
+from fuseflow.cli.stage_dump import StageDump
+from fuseflow.cli.target import Target
+from fuseflow.errors import UsageError
+from fuseflow.hardware.output import MANIFEST
+from fuseflow.hardware.verilog import require_circt
+from fuseflow.report.tables import compiled_table, print_table
+from fuseflow.run.artifacts import CIRCUITS, DIRECTORY_FORMS
+from fuseflow.sim import Machine, load_machine
+
+VERILOG = "verilog"
+
+
+def compile_command(
+    program: ProgramRequest,
+    output: Path | None,
+    emit: str | None,
+    machine: Machine | None,
+    dump: StageDump,
+    quiet: bool,
+) -> None:
+    circuit = emit in (CIRCUITS, VERILOG)
+    if machine is not None and not circuit:
+        raise UsageError(f"a machine is of `--emit {CIRCUITS}` and `--emit {VERILOG}`", hint="leave `--machine` and `--set` out")
+    if emit in DIRECTORY_FORMS and (output is None or str(output) == "-"):
+        raise UsageError(f"`--emit {emit}` writes a directory of files", hint="say where: `-o DIR`")
+    target = output or (Path("out") / program.name if emit is None else None)
+    _require_writable(target, emit, program, dump)
+    if emit == VERILOG:
+        require_circt()
+    on = Target(machine or load_machine(CIRCUIT_MACHINE)) if circuit else None
+    with reserved_stdout(emit is not None and emit not in DIRECTORY_FORMS) as stdout:
+        compiled = program.compile(on, quiet=quiet, observe=dump).compiled
+    if emit == "fibertree" and target is not None:
+        compiled.save_fibertrees(target)
+    elif emit == VERILOG and target is not None:
+        compiled.save_verilog(target)
+    elif emit is not None:
+        write_out(compiled.emit(emit), target, stdout)
+    elif target is not None:
+        compiled.save(target)
+        if not quiet:
+            print_table(console(), compiled_table(compiled))
+            say(f"written to {target}")
+            print_notices(console(), compiled.notices)
+
+
+def _require_writable(target: Path | None, emit: str | None, program: ProgramRequest, dump: StageDump) -> None:
+    """Raise an error now rather than after the work if the target cannot be written."""
+    if target is None or (emit is not None and str(target) == "-"):
+        return
+    if emit is None:
+        require_replaceable(target)
+    elif emit == VERILOG:
+        require_replaceable(target, MANIFEST)
+    else:
+        require_writable(target, directory=emit == "fibertree")
+    if emit is None or emit == VERILOG:
+        refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file)

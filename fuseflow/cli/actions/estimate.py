@@ -1,0 +1,125 @@
+"""What `fuseflow estimate` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from fuseflow.cli.common import print_notices
+from fuseflow.cli.json_file import JsonFile
+from fuseflow.cli.progress import working
+from fuseflow.cli.request import ProgramRequest, ScheduledProgram
+from fuseflow.cli.target import Target
+from fuseflow.errors import FileError, UsageError
+from fuseflow.estimate import Assumptions
+from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.filesystem import read_json
+from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
+from fuseflow.report.resource_tables import resource_table
+from fuseflow.report.tables import print_table
+from fuseflow.run.saved import load_saved, load_schedule
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+
+DIRECTORY_OPTIONS = frozenset(
+    (
+        "model",
+        "tensors",
+        "name",
+        "settings",
+        "stats",
+        "statistics_only",
+        "by",
+        "resources",
+        "against",
+        "json_file",
+        "print_schedule",
+        "quiet",
+        "debug",
+    )
+)
+"""The parameters that an estimate of a directory of artifacts takes. What else the command has is for models."""
+
+MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed", "propagate", "fixed", "constants"))
+"""The parameters that say which model is built and on which data."""
+
+TABLES = {"operator": flops_table, "tensor": traffic_table}
+
+
+def saved_schedule(directory: Path) -> Schedule:
+    _refuse_options(directory)
+    return load_schedule(directory)
+
+
+def estimate(
+    program: ProgramRequest,
+    machine: Machine,
+    stats: tuple[str, ...],
+    statistics_only: bool,
+    by: tuple[str, ...],
+    resources: bool,
+    against: Path | None,
+    json_file: JsonFile,
+    quiet: bool,
+) -> None:
+    json_file.require_writable()
+    run = None if against is None else _run(against)
+    estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
+    scheduled: ScheduledProgram | None = None
+    if program.path.is_dir():
+        with working("estimating", quiet):
+            estimated = _saved(program, machine, estimator)
+    else:
+        scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
+        with working("estimating", quiet):
+            estimated = scheduled.compiled.estimate(estimator)
+    compared = None if run is None else comparison_table(estimated, run)
+    json_file.write(lambda: estimated.to_json() if scheduled is None else scheduled.json(estimated.to_json()))
+    out = json_file.console()
+    if not quiet:
+        print_table(out, estimate_table(estimated))
+        out.print(exact_line(estimated), soft_wrap=True)
+        print_notices(out, estimated.notices)
+    tables = [TABLES[kind](estimated) for kind in by]
+    tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []
+    for table in (*tables, *([compared] if compared is not None else [])):
+        out.print()
+        print_table(out, table)
+
+
+def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
+    """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
+    directory = program.path
+    _refuse_options(directory)
+    saved = load_saved(directory, program.model.tensors)
+    return estimator.estimate(
+        saved.regions, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
+    )
+
+
+def _refuse_options(directory: Path) -> None:
+    """Raise `UsageError` for an option that a directory of artifacts does not take, so that none is silently ignored."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name in DIRECTORY_OPTIONS or context.get_parameter_source(name) is ParameterSource.DEFAULT:
+            continue
+        if name in MODEL_OPTIONS:
+            raise UsageError(
+                f"`{directory}` is compiled, it takes no `{option.opts[-1]}`", hint="its inputs are given by `--tensors`"
+            )
+        raise UsageError(
+            f"`{directory}` is compiled, with the schedule in it: it takes no `{option.opts[-1]}`",
+            hint="estimate the model to try another schedule",
+        )
+
+
+def _run(path: Path) -> dict[str, Any]:
+    values = read_json(path, "the run", hint="`fuseflow run MODEL ... --json RUN.json`")
+    if not isinstance(values, dict) or "regions" not in values:
+        raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")
+    return values

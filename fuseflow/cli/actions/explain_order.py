@@ -1,0 +1,30 @@
+"""What `fuseflow explain order` does."""
+
+from __future__ import annotations
+
+from fuseflow.cli.json_file import JsonFile
+from fuseflow.cli.request import ProgramRequest
+from fuseflow.explain.order import CountingRule, explain_order
+from fuseflow.report.order_tables import assumed_line, order_json, order_lines
+from fuseflow.report.tables import print_table
+
+
+def order(
+    program: ProgramRequest,
+    rule: CountingRule | None,
+    json_file: JsonFile,
+) -> None:
+    json_file.require_writable()
+    scheduled = program.compile()
+    compiled = scheduled.compiled
+    reports = explain_order(compiled, rule)
+    json_file.write(lambda: scheduled.json(order_json(compiled, reports)))
+    out = json_file.console()
+    if assumed := assumed_line(compiled):
+        out.print(assumed, "\n", soft_wrap=True, sep="")
+    for report in reports:
+        for piece in order_lines(report):
+            if isinstance(piece, str):
+                out.print(piece, soft_wrap=True)
+            else:
+                print_table(out, piece)

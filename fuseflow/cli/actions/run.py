@@ -1,0 +1,146 @@
+"""What `fuseflow run` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fuseflow.cli.common import print_notices
+from fuseflow.cli.progress import expected_firings, firings_bar
+from fuseflow.cli.request import ProgramRequest, ScheduledProgram
+from fuseflow.cli.result_output import ResultOutput, print_result
+from fuseflow.cli.stage_dump import StageDump
+from fuseflow.cli.target import Target
+from fuseflow.cli.trace_request import TraceRequest
+from fuseflow.compiler import compile_source
+from fuseflow.errors import CheckError, UsageError
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.filesystem import json_text
+from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
+from fuseflow.report.resource_tables import resource_table
+from fuseflow.report.sampled_tables import sampled_lines, sampled_table
+from fuseflow.report.tables import check_line, print_table
+from fuseflow.run.bisection import explain_deviation
+from fuseflow.run.check import Check
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback
+from fuseflow.sampling.sample import Sample, parse_sample
+from fuseflow.schedule import Schedule
+
+
+def run(
+    program: ProgramRequest,
+    target: Target,
+    sample_text: str | None,
+    no_check: bool,
+    bisect: bool,
+    no_dedup: bool,
+    jobs: int | None,
+    explain: bool,
+    output: ResultOutput,
+    trace: TraceRequest | None,
+    dump: StageDump,
+    quiet: bool,
+) -> None:
+    if bisect and no_check:
+        raise UsageError("`--bisect` looks for what a check found, and `--no-check` makes none", hint="leave one of them out")
+    if explain and output.directory is None:
+        raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
+    if sample_text is not None:
+        _refuse_with_sample(output, trace, bisect, explain, jobs)
+        _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
+        return
+    output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
+    scheduled = program.compile(target, quiet=quiet, observe=dump)
+    compiled = scheduled.compiled
+    with firings_bar(quiet, expected_firings(compiled)) as progress:
+        tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
+        watch = None if tracer is None else tracer.watch
+        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
+        files = _explained(scheduled, target, progress) if explain else {}
+    if output.directory is not None:
+        compiled.save(output.directory, result, files)
+    output.json.write(lambda: scheduled.json(result.to_json()))
+    out = output.json.console()
+    trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
+    if not quiet:
+        print_result(out, result)
+        out.print(check_line(result), soft_wrap=True)
+        print_notices(out, result.settings.notices)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
+    output.print_tables(out, result)
+    if result.check is not None:
+        _require_passed(result.check, compiled.selection_notices, _bisected(compiled, target) if bisect else None)
+
+
+def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
+    """Return the file that says what the cycles of a run go into, and what would take fewer."""
+    report = explain_cycles(scheduled.compiled, target.engine, progress, with_stalls=True)
+    return {CYCLES_FILE: json_text(cycles_json(report))}
+
+
+def _bisected(compiled: Compiled, target: Target) -> Callable[[], Iterator[str]]:
+    """Return a function that says where the values of a program begin to differ."""
+
+    def unfused() -> Compiled:
+        return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
+
+    return lambda: explain_deviation(compiled, unfused, target.engine)
+
+
+def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[], Iterator[str]] | None = None) -> None:
+    """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
+    if not check.passed:
+        error = f"relative error {check.max_rel_error:.3g}"
+        message = f"output `{check.worst}` differs from {check.reference}: {error}"
+        where = () if check.largest is None else (f"the largest difference of `{check.worst}`: {check.largest}",)
+        raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
+
+
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None) -> None:
+    """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
+    if jobs is not None:
+        raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
+    needs = {
+        "--trace": trace is not None,
+        "--top": output.top is not None,
+        "--memory": output.memory,
+        "--bisect": bisect,
+        "--explain": explain,
+    }
+    for option, given in needs.items():
+        if given:
+            raise UsageError(
+                f"`{option}` needs every cycle of a run, and `--sample` runs a part of it", hint="leave one of them out"
+            )
+
+
+def _run_sampled(
+    program: ProgramRequest,
+    target: Target,
+    sample: Sample,
+    check: bool,
+    dedup: bool,
+    output: ResultOutput,
+    dump: StageDump,
+    quiet: bool,
+) -> None:
+    output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
+    scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
+    with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
+        result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
+    if output.directory is not None:
+        scheduled.compiled.save(output.directory, result)
+    output.json.write(lambda: scheduled.json(result.to_json()))
+    out = output.json.console()
+    if not quiet:
+        print_table(out, sampled_table(result))
+        for line in sampled_lines(result):
+            out.print(line, soft_wrap=True)
+        print_notices(out, result.settings.notices)
+    if output.resources:
+        out.print()
+        print_table(out, resource_table((region.name, region.counts.resources) for region in result.regions))
+    for outcome in (result.check, result.rows_check):
+        if outcome is not None:
+            _require_passed(outcome, scheduled.compiled.selection_notices)

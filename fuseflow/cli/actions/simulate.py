@@ -1,0 +1,62 @@
+"""What `fuseflow simulate` does."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from fuseflow.cli.common import print_notices
+from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.result_output import ResultOutput, print_result
+from fuseflow.cli.target import Target
+from fuseflow.cli.trace_request import TraceRequest
+from fuseflow.resources import simulated_resources
+from fuseflow.run.manifest import save_run
+from fuseflow.run.not_finite import not_finite_notice
+from fuseflow.run.result import RegionResult, Result, Seconds
+from fuseflow.run.settings import Settings
+from fuseflow.samml.files import load_graph, merge_tiles
+from fuseflow.sim import simulate as run_graph
+
+
+def simulate(
+    graph: Path,
+    tensors: Path,
+    target: Target,
+    output: ResultOutput,
+    trace: TraceRequest | None,
+    quiet: bool,
+) -> None:
+    output.require_writable(trace=None if trace is None else trace.file)
+    start = time.perf_counter()
+    with working("loading", quiet):
+        loaded, inputs = load_graph(graph, tensors)
+    loading = time.perf_counter() - start
+    with firings_bar(quiet) as progress:
+        report = None if progress is None else lambda firings: progress(loaded.name, firings)
+        simulation = run_graph(loaded, inputs, target.machine, report, engine=target.engine)
+        seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
+        trace_note = None
+        if trace is not None:
+            tracer = trace.tracer(target.machine, 1, progress)
+            tracer.add(loaded.name, loaded, inputs, simulation)
+            trace_note = trace.write(tracer, loaded.name)
+    simulation = replace(simulation, outputs={name: merge_tiles(tensor) for name, tensor in simulation.outputs.items()})
+    notice = not_finite_notice(inputs)
+    settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0, notices=(notice,) if notice else ())
+    resources = simulated_resources(loaded, target.machine, simulation)
+    region = RegionResult(loaded.name, (), simulation, resources)
+    result = Result(settings, simulation.outputs, (region,), None, seconds)
+    if output.directory is not None:
+        save_run(output.directory, result)
+    output.json.write(result.to_json)
+    if quiet and not output.has_tables:
+        return
+    out = output.json.console()
+    if not quiet:
+        print_result(out, result)
+        print_notices(out, settings.notices)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
+    output.print_tables(out, result)

@@ -1,0 +1,141 @@
+"""The program that a command compiles: a model and its schedule, and how they were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
+from fuseflow.cli.auto import AutoOptions
+from fuseflow.cli.common import console, write_out
+from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.target import Target
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.factory import Factory
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.report.auto_tables import auto_lines
+from fuseflow.report.tables import print_table
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.execution import ProgressCallback, SimulationCallback
+from fuseflow.run.result import Result
+from fuseflow.run.sampled_result import SampledResult
+from fuseflow.sampling.sample import Sample
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, load_machine
+
+Observe = Callable[[Source | Program | CompiledRegion], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledProgram:
+    """A compiled program, and how its schedule was chosen, if it was."""
+
+    compiled: Compiled
+    choice: ScheduleChoice | None = None
+
+    def run(
+        self,
+        progress: ProgressCallback | None,
+        check: bool,
+        engine: Engine,
+        dedup: bool,
+        watch: SimulationCallback | None,
+        jobs: int | None,
+    ) -> Result:
+        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch, jobs=jobs)
+
+    def run_sampled(
+        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
+    ) -> SampledResult:
+        return self.compiled.run(progress, check, engine, dedup, sample=sample)
+
+    def json(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values with what `auto` tried, if it chose the schedule."""
+        return values if self.choice is None else {**values, "auto": self.choice.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRequest:
+    """The model and the schedule that a command was given, and what `auto` may do where the schedule leaves something open."""
+
+    model: ModelSpec
+    schedule: Schedule
+    auto: AutoOptions
+
+    @property
+    def path(self) -> Path:
+        """The file or directory that MODEL names."""
+        assert isinstance(self.model.model, Path)
+        return self.model.model
+
+    @property
+    def name(self) -> str:
+        """What the model is called where nothing else is said."""
+        factory = Factory.parse(str(self.path))
+        return self.path.stem if factory is None else factory.stem
+
+    def compile(
+        self,
+        target: Target | None = None,
+        *,
+        quiet: bool = False,
+        estimator: Estimator | None = None,
+        observe: Observe = lambda stage: None,
+        sample: Sample | None = None,
+    ) -> ScheduledProgram:
+        """Compile the model, after choosing what its schedule leaves open, by a sample if one is given. Print what was tried on standard
+        error."""
+        if not self.schedule.open and self.auto.flags:
+            raise UsageError(
+                f"`{self.auto.flags[0]}` without `auto`",
+                hint="leave something to it: `--fuse auto`, `--plan auto` or `--order auto`",
+            )
+        target = target or Target(load_machine("rda"))
+        with working("compiling", quiet):
+            source = load(self.model)
+            observe(source)
+            if not self.schedule.open:
+                return ScheduledProgram(compile_source(source, self.schedule, target.machine, observe))
+        choice = self._choose(source, target, quiet, estimator, sample)
+        observe(choice.compiled.program)
+        for region in choice.compiled.regions:
+            observe(region)
+        if self.auto.file is not None:
+            write_out(choice.schedule.to_yaml(), self.auto.file)
+        if not quiet:
+            _print_choice(choice)
+        return ScheduledProgram(choice.compiled, choice)
+
+    def _choose(
+        self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
+    ) -> ScheduleChoice:
+        top = self.auto.top
+        with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
+            return choose_schedule(
+                source,
+                self.schedule,
+                target.machine,
+                top=top,
+                engine=target.engine,
+                estimator=estimator,
+                progress=progress,
+                sample=sample,
+            )
+
+
+def _print_choice(choice: ScheduleChoice) -> None:
+    """Print what was tried on standard error."""
+    err = console(stderr=True)
+    for piece in auto_lines(choice):
+        if isinstance(piece, str):
+            err.print(piece, soft_wrap=True)
+        else:
+            print_table(err, piece)
+    err.print()

@@ -1,0 +1,4 @@
+"""The formats of figures."""
+
+IMAGE_FORMATS = ("png", "svg", "pdf")
+"""The endings of their files."""

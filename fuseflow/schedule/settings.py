@@ -1,0 +1,16 @@
+"""The settings of a schedule: the words that each may be."""
+
+KEYWORDS = ("none", "layerwise", "full", "auto")
+"""The names that say what is fused in the whole model; no region can be called so."""
+
+SETTINGS = {
+    "iteration": ("factored", "global"),
+    "locate": ("auto", "always", "never"),
+    "rescan": ("auto", "every", "never"),
+    "repeat": ("value", "reference"),
+    "primitives": ("auto", "own", "public"),
+    "order_policy": ("best", "first", "auto"),
+    "depth_policy": ("machine", "auto"),
+    "intermediates": ("real", "dense"),
+}
+"""The settings that hold for all regions, with their possible values; the first is the default."""
