@@ -19,7 +19,7 @@ EVERY = 0.2
 def notebook_progress(compiled: Compiled) -> ProgressCallback:
     """Return a callback for `Compiled.run` that shows a bar below the cell: the region, its firings, how many a second, and the time left.
 
-    >>> compiled.run(ff.notebook_progress(compiled))
+        compiled.run(ff.notebook_progress(compiled))
 
     The firings of a region are expected from its estimate, so the time left is an estimate, too. Raises `UsageError` outside of a notebook
     or IPython.

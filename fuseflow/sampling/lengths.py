@@ -55,7 +55,8 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     cycles = FILLS * held * MEMORY_LATENCY[memory.model]
     if isinstance(memory, Hbm2Memory):
         cycles = max(cycles, ceil(REFRESHES * HBM2_2000.nREFI / clock_ratio(memory.clock_ghz, machine.clock_ghz)))
-    return ReplicateLength(max(1, cycles), ceil(fused.sizes[index] * min(1, WALKED / max(1, walked))))
+    coordinates = ceil(fused.sizes[index] * min(1, WALKED / walked)) if walked else 1
+    return ReplicateLength(max(1, cycles), coordinates)
 
 
 def _longest_array(graph: Graph, read: Mapping[str, Tensor], names: set[str], line: int) -> int:

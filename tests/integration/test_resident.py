@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sources
 from click.testing import CliRunner
+from memories import without_refresh
 
 import fuseflow as ff
 from fuseflow.cli.main import main
@@ -98,7 +99,7 @@ def test_a_sampled_run_reads_no_resident_byte(body: str, rows: int, resident: li
         np.random.default_rng(0),
     )
     tensors = {t.name: (rng.random(t.shape) * (rng.random(t.shape) < 0.3)).astype(np.float32) for t in program.inputs}
-    compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule.lower(resident=resident), machine="rda")
+    compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule.lower(resident=resident), machine=without_refresh())
     sampled, exact = compiled.run(sample=ff.Sample(fraction=0.2, shortest=500)), compiled.run()
     assert sampled.regions[0].sample is not None and sampled.rows_check.passed
     assert sampled.config == exact.config and sampled.config.bytes == sum(compiled.inputs()[name].nbytes for name in resident)

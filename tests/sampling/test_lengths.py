@@ -20,13 +20,15 @@ PRODUCT = f"tensor A[{ROWS}, {ROWS}] csr\ntensor X[{ROWS}, {WIDTH}]\nY[i, j] = s
 ENTRIES = 8 * ROWS
 
 
-def length(machine: Machine) -> ReplicateLength:
+def length(machine: Machine, resident: tuple[str, ...] = ()) -> ReplicateLength:
     """The length of a replicate of a product whose rows have eight entries each."""
     rng = np.random.default_rng(0)
     columns = np.concatenate([rng.choice(ROWS, 8, replace=False) for _ in range(ROWS)])
     a = sparse.csr_array((np.ones(ENTRIES, np.float32), columns, np.arange(0, ENTRIES + 1, 8)), shape=(ROWS, ROWS))
     x = rng.random((ROWS, WIDTH), dtype=np.float32)
-    compiled = ff.compile(parse(PRODUCT), tensors={"A": a, "X": x}, machine=machine)
+    compiled = ff.compile(
+        parse(PRODUCT), tensors={"A": a, "X": x}, schedule=ff.Schedule.lower(resident=resident), machine=machine
+    )
     (region,) = compiled.regions
     memory = compiled.memory()
     return replicate_length(region.fused, region.graph, {name: memory[name] for name in region.graph.inputs}, compiled.machine)
@@ -52,3 +54,7 @@ def test_a_replicate_walks_through_some_lines(line: int) -> None:
     """The entries of A have 4 bytes each, in memory as in its coordinates."""
     lines = ceil(ENTRIES * 4 / line)
     assert length(memory(line=line)).coordinates == ceil(ROWS * WALKED / lines)
+
+
+def test_arrays_that_are_resident_ask_for_nothing() -> None:
+    assert length(memory(), ("A", "X")) == ReplicateLength(1, 1)
