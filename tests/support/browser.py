@@ -43,3 +43,13 @@ def opened(started: Any, file: Path, hash: str = "", **options: Any) -> Iterator
     yield page
     page.close()
     assert not faults
+
+
+def when(locator: Any) -> Any:
+    """What is expected of a page soon: `when(page.locator("tr.chosen")).to_have_count(1)` waits until it is so, or fails.
+
+    A page follows its address in an event of its own, so what a click brings is not there at the moment when the click returns.
+    """
+    from playwright.sync_api import expect
+
+    return expect(locator)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser, opened
+from browser import browser, opened, when
 
 import fuseflow as ff
 from fuseflow.explain.cycles import explain_cycles
@@ -84,24 +84,30 @@ def test_three_clicks_say_what_limits_a_layer_and_what_would_help(chromium: Any,
     with opened(chromium, gcn / "report.html") as shown:
         shown.click(".time-bar a:has-text('layer1')")
         section = shown.locator("section:not([hidden])")
+        when(section.get_by_role("link", name="acc_l", exact=True).first).to_be_visible()
         assert "Limited by acc_l" in section.inner_text()
         section.get_by_role("link", name="acc_l", exact=True).first.click()
+        when(section.locator(".node.chosen")).to_have_count(1)
         told = shown.locator("#inspector").inner_text()
         assert all(name in told for name in ("x_l", "layer1.weight_j", "mul", "models/gcn.py:21", "--par layer1.k=4"))
         assert section.locator("a.line.near").inner_text().lstrip().startswith("21")
-        assert section.locator(".node.chosen").count() == 1 and shown.url.endswith("#node/layer1/acc_l")
+        assert shown.url.endswith("#node/layer1/acc_l")
         shown.click("#inspector a:has-text('models/gcn.py:21')")
-        assert "torch.sparse.mm(x, self.weight)" in section.locator("a.line.chosen").inner_text()
+        when(section.locator("a.line.chosen")).to_contain_text("torch.sparse.mm(x, self.weight)")
 
 
 def test_a_name_is_one_thing_everywhere(chromium: Any, gcn: Path):
     with opened(chromium, gcn / "report.html", "#region/layer1") as shown:
         section = shown.locator("section:not([hidden])")
-        section.locator(".fusion .stream:has-text('acc_l.crd')").first.hover()
-        assert section.locator(".node.hovered").count() == 1 and section.locator("tr.hovered").count() >= 1
-        section.locator(".fusion .stream:has-text('acc_l.crd')").first.click()
+        stream = section.locator(".fusion .stream:has-text('acc_l.crd')").first
+        stream.hover()
+        when(section.locator(".node.hovered")).to_have_count(1)
+        assert section.locator("tr.hovered").count() >= 1
+        stream.click()
+        when(section.locator(".node.chosen")).to_have_count(1)
         assert shown.url.endswith("#node/layer1/acc_l") and section.locator("tr.chosen").count() >= 1
         shown.keyboard.press("Escape")
+        when(section.locator(".node.chosen")).to_have_count(0)
         assert shown.url.endswith("#region/layer1")
 
 
@@ -109,13 +115,14 @@ def test_keys_and_search(chromium: Any, gcn: Path):
     with opened(chromium, gcn / "report.html") as shown:
         shown.keyboard.press("/")
         shown.keyboard.type("weight_val")
-        assert shown.locator("#results a").count() >= 2
+        when(shown.locator("#results a").nth(1)).to_be_visible()
         shown.keyboard.press("Enter")
+        when(shown.locator("#inspector h2")).to_contain_text("weight_val")
         assert "weight_val" in shown.url
         shown.keyboard.press("o")
-        assert shown.locator("#overview").is_visible()
+        when(shown.locator("#overview")).to_be_visible()
         shown.keyboard.press("?")
-        assert "starved, %" in shown.locator("#legend").inner_text()
+        when(shown.locator("#legend")).to_contain_text("starved, %")
         shown.keyboard.press("Escape")
         shown.locator("#overview th button:has-text('cycles')").first.click()
         shown.keyboard.press("t")
