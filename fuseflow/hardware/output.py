@@ -27,10 +27,14 @@ LINK_DEPTH = 16
 
 def emitted_circuit(graph: n.Graph, machine: Machine) -> tuple[Circuit, Top]:
     """Return the circuit of a graph, and its printed form. A FIFO that a machine may deepen has the depth with which it starts."""
-    circuit = build_circuit(graph, machine)
-    links = {unit.node.name: LINK_DEPTH for unit in circuit.units}
-    circuit = circuit.bounded({}, links)
+    circuit = bounded_circuit(graph, machine)
     return circuit, emit_circuit(circuit)
+
+
+def bounded_circuit(graph: n.Graph, machine: Machine) -> Circuit:
+    """Return the circuit of a graph, with a bound for the FIFOs inside of nodes."""
+    circuit = build_circuit(graph, machine)
+    return circuit.bounded({}, {unit.node.name: LINK_DEPTH for unit in circuit.units})
 
 
 def circuit_text(graph: n.Graph, machine: Machine) -> str:

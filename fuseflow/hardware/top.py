@@ -54,7 +54,7 @@ def instance_name(node: str) -> str:
 
 def emit_circuit(circuit: Circuit) -> Top:
     """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, and where two nodes get one name."""
-    _require_bounds(circuit)
+    require_bounds(circuit)
     _require_names(circuit)
     units, modules = emit_units(circuit)
     wires = _Wires(circuit, units)
@@ -73,7 +73,8 @@ def emit_circuit(circuit: Circuit) -> Top:
     return Top(text, top_name(circuit), tuple(units), tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written))
 
 
-def _require_bounds(circuit: Circuit) -> None:
+def require_bounds(circuit: Circuit) -> None:
+    """Raise `HardwareError` if a FIFO has no bound."""
     unbound = [channel for channel in circuit.channels if channel.depth is None]
     if unbound:
         channel = unbound[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
@@ -24,8 +25,15 @@ def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
     units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
-    files = dict.fromkeys([CHANNEL, *(f"ff_memory{count}.sv" for count in reads)])
-    waiting = list(called_units(unit.netlist for unit in top.units))
+    memories = [f"ff_memory{count}" for count in reads]
+    return library_closure([CHANNEL.removesuffix(".sv"), *memories, *called_units(unit.netlist for unit in top.units)])
+
+
+def library_closure(modules: Iterable[str]) -> list[str]:
+    """Return the files of the folder `sv` that have some modules and those inside of them, sorted. Raises `HardwareError` if one is not
+    written in SystemVerilog."""
+    files: dict[str, None] = {}
+    waiting = list(modules)
     while waiting:
         name = waiting.pop()
         file = _library_file(name)

@@ -1,0 +1,66 @@
+"""Cells that were synthesized before, kept by the text of the part: no module is synthesized twice.
+
+The files are private: what others could write is not read, and a damaged file counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuseflow.hardware.area.liberty import Liberty
+from fuseflow.hardware.area.parts import Part
+from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, SCRIPT, Cells
+from fuseflow.hardware.tools import library_text
+from fuseflow.private_files import cache_root, private_directory, read_private, write_private
+
+FOLDER = "area"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCells:
+    """The cells of parts, as one version of yosys made them for a library, or for generic gates. `directory` is None where none can be
+    trusted, and then nothing is kept."""
+
+    directory: Path | None
+    made_by: str
+
+    @classmethod
+    def of(cls, version: str, liberty: Liberty | None) -> KeptCells:
+        library = "" if liberty is None else hashlib.sha256(liberty.text.encode()).hexdigest()
+        return cls(private_directory(cache_root() / FOLDER), f"{version}\n{SCRIPT}\n{GATES}\n{OPTIMIZE}\n{library}")
+
+    def read(self, part: Part) -> Cells | None:
+        """Return the cells of a part, or None if they are not known."""
+        if self.directory is None:
+            return None
+        content = read_private(self._path(part))
+        if content is None:
+            return None
+        try:
+            return _cells(json.loads(content))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, part: Part, cells: Cells) -> None:
+        """Keep the cells of a part, if that is possible."""
+        if self.directory is not None:
+            with suppress(OSError):
+                write_private(self._path(part), json.dumps(cells.to_json(), sort_keys=True).encode())
+
+    def _path(self, part: Part) -> Path:
+        assert self.directory is not None
+        texts = [self.made_by, part.kind, part.module, repr(part.parameters), part.body]
+        texts += [text for file in part.files for text in (file, library_text(file))]
+        return self.directory / f"{hashlib.sha256(json.dumps(texts).encode()).hexdigest()}.json"
+
+
+def _cells(values: Mapping[str, Any]) -> Cells:
+    counts = {str(name): int(count) for name, count in values["counts"].items()}
+    area = values["area"]
+    return Cells(counts, None if area is None else float(area))

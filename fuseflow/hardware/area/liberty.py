@@ -1,0 +1,53 @@
+"""A library of cells that the user has, in the Liberty format: a bounded text, of which yosys reads the cells and their areas."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuseflow.errors import FileError
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The size that a file may have."""
+_CELL = re.compile(r"\bcell\s*\(\s*\"?([\w.$\[\]]+)\"?\s*\)\s*\{")
+_FLIP_FLOP = re.compile(r"\bff\s*\(")
+_LIBRARY = re.compile(r"\blibrary\s*\(\s*\"?([\w.$-]+)\"?\s*\)\s*\{")
+_AREA = re.compile(r"\barea\s*:\s*\"?([0-9.eE+-]+)\"?\s*;")
+
+
+@dataclass(frozen=True, slots=True)
+class Liberty:
+    """The text of a library with at least a cell that has an area and a flip-flop. `name` is what the library calls itself."""
+
+    path: Path
+    name: str
+    text: str
+
+
+def read_liberty(path: Path) -> Liberty:
+    """Read a library of cells. Raises `FileError` if it is too large, is no text, or lacks cells, areas or a flip-flop."""
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if path.is_file() and size <= MOST_BYTES else b""
+    except OSError as error:
+        raise FileError(f"cannot read `{path}`: {error.strerror or error}") from None
+    if not path.is_file():
+        raise FileError(f"`{path}` is no file", hint="a library of cells in the Liberty format, `cells.lib`")
+    if size > MOST_BYTES:
+        raise FileError(f"`{path}` has {size:,} bytes; a liberty file may have {MOST_BYTES:,}")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"`{path}` is no text: byte {error.start} is no UTF-8") from None
+    library = _LIBRARY.search(text)
+    if library is None:
+        raise FileError(f"`{path}` is no liberty file: it has no `library (NAME) {{`", hint="a library of cells in the Liberty format")
+    if not _CELL.search(text) or not _AREA.search(text):
+        raise FileError(f"liberty file `{path}` has no cell with an `area`", hint="areas are what it is read for")
+    if not _FLIP_FLOP.search(text):
+        raise FileError(
+            f"liberty file `{path}` has no flip-flop, a cell with an `ff (...)` group",
+            hint="take the library of sequential and combinational cells together",
+        )
+    return Liberty(path, library[1], text)

@@ -1,0 +1,105 @@
+"""The parts of which a circuit is made: modules of nodes, channels, units of arithmetic, and memories. Equal parts are one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fuseflow.hardware.circuit import Channel, Circuit
+from fuseflow.hardware.emit import emit_units, module_body
+from fuseflow.hardware.rules import KIND_BITS
+from fuseflow.hardware.top import require_bounds
+from fuseflow.hardware.units import library_closure
+
+PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "memory"]
+"""What a part is for. Memories are those of workspaces."""
+
+FIFO = "ff_channel"
+_INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
+_PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A module, with its parameters. `name` says what it is, as in `scan` or `64 x 34`. The module of a node is known by its `body`, its text
+    in MLIR, whatever it is called. The others are `module`s in files."""
+
+    kind: PartKind
+    name: str
+    module: str = ""
+    parameters: tuple[tuple[str, int], ...] = ()
+    body: str = ""
+
+    @property
+    def values(self) -> Mapping[str, int]:
+        return dict(self.parameters)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the folder `sv` that say what it is; of a module of a node, those of which it has instances."""
+        if self.kind == "primitive":
+            return tuple(sorted({file for part, _ in instances(self.body) for file in part.files}))
+        return tuple(library_closure([self.module]))
+
+
+def instances(body: str) -> Iterator[tuple[Part, int]]:
+    """Return the units and memories of which the module of a node has instances, and how many of each."""
+    counts = Counter((match[1], match[2] or "") for match in _INSTANCE.finditer(body))
+    for (module, text), count in counts.items():
+        parameters = tuple((name, int(value)) for name, value in _PARAMETER.findall(text))
+        yield _instance(module, parameters), count
+
+
+def _instance(module: str, parameters: tuple[tuple[str, int], ...]) -> Part:
+    values = dict(parameters)
+    if module.startswith("ff_memory"):
+        return Part("memory", f"{values['N']} x {values['W']}", module, parameters)
+    widths = f" {values['W']}" if values else ""
+    return Part("unit", module.removeprefix("ff_") + widths, module, parameters)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CircuitParts:
+    """The parts of a circuit, with the number of each, by the node that they belong to. A channel belongs to its reader. `modules` are the
+    names that the modules of nodes have in the SystemVerilog of the circuit, by their text."""
+
+    circuit: Circuit
+    by_node: Mapping[str, Counter[Part]]
+    modules: Mapping[str, str]
+
+    @classmethod
+    def of(cls, circuit: Circuit) -> CircuitParts:
+        """Return the parts of a circuit. Raises `HardwareError` if a FIFO has no bound."""
+        require_bounds(circuit)
+        by_node: dict[str, Counter[Part]] = {}
+        modules: dict[str, str] = {}
+        units, _ = emit_units(circuit)
+        for unit, emitted in zip(circuit.units, units, strict=True):
+            body = module_body(emitted.netlist)
+            modules[body] = emitted.module
+            own = by_node.setdefault(unit.node.name, Counter())
+            own[Part("primitive", unit.node.op, body=body)] += 1
+            for part, count in instances(body):
+                own[part] += count
+        widths = {(unit.node.name, name): width for unit in circuit.units for name, width in unit.module.outputs.items()}
+        for channel in circuit.channels:
+            by_node[channel.reader][_fifo(channel, widths[channel.writer, channel.output] + KIND_BITS)] += 1
+        return cls(circuit, by_node, modules)
+
+    @property
+    def total(self) -> Counter[Part]:
+        """All parts, in the order in which nodes have them first."""
+        total: Counter[Part] = Counter()
+        for parts in self.by_node.values():
+            total.update(parts)
+        return total
+
+
+def _fifo(channel: Channel, width: int) -> Part:
+    assert channel.depth is not None, "all FIFOs have a bound"
+    latency = f", latency {channel.latency}" if channel.latency > 1 else ""
+    parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
+    return Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
