@@ -154,8 +154,9 @@ class TreeTable:
         below a node of this table in which none of these names stands: such a node stays.
         """
         tensors = tensors or {}
+        renamed: tuple[str | tuple[str], ...] = (*table, *((view.tensor,) for view in tensors), (replaced,))
         changing = 0
-        for name in (*table, *((view.tensor,) for view in tensors), (replaced,)):
+        for name in renamed:
             changing |= self._bits.get(name, 0)
         names = self._names
 
