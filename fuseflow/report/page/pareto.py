@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fuseflow.report.page.log_axis import LogAxis
 from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
-LEFT, TOP, WIDE, HIGH = 74, 12, 520, 300
+LEFT, TOP, WIDE, HIGH = 74, 12, 330, 240
 RIGHT, BELOW = 130, 46
 
 
