@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,13 +54,18 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program)
 
 
-def read_packed_run(packed: bytes) -> StoredRun:
-    """Return a run that a store kept. Raises `FileError` for bytes that are no packed run."""
+def read_packed_run(packed: bytes, folder: Path) -> StoredRun:
+    """Return a run that a store kept. Files of its sources are named as they are from `folder`, where that is shorter. Raises `FileError`
+    for bytes that are no packed run."""
     values = unpack_run(packed)
     try:
         compiled = {region["values"]["name"]: (region["values"], _graph(region["graph"])) for region in values["regions"]}
-        return StoredRun(values["result"], compiled, None, values["program"])
-    except (KeyError, TypeError) as error:
+        program = values["program"]
+        for named in (*program["einsums"], *program["sources"]):
+            if named["file"] is not None:
+                named["file"] = min(named["file"], os.path.relpath(named["file"], folder), key=len)
+        return StoredRun(values["result"], compiled, None, program)
+    except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"a run that was kept is not what fuseflow writes: {error!r}", hint=AGAIN) from error
 
 

@@ -91,7 +91,7 @@ def _packed_run(sweep: Sweep, place: LabeledPoint, k: int) -> str:
     """Return the page of the run of a point, packed, or nothing if its run was not kept."""
     run = sweep.store.run(place.point.key("simulate"))
     try:
-        return "" if run is None else packed_page(page(read_packed_run(run)))
+        return "" if run is None else packed_page(page(read_packed_run(run, sweep.file.folder)))
     except FileError as error:
         raise FileError(f"`{sweep.store.path}`, point {k}: {error.message}", hint="`--no-runs` leaves runs out") from error
 
