@@ -152,7 +152,8 @@ CLOCKS = "clocks must be in a ratio of whole numbers up to 1000\n  hint: change 
         ),
         (
             "memory: {model: ideal, line: 64}",
-            "2:24: error[machine]: unknown key `memory.line`\n  hint: it is one of `fixed`, `comal_fixed` and `hbm2`; the model here is `ideal`",
+            "2:24: error[machine]: unknown key `memory.line`\n"
+            "  hint: it is one of `fixed`, `comal_fixed` and `hbm2`; the model here is `ideal`",
         ),
         ("memory: {model: comal_fixed, clock_ghz: 2}", "2:30: error[machine]: unknown key `memory.clock_ghz`\n  hint: it is one of"),
         (
