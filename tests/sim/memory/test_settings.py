@@ -40,7 +40,12 @@ def test_the_defaults() -> None:
 
 
 def test_a_name_alone_and_a_mapping_are_the_same() -> None:
-    for model, memory in (("ideal", IdealMemory()), ("fixed", FixedMemory()), ("comal_fixed", ComalFixedMemory()), ("hbm2", Hbm2Memory())):
+    for model, memory in (
+        ("ideal", IdealMemory()),
+        ("fixed", FixedMemory()),
+        ("comal_fixed", ComalFixedMemory()),
+        ("hbm2", Hbm2Memory()),
+    ):
         short, long = read_machine(f"name: m\nmemory: {model}\n"), read_machine(f"name: m\nmemory: {{model: {model}}}\n")
         assert short == long == Machine(name="m", memory=memory)
 
