@@ -16,7 +16,7 @@ from fuseflow.hardware.expressions import count_bits
 from fuseflow.hardware.rules import KIND_BITS
 from fuseflow.sim.memory.settings import TimedMemory
 
-PORT_BITS = 8
+PORT_BITS = 10
 """The bits of an id that name a port."""
 ADDRESS_BITS = 40
 """The bits of an address of a byte."""

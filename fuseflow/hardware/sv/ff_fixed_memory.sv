@@ -1,7 +1,7 @@
 // Copyright and licence: Apache-2.0, as the package.
 // What a port sees of a memory that answers every request L cycles later, for simulation. A node sees an answer in the cycle after the port.
 module ff_fixed_memory #(
-  parameter L = 1, I = 13
+  parameter L = 1, I = 15
 ) (
   input  clk,
   input  rst,

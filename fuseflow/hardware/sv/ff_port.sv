@@ -3,7 +3,7 @@
 // A request leaves in the cycle in which the node gives it, or waits here until the memory is ready. Answers come in the order of issue,
 // and one may answer several requests: its tag says up to which one. `answers` counts them. The rest of an id is the number of the port.
 module ff_port #(
-  parameter W = 8, N = 8, K = 32, T = 5, P = 0, S = 6, A = 40, I = 8
+  parameter W = 8, N = 8, K = 32, T = 5, P = 0, S = 6, A = 40, I = 10
 ) (
   input  clk,
   input  rst,
