@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from fuseflow.hardware.memory_run import MemoryRun, PortRun
-from fuseflow.hardware.top_ports import MemoryTopPort
+from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.sim.memory.settings import FixedMemory, MemorySettings, TimedMemory
 
 
@@ -39,7 +39,7 @@ def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: 
     parts = [f"wire [{bits - 1}:0] {wire};" for port in ports for wire, bits in (*port.inputs.values(), *port.outputs.values())]
     for port in ports:
         base = run.ports[port.node, port.kind].place.base
-        parts += [f"assign {port.inputs['base'][0]} = {base};", f"assign {port.inputs['ready'][0]} = 1;"]
+        parts += [f"assign {port.inputs['base'][0]} = {ADDRESS_BITS}'d{base};", f"assign {port.inputs['ready'][0]} = 1;"]
     prints = [line for port in ports for line in _prints(port)]
     busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
     if isinstance(settings, FixedMemory):
@@ -68,7 +68,7 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
     window whether answers become visible, and `tags` up to which one."""
     count, tag = len(ports), ports[0].tag
     parts = [
-        "integer asked, answered, start = 0, number, slot, ended, port;",
+        "integer asked, answered, start = 0, number, slot, port;",
         f"reg [{count - 1}:0] answer_valids = 0;",
         f"reg [{count * tag - 1}:0] answer_tags;",
         f"reg due [0:{count * window - 1}];",
@@ -88,13 +88,13 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
         for port in ports
     ]
     steps += [
-        f"if (cycle + 1 == start + {window}) begin",
+        f"if (answered != 0 && cycle + 1 == start + {window}) begin",  # Verilator 5.006 does not see that $fscanf reads `answered`
         '  $fwrite(asked, "W %0d\\n", cycle + 1);',
         "  $fflush(asked);",
         "  start = cycle + 1;",
-        '  ended = $fscanf(answered, "%d", number);',
+        '  if ($fscanf(answered, "%d", number) != 1) $finish;',
         "  while (number > 0) begin",
-        '    ended = $fscanf(answered, "%d %d", slot, answer_tag);',
+        '    if ($fscanf(answered, "%d %d", slot, answer_tag) != 2) $finish;',
         "    due[slot] = 1;",
         "    tags[slot] = answer_tag;",
         "    number = number - 1;",
