@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.native.bitsets import BITS, SHIFT, add, word_count
+from fuseflow.sim.native.bitsets import BITS, SHIFT, word_count
 from fuseflow.sim.native.records import Record, address, get_int, inline, set_int
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
-    "first neighbours "  # where the neighbours of each part are, and who they are
+    "first neighbours "  # where the neighbours of each part are; a word of these sets and the neighbours in it, as pairs
     "askers asking "  # what is known of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
@@ -46,8 +46,7 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     count = len(neighbours)
     agenda, words = AGENDA.array(1), word_count(count)
     fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
-    fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
-    fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    fields["first"], fields["neighbours"] = _words_of(neighbours)
     fields["outlooks"] = OUTLOOK.array(count)
     fields["outlooks"]["awaited"] = ENGINE
     fields["path"] = STEP.array(count)
@@ -61,6 +60,18 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     return agenda
 
 
+def _words_of(neighbours: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return where the neighbours of each part begin, and the neighbours as pairs of a word of a set and the members in that word. A part
+    has few such words, as most of its neighbours are near it in the graph."""
+    numbers = np.array([p for sorted_numbers in neighbours for p in sorted_numbers], np.int64)
+    part = np.repeat(np.arange(len(neighbours)), [len(sorted_numbers) for sorted_numbers in neighbours])
+    word = numbers >> SHIFT
+    starts = np.flatnonzero(np.diff(part, prepend=-1) | np.diff(word, prepend=-1))
+    members = np.bitwise_or.reduceat(1 << (numbers & BITS - 1), starts) if len(starts) else numbers
+    first: Array = np.searchsorted(part[starts], np.arange(len(neighbours) + 1))
+    return first, np.stack([word[starts], members], axis=1, dtype=np.int64)
+
+
 @inline
 def wake_all(a: Any) -> None:
     """Make all parts due."""
@@ -72,7 +83,8 @@ def wake_all(a: Any) -> None:
 def wake_neighbours(a: Any, part: int) -> None:
     """Make the neighbours of a part due."""
     for q in range(get_int(a.first, part), get_int(a.first, part + 1)):
-        add(a.due, get_int(a.neighbours, q))
+        word = get_int(a.neighbours, 2 * q)
+        set_int(a.due, word, get_int(a.due, word) | get_int(a.neighbours, 2 * q + 1))
 
 
 @inline
