@@ -20,6 +20,7 @@ AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
     "first neighbours "  # where the neighbours of each part are; a word of these sets and the neighbours in it, as pairs
+    "defers "  # whether the memory advances while only those are visited that decide about requests
     "askers asking "  # what is known of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
@@ -29,7 +30,7 @@ part that waits for that answer, how much later than it the asker fires at least
 and the number of the request."""
 OUTLOOK = Record("ready awaited delay visits")
 """When a part is ready, which part has to fire before it does, how much later its firing is then at least, and how often the part was
-visited. In place of the awaited part stand the negative numbers below."""
+visited. In place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
@@ -40,9 +41,9 @@ UNKNOWN = -1
 """This stands in place of the source of an asker of which nothing is known."""
 
 
-def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], arrays: dict[int, Array]) -> Array:
-    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. The arrays that it refers to are put
-    into `arrays` by their addresses."""
+def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defers: bool, arrays: dict[int, Array]) -> Array:
+    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. If it `defers`, all parts that decide about
+    no request are visited later. The arrays that it refers to are put into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), word_count(count)
     fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
@@ -56,7 +57,7 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     for name, array in fields.items():
         agenda[name] = address(array)
         arrays[address(array)] = array
-    agenda["count"], agenda["words"], agenda["asking"] = count, words, len(askers)
+    agenda["count"], agenda["words"], agenda["asking"], agenda["defers"] = count, words, len(askers), defers
     return agenda
 
 

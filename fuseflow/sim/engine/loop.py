@@ -97,7 +97,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
         while True:
             if call_advance(advance, memory, until) != 0:
                 return SHORT + STATUS_COUNT * until
-            if memory_at(memory).open == 0:
+            if memory_at(memory).open == 0 or a.defers == 0:
                 break
             until = memory_at(memory).now + step
             new_firings = meet_horizon(nodes, a, until)

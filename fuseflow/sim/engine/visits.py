@@ -79,15 +79,16 @@ def _note_wait(a: Any, node: Any, part: int) -> None:
         add(a.answers, part)
     else:
         discard(a.answers, part)
-    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
-    outlook.ready = node.ready
-    outlook.visits += 1
-    if needs_engine(node):
+    stuck = needs_engine(node)
+    if stuck:
         add(a.held, part)
-        outlook.awaited = ENGINE
     else:
         discard(a.held, part)
-        outlook.awaited, outlook.delay = _awaited(node, part)
+    if a.defers != 0:
+        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+        outlook.ready = node.ready
+        outlook.visits += 1
+        outlook.awaited, outlook.delay = (ENGINE, 0) if stuck else _awaited(node, part)
 
 
 @inline
