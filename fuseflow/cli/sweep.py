@@ -43,10 +43,11 @@ def sweep_options(command: Any) -> Any:
 @click.option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler.")
 @click.option(
     "--again",
-    type=click.Choice(["failed", "stale"]),
+    type=click.Choice(["failed", "stale", "unkept"]),
     multiple=True,
-    help="Points that failed, or ran in another fuseflow; repeatable.",
+    help="Points that failed, ran in another fuseflow, or whose run was not kept; repeatable.",
 )
+@click.option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store.")
 @quiet_option
 @debug_option
 @deferred

@@ -111,6 +111,8 @@ class Block:
                 return f"%{expr.name}_data"
             case "port" | "register":
                 return f"%{expr.name}"
+            case "answers":
+                return f"%{expr.name}_answers"
             case "memory":
                 return self._read(expr, args[0])
             case "wire":

@@ -14,7 +14,6 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
-from fuseflow.hardware.primitives.workspace import LINK_OUT
 from fuseflow.hardware.tools import TESTBENCH
 from fuseflow.hardware.top import Top, TopPort
 from fuseflow.tensors import Tensor
@@ -40,7 +39,7 @@ def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], li
         array = words[port.node, port.name]
         files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
         roms.append(_rom(port, top, max(len(array), 1)))
-    streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.outputs if out != LINK_OUT]
+    streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.streams]
     watches, processes = list[str](), list[str]()
     for number, (node, out) in enumerate(streams):
         signal = f"dut.{top.instances[node]}.{out}"

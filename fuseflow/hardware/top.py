@@ -55,6 +55,7 @@ def instance_name(node: str) -> str:
 def emit_circuit(circuit: Circuit) -> Top:
     """Return a circuit as MLIR text. Raises `HardwareError` if a FIFO has no bound, and where two nodes get one name."""
     _require_bounds(circuit)
+    _require_no_ports(circuit)
     _require_names(circuit)
     units, modules = emit_units(circuit)
     wires = _Wires(circuit, units)
@@ -82,6 +83,15 @@ def _require_bounds(circuit: Circuit) -> None:
             "this machine, and a circuit needs one",
             hint="take a machine with `fifo_depth: 8`, or with `fifo_depth: auto`, or state depths in the schedule",
         )
+
+
+def _require_no_ports(circuit: Circuit) -> None:
+    for unit in circuit.units:
+        if unit.module.ports:
+            raise HardwareError(
+                f"node `{unit.node.name}` ({unit.node.op}) is at a memory that takes time, and its ports are not in SystemVerilog yet",
+                hint="`cosimulate --tool python` runs it; or take a machine with `memory: ideal`",
+            )
 
 
 def _require_names(circuit: Circuit) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hardware_modules import module_of, modules
+from hardware_modules import module_of, modules, remote_modules
 from hardware_tools import require
 
 from fuseflow.hardware.emit import module_body
@@ -14,7 +14,7 @@ from fuseflow.hardware.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import Primitive
 
-MODULES = dict(modules())
+MODULES = dict(modules()) | dict(remote_modules())
 
 
 @pytest.mark.parametrize("name", MODULES)

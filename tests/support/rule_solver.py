@@ -38,7 +38,7 @@ class Solver:
         match expr.op:
             case "const":
                 return z3.BitVecVal(expr.number, expr.width)
-            case "token" | "register":
+            case "token" | "register" | "answers":
                 return z3.BitVec(f"{expr.op} {expr.name}", expr.width)
             case "array" | "memory" | "call":
                 operands = " ".join(z3.simplify(arg).sexpr() for arg in args)

@@ -74,8 +74,7 @@ def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowe
     m.intervals[EMIT] = context.timing.emission
     *outer, crd, val = context.inputs(m)
     outs = context.outputs(m)
-    link = m.input(LINK_IN, LEAST_WIDTH)
-    m.output(LINK_OUT, LEAST_WIDTH)
+    link = m.link(LINK_OUT, LINK_IN, LEAST_WIDTH, context.handover, context.timing.latency)
     m.memory(WORK, val.width, BUFFERS << keys.width)
     for name in ("claimed", "released"):
         m.register(name, count_bits(BUFFERS + 1))

@@ -14,7 +14,8 @@ from fuseflow.report.page.html_table import number_text
 from fuseflow.report.page.svg import element
 
 SCRIPTS = (
-    "things.js", "marks.js", "inspector.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js", "keyboard.js", "start.js",
+    "things.js", "address.js", "marks.js", "inspector.js", "runs.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js",
+    "keyboard.js", "start.js",
 )  # fmt: skip
 """The scripts of a page, in the order in which they are run. Each may use what those before it define."""
 

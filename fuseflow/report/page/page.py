@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
+from base64 import b64encode
 from collections.abc import Callable
 
 import networkx as nx
@@ -45,6 +47,11 @@ def printable(make: Callable[[], str]) -> str:
     except MALFORMED as error:
         raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def packed_page(text: str) -> str:
+    """Return a page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
+    return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _page(stored: StoredRun) -> str:
