@@ -27,7 +27,7 @@ from fuseflow.cli.trace import trace_options
 @click.option(
     "--bisect",
     is_flag=True,
-    help="If the check fails, find the first Einsum whose value is not what the dense interpreter computes from what it read.",
+    help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch.",
 )
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @click.option(
