@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 from rich.console import Console
@@ -16,3 +18,7 @@ class SafeConsole(Console):
 
     def render_str(self, text: str, *args: Any, **kwargs: Any) -> Text:
         return super().render_str(visible(text), *args, **kwargs)
+
+    def on_broken_pipe(self) -> None:
+        """End the command in silence where nobody reads its output any more, as in `fuseflow ops | head -1`."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
