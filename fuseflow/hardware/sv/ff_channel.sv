@@ -54,7 +54,7 @@ module ff_channel #(
       always @(posedge clk) if (put_valid) store[tail] <= put_data;
       assign out_data = store[head];
     end else begin : deep
-      ff_sram #(.W(W), .A(A), .N(D)) store (
+      ff_sram #(.W(W), .A(A), .N(D)) words (
         .clk(clk), .enable(put_valid), .address(tail), .data(put_data), .read_address(next), .read(out_data)
       );
     end
