@@ -52,9 +52,7 @@ def region_bar(regions: Sequence[RegionPage], cycles: int, scale: int | None = N
 
 def _region_table(run: Values, regions: Sequence[RegionPage]) -> Markup:
     columns = (
-        Column(
-            "region", "a click opens it; x12 stands for others that run like it, and the numbers are those of one", words=True
-        ),
+        Column("region", "a click opens it; regions that run alike share a row, with the numbers of one", words=True),
         Column("Einsums", "how many are fused in it"),
         Column("cycles", "how long one of them takes"),
         Column("of all cycles", "the share of all that run like it", words=True),

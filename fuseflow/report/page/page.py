@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable
@@ -12,15 +11,11 @@ import networkx as nx
 from jinja2 import TemplateError
 
 from fuseflow.errors import FileError
-from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.assets import printable_text, render, script_json
 from fuseflow.report.page.catalog import catalog
 from fuseflow.report.page.overview import Overview, overview
 from fuseflow.report.page.regions import region_page
 from fuseflow.report.page.run_directory import AGAIN, StoredRun
-
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that are shown as a replacement: control characters, those that turn the direction of the text around them, and halves of
-pairs."""
 
 MALFORMED = (
     ArithmeticError,
@@ -46,7 +41,7 @@ def printable(make: Callable[[], str]) -> str:
         text = make()
     except MALFORMED as error:
         raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
-    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return printable_text(text)
 
 
 def packed_page(text: str) -> str:
