@@ -17,7 +17,7 @@ from fuseflow.errors import HardwareError, UsageError, did_you_mean
 TESTBENCH = "ff_testbench"
 """The module of a testbench."""
 TRACE = "trace.txt"
-CHANNEL = "ff_channel.sv"
+CHANNEL, CHANNEL_MEMORY = "ff_channel.sv", "ff_sram.sv"
 PORT = "ff_port.sv"
 FIXED_MEMORY = "ff_fixed_memory.sv"
 """What a port sees of a memory that takes a fixed time, in a testbench."""
