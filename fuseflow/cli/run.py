@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.dump import dump_options
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.result_output import result_options
 from fuseflow.cli.target import target_options
@@ -38,6 +39,7 @@ from fuseflow.cli.trace import trace_options
 @trace_options
 @dump_options
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def run() -> None:

@@ -213,7 +213,7 @@ class _Run:
                 self.wake(cycle + 1, lane.writer)
         for k, token in zip(moves.gives, given, strict=True):
             if k in site.requests:
-                self.memory.ask(site.requests[k], token, cycle)
+                self.memory.ask(site.requests[k], self.memory.address(site.requests[k], token), cycle)
                 continue
             site.tokens[k].append(token)
             site.given[k].append(cycle)

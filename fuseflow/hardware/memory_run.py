@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from fuseflow.hardware.arrays import array_of
 from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.expressions import count_bits
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange
@@ -66,13 +67,35 @@ class MemoryRun:
                 self.ports[unit.node.name, kind] = PortRun(number, site, places[array], port.write, controller.outstanding)
         controller.open()
 
-    def ask(self, port: PortRun, line: int, cycle: int) -> None:
-        """Ask for a line of an array in a cycle."""
-        controller = self.controller
-        assert controller is not None
-        address = port.place.base + line * controller.line
-        controller.memory.issue(port.number, address, controller.line, port.write, cycle)
+    @property
+    def lookahead(self) -> int:
+        """The cycles after which an answer is seen at the earliest."""
+        assert self.controller is not None
+        return self.controller.memory.lookahead
+
+    @property
+    def tag(self) -> int:
+        """The bits of a number that tells the open requests of a port apart."""
+        assert self.controller is not None
+        return count_bits(self.controller.outstanding)
+
+    def address(self, port: PortRun, line: int) -> int:
+        """Return the address of a line of the array of a port."""
+        assert self.controller is not None
+        return port.place.base + line * self.controller.line
+
+    def ask(self, port: PortRun, address: int, cycle: int) -> None:
+        """Ask for a line in a cycle."""
+        assert self.controller is not None
+        self.controller.memory.issue(port.number, address, self.controller.line, port.write, cycle)
         port.requests.append((cycle, address))
+
+    def advance(self, cycle: int) -> None:
+        """Let the memory go on to a cycle, before which everything was asked."""
+        assert self.controller is not None
+        self.controller.memory.advance(cycle)
+        for _ in self.answers():
+            pass
 
     def goes_on(self, until: int | None) -> bool:
         """Let the memory go on by a window, if it has anything to answer and if nothing is asked before the end of that. `until` is the

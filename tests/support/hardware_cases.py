@@ -90,16 +90,18 @@ def check(case: Case, tally: Tally, steps: dict[str, Step]) -> list[str]:
 
 
 def check_in(tool: str, case: Case, tally: Tally) -> list[str]:
-    """What the circuit does otherwise than the reference, when a tool runs its SystemVerilog. SystemVerilog has no `erf` of 64 bits."""
+    """What the circuit does otherwise than the reference, when a tool runs its SystemVerilog. That has no `erf` of 64 bits, and no FIFO for
+    the lines of a port that may have a million without an answer."""
     circuit = circuit_of(case, tally)
     if circuit is None:
         return []
     try:
         run = cosimulate(case.graph, case.tensors, case.machine, tool)
     except HardwareError as error:
-        if "has no unit of f64" not in error.message:
+        known = [what for what in ("has no unit of f64", "slots, and in SystemVerilog") if what in error.message]
+        if not known:
             raise
-        tally.refused[error.message] += 1
+        tally.refused[known[0]] += 1
         return []
     lines = [] if run.difference is None else [str(run.difference)]
     lines += firing_differences(case, run.evaluation)

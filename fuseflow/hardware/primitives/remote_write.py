@@ -35,9 +35,13 @@ def write_values(node: n.WriteValues, context: NodeContext, m: Module) -> None:
 
 
 def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
-    """`flushing` says that `D` was taken, and `filled` counts the entries of a fiber that is filled up to its `room`."""
+    """After `D` a register of each port says whether the line that it began is `left` to be sent. `filled` counts the entries of a fiber
+    that is filled up to its `room`."""
     memory = m.output(WRITTEN, x.width)
-    ends = x.is_stop & x.low.is_(0)
+    ports = [*([entry] if entry else []), *closing]
+    left = [m.register(f"{port.kind}_left", 1) for port in ports]
+    open_ = all_of(~register for register in left)
+    ends, value = open_ & x.is_stop & x.low.is_(0), open_ & ~x.control
     taken: dict[str, Expr] = {memory: x.token}
     counted: dict[str, Expr | int] = {}
     begun: dict[str, Expr | int] = {}
@@ -48,15 +52,19 @@ def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WriteP
         entry.put("pad", lacks, [], [x], {memory: m.mark(memory, EMPTY)}, counted)
         ends = ends & ~lacks
     if entry is None:
-        m.rule("value", ~x.control, [x], gives=taken)
+        m.rule("value", value, [x], gives=taken)
     else:
-        entry.put("value", ~x.control, [x], [], taken, counted)
+        entry.put("value", value, [x], [], taken, counted)
     if closing:
         _close(m, x, ends, closing, taken, begun)
     else:
         m.rule("end", ends, [x], gives=taken, sets=begun, closes=True)
-    m.rule("stop", x.is_stop & x.low.is_not(0), [x], gives=taken, closes=True)
-    _flush(m, x, taken, [*([entry] if entry else []), *closing])
+    m.rule("stop", open_ & x.is_stop & x.low.is_not(0), [x], gives=taken, closes=True)
+    partial: dict[str, Expr | int] = {f"{port.kind}_left": port.fill.is_not(0) for port in ports}
+    m.rule("done", open_ & x.is_done, [x], gives=taken, sets=partial, closes=True)
+    for k, port in enumerate(ports):
+        mine = left[k] & all_of(~other for other in left[:k])
+        m.rule(f"flushes {port.kind}", mine, gives=port.asked(), sets={f"{port.kind}_left": 0})
 
 
 def _close(
@@ -70,13 +78,3 @@ def _close(
             port.put(f"closes {k}", mine, [], [x], {}, {"turn": k + 1})
         else:
             port.put(f"closes {k}", mine, [x], [], taken, {**begun, "turn": 0})
-
-
-def _flush(m: Module, x: Head, taken: Mapping[str, Expr], ports: Sequence[WritePort]) -> None:
-    """`D` is taken, and then each port that has begun a line sends it in its turn."""
-    left = [m.register(f"{port.kind}_left", 1) for port in ports]
-    partial: dict[str, Expr | int] = {f"{port.kind}_left": port.fill.is_not(0) for port in ports}
-    m.rule("done", x.is_done, [x], gives=taken, sets=partial, closes=True)
-    for k, port in enumerate(ports):
-        mine = left[k] & all_of(~other for other in left[:k])
-        m.rule(f"flushes {port.kind}", mine, gives=port.asked(), sets={f"{port.kind}_left": 0})

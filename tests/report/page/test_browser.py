@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import sweeps
 from browser import browser, opened, when
+from hostile_names import HOSTILE, OBEYED, renamed
 from sweeps import InProcessRunner, write_program
 
 import fuseflow as ff
@@ -155,6 +157,41 @@ def test_two_runs_are_compared(chromium: Any, gcn: Path, tmp_path: Path):
     walk(chromium, tmp_path / "page.html")
 
 
+def test_a_run_is_compared_with_its_baseline_on_its_page(chromium: Any, gcn: Path, tmp_path: Path):
+    compiled = ff.compile(MODELS / "gcn.py", schedule=Schedule.fuse("none"))
+    compiled.save(tmp_path / "none", compiled.run(check=False))
+    before, after = read_run(tmp_path / "none"), read_run(gcn)
+    (tmp_path / "page.html").write_text(page(after, ("none", before)), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+    with opened(chromium, tmp_path / "page.html") as shown:
+        table = shown.locator(".pane", has_text="Speed-up over the baseline, none").locator("table")
+        layer1 = table.locator("tr", has_text="layer1").first.locator("td").all_inner_texts()
+        cycles = {
+            side: sum(r["cycles"] * r["times"] for r in run.result["regions"]) for side, run in (("A", before), ("B", after))
+        }
+        assert layer1[0] == "layer1" and layer1[1] == "layer1.matmul, layer1.matmul_2, layer1.add, relu"
+        last = table.locator("tr").last.locator("td").all_inner_texts()
+        assert last[2:5] == [f"{cycles['A']:,}", f"{cycles['B']:,}", f"{cycles['A'] / cycles['B']:.2f}"]
+        assert table.locator(".fill-good").count() and not table.locator(".fill-bad").count()
+        table.locator("a", has_text="layer1").first.click()
+        when(shown.locator("section:not([hidden]) h2")).to_have_text("Region layer1")
+
+
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_no_page_scrolls_sideways(width: int, chromium: Any, gcn: Path, sweep: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    (tmp_path / "page.html").write_text(comparison_page(stored, stored, ("one", "other")), encoding="utf-8")
+    for file, hash in (
+        (gcn / "report.html", ""),
+        (gcn / "report.html", "#region/layer1"),
+        (sweep, ""),
+        (tmp_path / "page.html", ""),
+    ):
+        with opened(chromium, file, hash) as shown:
+            shown.set_viewport_size({"width": width, "height": 900})
+            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (file, hash)
+
+
 SWEEP = """\
 model: p.ein
 tensors: t.yaml
@@ -239,26 +276,39 @@ def test_a_page_of_a_sweep_says_why_a_point_opens_no_run(tmp_path: Path):
     assert sweep_page(simulated, with_runs=False).count("is not in the page") == 8
 
 
-HOSTILE = (
-    "</script><script>window.hurt = 1</script>",
-    "\"'><img src=x onerror='window.hurt=1'>",
-    "\u202egnp\u2066",
-    "\x07\x1b[31m\ud800",
-    "n" * 10_000,
-)
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=["script", "attribute", "right to left", "control", "long"])
-def test_names_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_names_in_a_graph_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
     stored = read_run(gcn)
-    assert stored.cycles is not None
-    spoiled = [json.loads(json.dumps(values).replace('"acc_l"', json.dumps(name)).replace('"adj"', json.dumps(name)))
-               for values in (stored.result, stored.cycles, stored.program)]  # fmt: skip
-    (tmp_path / "page.html").write_text(page(StoredRun(spoiled[0], {}, spoiled[1], spoiled[2])), encoding="utf-8")
+    names = {"acc_l": name, "adj": f"adj{name}", "layer1": f"layer1{name}", "k": f"k{name}", "models/gcn.py": f"models/{name}.py"}
+    spoiled = StoredRun(*(renamed(getattr(stored, field.name), names) for field in dataclasses.fields(stored)))
+    (tmp_path / "page.html").write_text(page(spoiled), encoding="utf-8")
     with opened(chromium, tmp_path / "page.html") as shown:
-        assert shown.evaluate(WALK)[1] == []
+        count, bad = shown.evaluate(WALK)
+        assert bad == [] and count > 100
+        assert shown.locator(".canvas .node").count() == sum(len(graph.nodes) for _, graph in stored.compiled.values())
         assert shown.evaluate("window.hurt") is None and shown.locator("img").count() == 0
-        assert not any(letter in shown.content() for letter in "\u202e\u2066\x07\x1b")
+        text = shown.content()
+        told = json.dumps(shown.evaluate("JSON.parse(document.getElementById('data').textContent)"), ensure_ascii=False)
+        assert not any(letter in text or letter in told for letter in OBEYED)
+        assert "\\u00" not in told.replace("\\\\", "")
+        assert not name.startswith("{{") or "{{ 7 * 7 }}" in text
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_names_in_a_comparison_and_in_a_sweep_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    spoiled = StoredRun(*(renamed(getattr(stored, field.name), {"acc_l": name}) for field in dataclasses.fields(stored)))
+    (tmp_path / "page.html").write_text(comparison_page(stored, spoiled, (name, f"b{name}")), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+    write_program(tmp_path)
+    named = SWEEP.replace("machine: [ideal, rda]", f"schedules: [{{name: {json.dumps(name)}}}]")
+    swept = sweeps.opened(tmp_path, named)
+    swept.run(InProcessRunner())
+    (tmp_path / "sweep.html").write_text(sweep_page(swept), encoding="utf-8")
+    with opened(chromium, tmp_path / "sweep.html") as shown:
+        assert shown.evaluate(WALK)[1] == [] and shown.evaluate("window.hurt") is None
+        assert not any(letter in shown.content() for letter in OBEYED)
 
 
 def chain(count: int) -> StoredRun:
