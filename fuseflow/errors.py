@@ -193,8 +193,8 @@ class SweepError(FuseFlowError):
     code = "sweep"
 
 
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""Control characters but for tabs and line breaks, and marks that turn the direction of a text."""
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""Control characters but for tabs and line breaks, marks that turn the direction of a text, and halves of pairs, which no file can hold."""
 
 
 def visible(text: str) -> str:

@@ -9,8 +9,11 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.netlist import netlist
-from fuseflow.hardware.tools import CHANNEL, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
+
+_INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{CHANNEL_MEMORY.removesuffix('.sv')})\b")
+"""The modules of which others have instances."""
 
 
 def simulation_units(circuit: Circuit, top: Top) -> tuple[str, ...]:
@@ -25,8 +28,9 @@ def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
     units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
+    streams = [file.removesuffix(".sv") for file in (CHANNEL, *([PORT] if top.ports else []))]
     memories = [f"ff_memory{count}" for count in reads]
-    return library_closure([CHANNEL.removesuffix(".sv"), *memories, *called_units(unit.netlist for unit in top.units)])
+    return library_closure([*streams, *memories, *called_units(unit.netlist for unit in top.units)])
 
 
 def library_closure(modules: Iterable[str]) -> list[str]:
@@ -40,7 +44,7 @@ def library_closure(modules: Iterable[str]) -> list[str]:
         if file in files:
             continue
         files[file] = None
-        waiting += sorted(set(re.findall(r"\bff_f32_\w+", library_text(file))) - {name})
+        waiting += sorted(set(_INSIDE.findall(library_text(file))) - {name})
     return sorted(files)
 
 

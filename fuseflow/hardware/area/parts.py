@@ -11,13 +11,18 @@ from typing import Literal, TypeAlias
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.rules import KIND_BITS
-from fuseflow.hardware.top import require_bounds
+from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY
+from fuseflow.hardware.top import instance_name, require_bounds
+from fuseflow.hardware.top_ports import memory_ports, port_instance
 from fuseflow.hardware.units import library_closure
 
-PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "memory"]
-"""What a part is for. Memories are those of workspaces."""
+PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
+"""What a part is for: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip, of a workspace or of
+a deep FIFO."""
 
-FIFO = "ff_channel"
+FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
+SHALLOW = 8
+"""The most tokens of a FIFO that lie in flip-flops, as `ff_channel.sv` says."""
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
 _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 
@@ -86,7 +91,9 @@ class CircuitParts:
                 own[part] += count
         widths = {(unit.node.name, name): width for unit in circuit.units for name, width in unit.module.outputs.items()}
         for channel in circuit.channels:
-            by_node[channel.reader][_fifo(channel, widths[channel.writer, channel.output] + KIND_BITS)] += 1
+            by_node[channel.reader].update(_fifo(channel, widths[channel.writer, channel.output] + KIND_BITS))
+        for port in memory_ports(circuit, [instance_name(unit.node.name) for unit in circuit.units]):
+            by_node[port.node][_port(port_instance(port, circuit.machine.memory))] += 1
         return cls(circuit, by_node, modules)
 
     @property
@@ -98,8 +105,19 @@ class CircuitParts:
         return total
 
 
-def _fifo(channel: Channel, width: int) -> Part:
+def _fifo(channel: Channel, width: int) -> list[Part]:
+    """Return the parts of a channel. The words of a deep one are in a memory."""
     assert channel.depth is not None, "all FIFOs have a bound"
     latency = f", latency {channel.latency}" if channel.latency > 1 else ""
     parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
-    return Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
+    fifo = Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
+    words = Part("memory", f"{channel.depth} x {width}", MEMORY, (("W", width), ("N", channel.depth)))
+    return [fifo, words] if channel.depth > SHALLOW else [fifo]
+
+
+def _port(instance: str) -> Part:
+    """Return the part of a port, of which the number makes no difference."""
+    match = _INSTANCE.search(instance)
+    assert match is not None and match[2] is not None, "a port is an instance with parameters"
+    values = {name: int(value) for name, value in _PARAMETER.findall(match[2])}
+    return Part("port", f"{values['K']} without an answer", match[1], tuple((values | {"P": 0}).items()))

@@ -18,7 +18,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.gates import SQUARE_MICROMETRES
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part
-from fuseflow.hardware.tools import library_text
+from fuseflow.hardware.tools import CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import emit_circuit
 from fuseflow.hardware.verilog import to_verilog
 
@@ -84,7 +84,9 @@ def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | N
         boxes = f"read_verilog -sv -lib {' '.join(part.files)}\n" if part.files else ""
         read = f"{boxes}read_verilog -sv {CIRCUIT}"
     else:
-        top, read = part.module, f"read_verilog -sv {' '.join(part.files)}"
+        memories = [file for file in part.files if file == CHANNEL_MEMORY]
+        boxes = "".join(f"read_verilog -sv -lib {file}\n" for file in memories)
+        top, read = part.module, f"{boxes}read_verilog -sv {' '.join(file for file in part.files if file not in memories)}"
         widths = "".join(f" -chparam {name} {value}" for name, value in part.parameters)
     if liberty is None:
         cells, areas = f"abc -g {GATES} -script {OPTIMIZE}", ""
