@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "run",
     "simulate": "simulate",
     "cosimulate": "cosimulate_command",
+    "area": "area",
     "estimate": "estimate",
     "schedule": "schedule",
     "sweep": "sweep",

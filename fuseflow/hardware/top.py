@@ -83,11 +83,8 @@ def emit_circuit(circuit: Circuit) -> Top:
     return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports))
 
 
-<<<<<<< HEAD
 def require_bounds(circuit: Circuit) -> None:
-    """Raise `HardwareError` if a FIFO has no bound."""
-=======
-def _require_bounds(circuit: Circuit) -> None:
+    """Raise `HardwareError` if a FIFO has no bound, or one that counters cannot count."""
     deepest = max(circuit.channels, key=lambda channel: channel.depth or 0, default=None)
     if deepest is not None and (deepest.depth or 0) > MOST_SLOTS:
         raise HardwareError(
@@ -95,7 +92,6 @@ def _require_bounds(circuit: Circuit) -> None:
             f"{MOST_SLOTS:,} at most",
             hint="lower `memory.outstanding`, or the depths of FIFOs; `cosimulate --tool python` runs any depth",
         )
->>>>>>> main
     unbound = [channel for channel in circuit.channels if channel.depth is None]
     if unbound:
         channel = unbound[0]

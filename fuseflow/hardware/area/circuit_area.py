@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
+from fuseflow.hardware.area.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
 from fuseflow.hardware.area.kept_cells import KeptCells
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import CircuitParts, Part, PartKind
@@ -109,15 +108,7 @@ def _part_area(part: Part, count: int, cells: Cells | None, liberty: Liberty | N
         bits = part.values["N"] * part.values["W"]
         return PartArea(part, count, 0.0 if liberty else bits * MEMORY_BIT / GATE_EQUIVALENT, 0, bits)
     assert cells is not None, "what is no memory is synthesized"
-    flip_flops = sum(number for name, number in cells.counts.items() if "DFF" in name)
+    flip_flops = {FLIP_FLOP} if liberty is None else liberty.flip_flops
+    stored = sum(number for name, number in cells.counts.items() if name in flip_flops)
     area = gate_area(cells.counts) / GATE_EQUIVALENT if cells.area is None else cells.area
-    return PartArea(part, count, area, flip_flops)
-
-
-def areas_by_kind(areas: Sequence[CircuitArea]) -> Counter[PartKind]:
-    """Return the areas of all parts of all circuits together, by kind."""
-    totals: Counter[PartKind] = Counter()
-    for area in areas:
-        for row in area.parts:
-            totals[row.part.kind] += row.total  # type: ignore[assignment]
-    return totals
+    return PartArea(part, count, area, stored)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 TECHNOLOGY = "Nangate 45 nm"
+FLIP_FLOP = "$_DFF_P_"
 SQUARE_MICROMETRES: Mapping[str, float] = MappingProxyType(
     {
         "$_NOT_": 0.38 * 1.4,
@@ -22,7 +23,7 @@ SQUARE_MICROMETRES: Mapping[str, float] = MappingProxyType(
         "$_MUX_": 1.33 * 1.4,
         "$_AOI3_": 0.76 * 1.4,
         "$_OAI3_": 0.76 * 1.4,
-        "$_DFF_P_": 3.23 * 1.4,
+        FLIP_FLOP: 3.23 * 1.4,
     }
 )
 """The area of each gate that yosys may use, by its name there."""
@@ -30,9 +31,9 @@ GATE_EQUIVALENT = SQUARE_MICROMETRES["$_NAND_"]
 """The area of one gate equivalent, in square micrometres."""
 
 MEMORY_BIT = 0.66
-"""The area of a bit of an on-chip memory, in square micrometres, with its share of decoders and amplifiers. It is the mean of four memories
-of 45 nm that come with the same platform (`fakeram45`): 794.5 for 32 words of 32 bits, 1,240.6 for 64 of 32, 6,476 for 256 of 34, and 16,406
-for 1,024 of 32, which are 0.50 to 0.78 a bit."""
+"""The area of a bit of an on-chip memory, in square micrometres, with its share of decoders and amplifiers. It is the mean of four
+memories of 45 nm that come with the same platform (`fakeram45`): 794.5 for 32 words of 32 bits, 1,240.6 for 64 of 32, 6,476 for 256 of 34,
+and 16,406 for 1,024 of 32, which are 0.50 to 0.78 a bit."""
 
 
 def gate_area(cells: Mapping[str, int]) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import Part
-from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, SCRIPT, Cells
+from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, STEPS, Cells
 from fuseflow.hardware.tools import library_text
 from fuseflow.private_files import cache_root, private_directory, read_private, write_private
 
@@ -33,7 +33,7 @@ class KeptCells:
     @classmethod
     def of(cls, version: str, liberty: Liberty | None) -> KeptCells:
         library = "" if liberty is None else hashlib.sha256(liberty.text.encode()).hexdigest()
-        return cls(private_directory(cache_root() / FOLDER), f"{version}\n{SCRIPT}\n{GATES}\n{OPTIMIZE}\n{library}")
+        return cls(private_directory(cache_root() / FOLDER), f"{version}\n{STEPS}\n{GATES}\n{OPTIMIZE}\n{library}")
 
     def read(self, part: Part) -> Cells | None:
         """Return the cells of a part, or None if they are not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,13 @@ _AREA = re.compile(r"\barea\s*:\s*\"?([0-9.eE+-]+)\"?\s*;")
 
 @dataclass(frozen=True, slots=True)
 class Liberty:
-    """The text of a library with at least a cell that has an area and a flip-flop. `name` is what the library calls itself."""
+    """The text of a library with at least a cell that has an area and a flip-flop. `name` is what the library calls itself.
+    `flip_flops` are the names of such cells."""
 
     path: Path
     name: str
     text: str
+    flip_flops: frozenset[str]
 
 
 def read_liberty(path: Path) -> Liberty:
@@ -42,12 +45,22 @@ def read_liberty(path: Path) -> Liberty:
         raise FileError(f"`{path}` is no text: byte {error.start} is no UTF-8") from None
     library = _LIBRARY.search(text)
     if library is None:
-        raise FileError(f"`{path}` is no liberty file: it has no `library (NAME) {{`", hint="a library of cells in the Liberty format")
+        raise FileError(
+            f"`{path}` is no liberty file: it has no `library (NAME) {{`", hint="a library of cells in the Liberty format"
+        )
     if not _CELL.search(text) or not _AREA.search(text):
         raise FileError(f"liberty file `{path}` has no cell with an `area`", hint="areas are what it is read for")
-    if not _FLIP_FLOP.search(text):
+    flip_flops = frozenset(_flip_flops(text))
+    if not flip_flops:
         raise FileError(
             f"liberty file `{path}` has no flip-flop, a cell with an `ff (...)` group",
             hint="take the library of sequential and combinational cells together",
         )
-    return Liberty(path, library[1], text)
+    return Liberty(path, library[1], text, flip_flops)
+
+
+def _flip_flops(text: str) -> Iterator[str]:
+    cells = list(_CELL.finditer(text))
+    for cell, behind in zip(cells, (*(other.start() for other in cells[1:]), len(text)), strict=True):
+        if _FLIP_FLOP.search(text, cell.end(), behind):
+            yield cell[1]

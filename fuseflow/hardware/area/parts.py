@@ -15,10 +15,11 @@ from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.top_ports import memory_ports, port_instance
 from fuseflow.hardware.units import library_closure
+from fuseflow.sim.memory.settings import TimedMemory
 
 PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
-"""What a part is for: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip, of a workspace or of
-a deep FIFO."""
+"""What a part is for: the control of a node, a FIFO, a unit of arithmetic, a port at the memory, or a memory on the chip. Workspaces and
+deep FIFOs have one."""
 
 FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
 SHALLOW = 8
@@ -29,8 +30,8 @@ _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module, with its parameters. `name` says what it is, as in `scan` or `64 x 34`. The module of a node is known by its `body`, its text
-    in MLIR, whatever it is called. The others are `module`s in files."""
+    """A module, with its parameters. `name` says what it is, as in `scan` or `64 x 34`. The module of a node is known by its `body`,
+    its text in MLIR. The others are `module`s in files."""
 
     kind: PartKind
     name: str
@@ -92,8 +93,10 @@ class CircuitParts:
         widths = {(unit.node.name, name): width for unit in circuit.units for name, width in unit.module.outputs.items()}
         for channel in circuit.channels:
             by_node[channel.reader].update(_fifo(channel, widths[channel.writer, channel.output] + KIND_BITS))
+        memory = circuit.machine.memory
         for port in memory_ports(circuit, [instance_name(unit.node.name) for unit in circuit.units]):
-            by_node[port.node][_port(port_instance(port, circuit.machine.memory))] += 1
+            assert isinstance(memory, TimedMemory), "a memory that answers at once has no ports"
+            by_node[port.node][_port(port_instance(port, memory))] += 1
         return cls(circuit, by_node, modules)
 
     @property

@@ -5,11 +5,13 @@ Each part is synthesized alone. The module of a node is synthesized around its u
 
 from __future__ import annotations
 
-import json
+import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,11 @@ CIRCUIT = "circuit.sv"
 LIBERTY = "cells.lib"
 SECONDS = 600
 """After so long a synthesis is given up."""
-SCRIPT = 2
-"""The version of what yosys is asked to do. It is a part of the key under which results are kept."""
+STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
+"""What makes simple gates and flip-flops of a module. Read ports of memories get no registers of their own."""
+
+_COUNT = re.compile(r"^ {5,}(\$?[\w$\\.=]+) +(\d+)$", re.MULTILINE)
+_AREA = re.compile(r"Chip area for (?:top )?module .*: ([\d.e+]+)$", re.MULTILINE)
 
 
 def version() -> str:
@@ -59,7 +64,10 @@ class Cells:
 
 
 def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | None = None) -> dict[Part, Cells]:
-    """Return the cells of some parts of a circuit that are no memories. Raises `HardwareError` if yosys refuses one."""
+    """Return the cells of some parts of a circuit that are no memories. Raises `HardwareError` if yosys refuses one.
+
+    Each has a yosys of its own, since what one makes of a module depends on what it read before.
+    """
     if not missing:
         return {}
     version()
@@ -71,38 +79,43 @@ def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | 
             (folder / CIRCUIT).write_text(to_verilog(emit_circuit(parts.circuit).text), encoding="utf-8")
         if liberty is not None:
             (folder / LIBERTY).write_text(liberty.text, encoding="utf-8")
-        script = "".join(_commands(n, part, parts, liberty) for n, part in enumerate(missing))
-        (folder / "script.ys").write_text(script, encoding="utf-8")
-        _run(folder)
-        return {part: _cells(folder / f"{n}.json", part, liberty) for n, part in enumerate(missing)}
+
+        def cells(numbered: tuple[int, Part]) -> Cells:
+            number, part = numbered
+            (folder / f"{number}.ys").write_text(_commands(number, part, parts, liberty), encoding="utf-8")
+            _run(folder, f"{number}.ys")
+            return _cells(folder / f"{number}.txt", liberty)
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            return dict(zip(missing, pool.map(cells, enumerate(missing)), strict=True))
 
 
 def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | None) -> str:
     """Return the script that synthesizes one part and writes its statistics."""
+    boxed: tuple[str, ...]
+    sources: tuple[str, ...]
     if part.kind == "primitive":
-        top, widths = parts.modules[part.body], ""
-        boxes = f"read_verilog -sv -lib {' '.join(part.files)}\n" if part.files else ""
-        read = f"{boxes}read_verilog -sv {CIRCUIT}"
+        boxed, sources, top = part.files, (CIRCUIT,), parts.modules[part.body]
     else:
-        memories = [file for file in part.files if file == CHANNEL_MEMORY]
-        boxes = "".join(f"read_verilog -sv -lib {file}\n" for file in memories)
-        top, read = part.module, f"{boxes}read_verilog -sv {' '.join(file for file in part.files if file not in memories)}"
-        widths = "".join(f" -chparam {name} {value}" for name, value in part.parameters)
+        boxed = tuple(file for file in part.files if file == CHANNEL_MEMORY)
+        sources, top = tuple(file for file in part.files if file not in boxed), part.module
+    widths = "".join(f" -chparam {name} {value}" for name, value in part.parameters)
+    boxes = f"read_verilog -sv -lib {' '.join(boxed)}\n" if boxed else ""
     if liberty is None:
-        cells, areas = f"abc -g {GATES} -script {OPTIMIZE}", ""
+        mapping, areas = f"abc -g {GATES} -script {OPTIMIZE}", ""
     else:
-        cells, areas = f"dfflibmap -liberty {LIBERTY}\nabc -liberty {LIBERTY}", f" -liberty {LIBERTY}"
+        mapping, areas = f"dfflibmap -liberty {LIBERTY}\nabc -liberty {LIBERTY}", f" -liberty {LIBERTY}"
     return (
-        f"design -reset\n{read}\nhierarchy -check -top {top}{widths}\nproc\nflatten\nsynth -run coarse: -noabc\n"
-        f"dfflegalize -cell $_DFF_P_ x\nsimplemap\n{cells}\nopt_clean -purge\n"
-        f"tee -q -o {number}.json stat{areas} -json\n"
+        f"{boxes}read_verilog -sv {' '.join(sources)}\nhierarchy -check -top {top}{widths}\n{STEPS}\n{mapping}\nopt_clean -purge\n"
+        f"tee -q -o {number}.txt stat{areas}\n"
     )
 
 
-def _run(folder: Path) -> None:
-    command = [PROGRAM, "-q", "-s", "script.ys"]
+def _run(folder: Path, script: str) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        done = subprocess.run(
+            [PROGRAM, "-q", "-s", script], cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
     except subprocess.TimeoutExpired:
         raise HardwareError(f"`{PROGRAM}` did not end in {SECONDS} seconds") from None
     if done.returncode:
@@ -110,20 +123,22 @@ def _run(folder: Path) -> None:
         raise HardwareError(f"`{PROGRAM}` failed with status {done.returncode}", notes=lines[-5:])
 
 
-def _cells(file: Path, part: Part, liberty: Liberty | None) -> Cells:
+def _cells(file: Path, liberty: Liberty | None) -> Cells:
+    """Return the cells that the statistics of yosys list."""
     text = file.read_text(encoding="utf-8")
-    design = json.loads(text[text.index("{") :])["design"]
-    counts = {name: count for name, count in design["num_cells_by_type"].items() if not _is_instance(name)}
+    listed = {name: int(count) for name, count in _COUNT.findall(text) if not _is_instance(name)}
+    counts = dict(sorted(listed.items()))
     if liberty is None:
         _require_rows(counts)
-        return Cells(dict(sorted(counts.items())))
+        return Cells(counts)
     unmapped = [name for name in counts if name.startswith("$")]
     if unmapped:
         raise HardwareError(
-            f"liberty file `{liberty.path}` has no cell for {', '.join(f'`{name}`' for name in sorted(unmapped))} of yosys",
+            f"liberty file `{liberty.path}` has no cell for {', '.join(f'`{name}`' for name in unmapped)} of yosys",
             hint="it needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge",
         )
-    return Cells(dict(sorted(counts.items())), float(design["area"]))
+    area = _AREA.search(text)
+    return Cells(counts, 0.0 if area is None else float(area[1]))
 
 
 def _is_instance(cell: str) -> bool:

@@ -1,0 +1,77 @@
+"""The tables of areas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.hardware.area.circuit_area import CircuitArea
+from fuseflow.hardware.area.gates import GATE_EQUIVALENT
+from fuseflow.hardware.area.parts import PartKind
+from fuseflow.report.tables import plain_table
+
+KINDS: tuple[PartKind, ...] = ("primitive", "unit", "fifo", "memory", "port")
+HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
+"""The headings of all kinds of parts, in their order."""
+KIND_NAMES: dict[PartKind, str] = {
+    "primitive": "control",
+    "unit": "arithmetic",
+    "fifo": "FIFO",
+    "memory": "memory",
+    "port": "memory port",
+}
+
+
+def area_table(areas: Sequence[CircuitArea]) -> Table:
+    """Return a table with a row for each region, and the sum of all."""
+    table = plain_table("region", "nodes", *HEADINGS, "area", "memory\nbits", numbers_from=1, footer=len(areas) > 1)
+    for area in areas:
+        table.add_row(escape(area.name), *_cells([area]))
+    if len(areas) > 1:
+        for column, cell in zip(table.columns, ("total", *_cells(areas)), strict=True):
+            column.footer = cell
+    return table
+
+
+def _cells(areas: Sequence[CircuitArea]) -> tuple[str, ...]:
+    kinds = [sum(area.of_kind(kind) for area in areas) for kind in KINDS]
+    numbers = [
+        sum(area.nodes for area in areas),
+        *kinds,
+        sum(area.total for area in areas),
+        sum(area.memory_bits for area in areas),
+    ]
+    return tuple(f"{number:,.0f}" for number in numbers)
+
+
+def area_lines(areas: Sequence[CircuitArea]) -> Iterator[str]:
+    """Return what must be known to read the tables: the unit, and what is left out."""
+    technology = areas[0].technology if areas else ""
+    if all(area.unit == "GE" for area in areas):
+        square = sum(area.total for area in areas) * GATE_EQUIVALENT / 1e6
+        yield f"in gate equivalents of {technology}: {square:,.3f} mm² of gates and memories, without wires"
+    else:
+        yield f"in the unit of the library {escape(technology)}; memories have no cells in it and are left out, as are wires"
+
+
+def part_table(areas: Sequence[CircuitArea]) -> Table:
+    """Return a table with a row for each different part of each region, the largest first."""
+    table = plain_table(
+        "region", "kind of part", "part is", "instances", "flip-flops\nof one", "area\nof one", "area", numbers_from=3
+    )
+    for area in areas:
+        for row in sorted(area.parts, key=lambda row: -row.total):
+            numbers = f"{row.count:,}", f"{row.flip_flops:,}", f"{row.area:,.0f}", f"{row.total:,.0f}"
+            table.add_row(escape(area.name), KIND_NAMES[row.part.kind], escape(row.part.name), *numbers)
+    return table
+
+
+def node_table(areas: Sequence[CircuitArea]) -> Table:
+    """Return a table with a row for each node of each region, the largest first. The FIFOs at its inputs and its units belong to it."""
+    table = plain_table("region", "node", "area", numbers_from=2)
+    for area in areas:
+        for node, total in sorted(area.by_node.items(), key=lambda item: -item[1]):
+            table.add_row(escape(area.name), escape(node), f"{total:,.0f}")
+    return table
