@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,20 +37,25 @@ class RegionTrees:
         """The nodes of all trees, producers first."""
         return nodes(*self.trees)
 
+    def visiting(self, nodes: Iterable[Tree]) -> RegionTrees:
+        """Return these trees, whose `nodes` are known already: these, each where it comes first."""
+        vars(self)["nodes"] = tuple(dict.fromkeys(nodes))
+        return self
+
     @cached_property
     def leaves(self) -> tuple[View, ...]:
         """The views that are read: of stored tensors, and of Einsums that are not expanded yet."""
-        return tuple(n for n in self.nodes if isinstance(n, View))
+        return tuple([n for n in self.nodes if isinstance(n, View)])
 
     @cached_property
     def reductions(self) -> tuple[Reduction, ...]:
         """The reductions of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Reduction))
+        return tuple([n for n in self.nodes if isinstance(n, Reduction)])
 
     @cached_property
     def selections(self) -> tuple[Selection, ...]:
         """The selections of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Selection))
+        return tuple([n for n in self.nodes if isinstance(n, Selection)])
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
