@@ -4,6 +4,9 @@ Every graph is a case of `tests/support/hardware_cases.py`. The rules of its nod
 stream, its cycle, every firing of every node and every deadlock must be those of the reference simulator. Prints each difference with its
 seed, then how many graphs had each primitive.
 
+With `--memory fixed` every graph is at a memory that answers 1 to 200 cycles later, and with `--memory any` three of five are at HBM2 or
+the fixed pipe instead. Then every request of every port must be that of the reference, too, in its cycle.
+
 With `--tool icarus` or `--tool verilator` the printed SystemVerilog of each graph runs instead of its rules, and is compared in the same
 way.
 
@@ -17,12 +20,13 @@ import multiprocessing
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from hardware_cases import Tally, check, check_in, hardware_case
+from hardware_cases import MemoryKind, Tally, check, check_in, hardware_case
 
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import NAMES, PYTHON, find_tool
@@ -40,14 +44,15 @@ QUOTA, FORM_QUOTA = 50, 20
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="of the first graph")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--tool", default=PYTHON, show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
+@click.option("--memory", default="ideal", show_default=True, type=click.Choice(get_args(MemoryKind)), help="behind the graphs")
 @click.option("--seconds", type=click.IntRange(1), help="begin no further graphs after so many, of the clock")
-def main(graphs: int, seed: int, jobs: int, tool: str, seconds: int | None) -> None:
+def main(graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, seconds: int | None) -> None:
     find_tool(tool)
     total, wrong, start, begun = Tally(), 0, time.process_time(), time.perf_counter()
     chunk = CHUNK if tool == PYTHON else FEW
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         firsts = (seed + chunk * k for k in range(2 * graphs // chunk + 2))
-        for tally, lines in pool.imap(functools.partial(run, chunk, tool), firsts):
+        for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory), firsts):
             add(total, tally)
             wrong += len(lines)
             for line in lines:
@@ -77,11 +82,11 @@ def add(total: Tally, more: Tally) -> None:
     total.primitives += more.primitives
 
 
-def run(count: int, tool: str, first: int) -> tuple[Tally, list[str]]:
+def run(count: int, tool: str, memory: MemoryKind, first: int) -> tuple[Tally, list[str]]:
     """Check so many seeds from `first` on."""
     tally, steps, lines = Tally(), dict[str, Step](), list[str]()
     for seed in range(first, first + count):
-        case = hardware_case(seed)
+        case = hardware_case(seed, memory)
         if case is not None:
             found = check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)
             lines += [f"seed {seed}: {line}" for line in found[:3]]

@@ -5,13 +5,15 @@
     python tools/hardware_models.py --synthesize [--only gcn]
     python tools/hardware_models.py --lint --random 300
     python tools/hardware_models.py --kernels [--tool verilator]
+    python tools/hardware_models.py --memory hbm2 [--kernels]
 
-Models run on the machine `rtl`, at their small size. Every token of every region must be given in the cycle of the simulator. The values
-that the circuit writes must be those of the simulator bit for bit, and the outputs of the model those of PyTorch within 1e-4. With
---lint Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region, those of
-floats and memories among them. There must be no latch, no loop and no wire that nothing drives. Loops through several modules are looked
-for in the region as one module. With --random N they get so many random graphs instead of models, which have all primitives. With
---kernels the 41 kernels of figure 13 run instead of models. Exit status 1 if something differs or is refused.
+Models run on the machine `rtl`, at their small size, with another memory behind it if `--memory` names one. Every token of every region
+must be given in the cycle of the simulator. The values that the circuit writes must be those of the simulator bit for bit, and the outputs
+of the model those of PyTorch within 1e-4. With --lint Verilator must have nothing to say of any region. With --synthesize yosys makes gates
+of all modules of each region, those of floats and memories among them. There must be no latch, no loop and no wire that nothing drives.
+Loops through several modules are looked for in the region as one module. With --random N they get so many random graphs instead of models,
+which have all primitives; with a memory that takes time these are at random ones. With --kernels the 41 kernels of figure 13 run instead of
+models. Exit status 1 if something differs or is refused.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ from fuseflow.hardware.rules import EMPTY, VALUE
 from fuseflow.hardware.tools import NAMES
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
-from fuseflow.sim import Machine, Simulation
+from fuseflow.sim import Machine, Simulation, load_machine
+from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE, BOUND = "rtl", 1e-4
@@ -61,9 +64,9 @@ class Model:
     data: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def compile(self) -> Compiled:
+    def compile(self, machine: Machine) -> Compiled:
         path = ROOT / "models" / f"{self.file}.py"
-        return ff.compile(path, data=self.data or None, options={"small": True, **self.options}, machine=MACHINE)
+        return ff.compile(path, data=self.data or None, options={"small": True, **self.options}, machine=machine)
 
 
 MODELS = {
@@ -77,24 +80,26 @@ MODELS = {
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--tool", default="verilator", show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
 @click.option("--only", multiple=True, type=click.Choice(list(MODELS)), help="of these models")
+@click.option("--memory", default="ideal", show_default=True, type=click.Choice(list(MODEL_SETTINGS)), help="behind the machine")
 @click.option("--lint", is_flag=True, help="let Verilator lint each region")
 @click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
 @click.option("--random", "graphs", default=0, type=click.IntRange(0), metavar="N", help="take random graphs for these")
 @click.option("--kernels", is_flag=True, help="run the kernels of figure 13 instead of models")
-def main(tool: str, only: tuple[str, ...], lint: bool, synthesize: bool, graphs: int, kernels: bool) -> None:
+def main(tool: str, only: tuple[str, ...], memory: str, lint: bool, synthesize: bool, graphs: int, kernels: bool) -> None:
     models = {name: MODELS[name] for name in only or MODELS}
     if graphs and (only or not (lint or synthesize)):
         raise click.UsageError("--random goes with --lint and --synthesize, and without --only")
     if kernels and (only or lint or synthesize):
-        raise click.UsageError("--kernels goes with --tool alone")
+        raise click.UsageError("--kernels goes with --tool and --memory alone")
+    machine = load_machine(MACHINE, {"memory": memory})
     if kernels:
-        equal = [kernels_equal(some, tool) for some in figure13.MODELS]
+        equal = [kernels_equal(some, tool, machine) for some in figure13.MODELS]
         sys.exit(not all(equal))
     if lint or synthesize:
-        circuits = islice(random_circuits(), graphs) if graphs else model_circuits(models)
+        circuits = islice(random_circuits(memory), graphs) if graphs else model_circuits(models, machine)
         good = [accepted(*circuit, lint, synthesize) for circuit in circuits]
         sys.exit(not all(good))
-    good = [ran(name, model.compile(), tool) for name, model in models.items()]
+    good = [ran(name, model.compile(machine), tool) for name, model in models.items()]
     sys.exit(not all(good))
 
 
@@ -124,7 +129,7 @@ def ran(name: str, compiled: Compiled, tool: str) -> bool:
     return equal and check.max_rel_error <= BOUND
 
 
-def kernels_equal(kernels: figure13.Kernels, tool: str) -> bool:
+def kernels_equal(kernels: figure13.Kernels, tool: str, machine: Machine) -> bool:
     """Whether all kernels of a model are equal to the simulator's in every token and its cycle."""
     good = []
 
@@ -133,7 +138,7 @@ def kernels_equal(kernels: figure13.Kernels, tool: str) -> bool:
         verdict = f"differs: {run.difference}" if run.difference else "equal"
         click.echo(f"{kernels.name}/{region}: {verdict}; {run.tokens:,} tokens, {run.cycles:,} cycles")
 
-    figure13.compare(kernels, report, tool)
+    figure13.compare(kernels, report, tool, machine)
     return all(good) and bool(good)
 
 
@@ -167,16 +172,16 @@ Circuits = tuple[str, list[n.Graph], Machine]
 """The name of a model, its graphs, and the machine that they are circuits of."""
 
 
-def model_circuits(models: Mapping[str, Model]) -> Iterator[Circuits]:
+def model_circuits(models: Mapping[str, Model], machine: Machine) -> Iterator[Circuits]:
     for name, model in models.items():
-        compiled = model.compile()
+        compiled = model.compile(machine)
         yield name, [region.graph for region in compiled.regions], compiled.machine
 
 
-def random_circuits() -> Iterator[Circuits]:
+def random_circuits(memory: str) -> Iterator[Circuits]:
     """The cases of odd seeds, which compute in 32-bit floats. FIFOs without a bound get 4 slots, since a circuit needs one."""
     for seed in count(1, 2):
-        case = hardware_case(seed)
+        case = hardware_case(seed, "ideal" if memory == "ideal" else "fixed")
         if case is None or circuit_of(case, Tally()) is None:
             continue
         depth = 4 if case.machine.fifo_depth is None else case.machine.fifo_depth

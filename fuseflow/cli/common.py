@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from fuseflow.cli.legend import asked_legend
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.run.directory import MANIFEST
@@ -151,8 +152,9 @@ def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
     from fuseflow.cli.safe_console import SafeConsole  # commands that print no tables do without
 
-    terminal = SafeConsole(stderr=stderr, highlight=False)
-    return terminal if terminal.is_terminal else SafeConsole(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    legend = asked_legend()
+    terminal = SafeConsole(stderr=stderr, highlight=False, legend=legend)
+    return terminal if terminal.is_terminal else SafeConsole(stderr=stderr, highlight=False, width=PLAIN_WIDTH, legend=legend)
 
 
 def say(line: str) -> None:

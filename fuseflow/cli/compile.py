@@ -12,6 +12,7 @@ from fuseflow.cli.common import (
 )
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.dump import dump_options, known_stage
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
@@ -24,6 +25,7 @@ from fuseflow.cli.program import program_options
 @circuit_machine_options
 @dump_options
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def compile_command() -> None:

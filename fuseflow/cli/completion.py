@@ -40,6 +40,7 @@ def _names(context: click.Context) -> ProgramNames:
 
 
 complete_fused = names_of_model(lambda names: (*names.modules, *names.einsums), others=KEYWORDS)
+complete_named = names_of_model(lambda names: (*names.modules, *names.einsums))
 complete_region = names_of_model(lambda names: (*names.modules, *names.einsums), "=")
 complete_tensor = names_of_model(lambda names: names.tensors)
 complete_tensor_value = names_of_model(lambda names: names.tensors, "=")

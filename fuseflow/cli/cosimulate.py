@@ -8,7 +8,9 @@ import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options, quiet_option
+from fuseflow.cli.completion import complete_named
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.hardware.tools import NAMES, PYTHON
 
@@ -17,9 +19,10 @@ from fuseflow.hardware.tools import NAMES, PYTHON
 @program_options()
 @click.option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}.")
 @functools.partial(machine_options, default=CIRCUIT_MACHINE)
-@click.option("--region", metavar="NAME", help="Compare this region only.")
+@click.option("--region", metavar="NAME", shell_complete=complete_named, help="Compare this region only.")
 @click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD).")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def cosimulate_command() -> None:

@@ -6,9 +6,11 @@ import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.legend import legend_option
 
 
 @click.command(cls=StrictCommand)
+@legend_option
 @debug_option
 @deferred
 def doctor() -> None:

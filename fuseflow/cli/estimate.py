@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, machine_options, quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
@@ -33,6 +34,7 @@ def saved_schedule() -> None:
 @click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
 @json_option("the estimate")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def estimate() -> None:

@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.target import target_options
 
@@ -19,6 +20,7 @@ from fuseflow.cli.target import target_options
 @click.option("--no-changes", is_flag=True, help="Do not compile and compare other schedules.")
 @json_option("the report")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def cycles() -> None:

@@ -7,12 +7,14 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
 @click.command("fusion", cls=StrictCommand, short_help="What is fused and why, and what that costs.")
 @program_options()
 @json_option("the report")
+@legend_option
 @debug_option
 @deferred
 def fusion() -> None:

@@ -7,6 +7,7 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
@@ -14,6 +15,7 @@ from fuseflow.cli.program import program_options
 @program_options()
 @click.option("--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule.")
 @json_option("the report")
+@legend_option
 @debug_option
 @deferred
 def order() -> None:

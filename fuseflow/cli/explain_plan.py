@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import machine_options
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
@@ -16,6 +17,7 @@ from fuseflow.cli.program import program_options
 @machine_options
 @click.option("--simulate", is_flag=True, help="Also run the program with the plan and without it.")
 @json_option("the report")
+@legend_option
 @debug_option
 @deferred
 def plan() -> None:

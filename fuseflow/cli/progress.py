@@ -11,7 +11,7 @@ from fuseflow.cli.common import console
 from fuseflow.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rich.console import Console
 
@@ -24,13 +24,40 @@ MOST_NAME = 24
 
 @contextmanager
 def working(activity: str, quiet: bool) -> Iterator[None]:
-    """Show the activity while the block runs."""
+    """Show the activity while the block runs, and for how long it has."""
     err = None if quiet else console(stderr=True)
     if err is None or not err.is_terminal:
         yield
         return
-    with err.status(activity):
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=err, transient=True) as bar:
+        bar.add_task(activity, total=None)
         yield
+
+
+@contextmanager
+def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function to be called with how much is done, and of how much. A terminal shows both, with the time that is left."""
+    err = None if quiet else console(stderr=True)
+    if err is None or not err.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=12), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as bar:
+        task = bar.add_task(activity, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class _Notice(logging.Handler):

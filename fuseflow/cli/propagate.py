@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.propagation_options import knowledge_options
 
@@ -19,6 +20,7 @@ from fuseflow.cli.propagation_options import knowledge_options
 @click.option("--all", "all_tensors", is_flag=True, help="Show inputs and results, too, and not only weights and buffers.")
 @json_option("the rows")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def propagate() -> None:

@@ -14,7 +14,9 @@ from fuseflow.cli.deferred import deferred
 @click.argument("other", type=FILE, required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]")
 @click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run.")
+@click.option("--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region.")
 @click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]")
+@click.option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page.")
 @quiet_option
 @debug_option
 @deferred
@@ -22,5 +24,6 @@ def report() -> None:
     """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, the file of `--json`, or the file of a sweep.
 
     With OTHER, the page compares the two runs: RUN is the baseline. The page needs no network and no other file. Of a `--json` file it has
-    everything but loops, tables and graphs, and is written beside it. That of a sweep is written beside the file, too.
+    everything but loops, tables and graphs, and is written beside it. That of a sweep is written beside the file, too, and every point that
+    was simulated opens its run.
     """

@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.dump import dump_options
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.result_output import result_options
 from fuseflow.cli.target import target_options
@@ -27,7 +28,7 @@ from fuseflow.cli.trace import trace_options
 @click.option(
     "--bisect",
     is_flag=True,
-    help="If the check fails, find the first Einsum whose value is not what the dense interpreter computes from what it read.",
+    help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch.",
 )
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @click.option(
@@ -38,6 +39,7 @@ from fuseflow.cli.trace import trace_options
 @trace_options
 @dump_options
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def run() -> None:

@@ -9,6 +9,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, machine_options, quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.json_file import json_option
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.propagation_options import propagation_options
 from fuseflow.cli.schedule_options import schedule_options
@@ -42,6 +43,7 @@ from fuseflow.cli.schedule_options import schedule_options
 @click.option("--no-store", is_flag=True, help="Simulate in this process, and keep nothing.")
 @json_option("the choice, and all that was considered,")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def schedule() -> None:

@@ -7,6 +7,7 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, quiet_option
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.legend import legend_option
 from fuseflow.cli.result_output import result_options
 from fuseflow.cli.target import target_options
 from fuseflow.cli.trace import trace_options
@@ -19,6 +20,7 @@ from fuseflow.cli.trace import trace_options
 @result_options("the outputs and the result")
 @trace_options
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def simulate() -> None:

@@ -14,6 +14,7 @@ from fuseflow.cli.model_options import model_options
 if TYPE_CHECKING:
     pass
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.legend import legend_option
 
 
 @click.command(cls=StrictCommand, short_help="Prune a PyTorch model and say what is kept of it.")
@@ -27,6 +28,7 @@ from fuseflow.cli.deferred import deferred
 )
 @json_option("the rows")
 @quiet_option
+@legend_option
 @debug_option
 @deferred
 def sparsify() -> None:

@@ -9,6 +9,7 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, quiet_option
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.legend import legend_option
 from fuseflow.report.image_formats import IMAGE_FORMATS
 
 
@@ -43,10 +44,11 @@ def sweep_options(command: Any) -> Any:
 @click.option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler.")
 @click.option(
     "--again",
-    type=click.Choice(["failed", "stale"]),
+    type=click.Choice(["failed", "stale", "unkept"]),
     multiple=True,
-    help="Points that failed, or ran in another fuseflow; repeatable.",
+    help="Points that failed, ran in another fuseflow, or whose run was not kept; repeatable.",
 )
+@click.option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store.")
 @quiet_option
 @debug_option
 @deferred
@@ -74,6 +76,7 @@ def status() -> None:
 @click.option("--top", metavar="N", type=click.IntRange(min=1), help="The first N lines only.")
 @click.option("--timing", is_flag=True, help="Seconds and memory of each point, too; they differ from run to run.")
 @click.option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too.")
+@legend_option
 @debug_option
 @deferred
 def show() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split, accesses
+from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split
 from fuseflow.einsum.verify import shapes_and_extents
 
 Axis: TypeAlias = tuple[str, str | int]
@@ -42,14 +42,19 @@ class Dimensions:
 
     def find(self, axis: Axis) -> Axis:
         """Return the axis that represents the dimension of `axis`."""
-        while (parent := self._parent.get(axis, axis)) != axis:
-            self._parent[axis] = self._parent.get(parent, parent)
-            axis = parent
+        parents = self._parent
+        while (parent := parents.get(axis)) is not None:
+            above = parents.get(parent)
+            if above is None:
+                return parent
+            parents[axis] = axis = above
         return axis
 
     def join(self, a: Axis, b: Axis) -> None:
         """State that two axes are the same dimension."""
-        self._parent[self.find(b)] = self.find(a)
+        root, other = self.find(a), self.find(b)
+        if other != root:
+            self._parent[other] = root
 
     def parts(self, axis: Axis) -> tuple[int, ...]:
         """Return the extents of the parts of a dimension, outermost first. A dimension in one piece has its own extent alone.
@@ -133,7 +138,7 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
             for position, index in enumerate(access.indices):
                 if isinstance(index, str):
                     dims.join((access.tensor, position), (einsum.name, index))
-    splits = [split for einsum in program.einsums for split in _splits(einsum, dims)]
+    splits = [split for einsum in program.einsums if einsum.reshapes for split in _splits(einsum, dims)]
     _join_parts(dims, splits)
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
@@ -175,4 +180,4 @@ def split_axes(einsum: Einsum) -> Iterator[Axis]:
 
 def _accesses(einsum: Einsum) -> tuple[Access, ...]:
     """Return all accesses of an Einsum, the left side first."""
-    return (Access(einsum.name, einsum.indices), *accesses(einsum.body))
+    return (Access(einsum.name, einsum.indices), *einsum.accesses)

@@ -29,7 +29,7 @@ from fuseflow.einsum.nodes import (
     walk,
 )
 from fuseflow.einsum.text import show_einsum, show_number
-from fuseflow.einsum.verify import shapes_and_extents, verify
+from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
@@ -46,15 +46,11 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of one Einsum: the types of its operands, and the extents of its indices."""
+    """The scope of one Einsum: the types of its operands, their implicit values, and the extents of its indices."""
 
     types: Mapping[str, TensorType]
+    fills: Mapping[str, float]
     extents: Mapping[str, int]
-
-    @property
-    def fills(self) -> dict[str, float]:
-        """The implicit values of the operands, by name."""
-        return {name: t.fill for name, t in self.types.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +95,12 @@ def _typed(program: Program, previous: TypedProgram | None) -> Program:
         declaration = declared.get(einsum.name)
         type = previous_types.type_of(einsum, declaration, types)
         if type is None:
-            scope = Scope(types, sizes[einsum.name])
+            scope = Scope(types, {name: types[name].fill for name in einsum.operands}, sizes[einsum.name])
             undeclared = TensorType(einsum.name, shape_by_tensor[einsum.name], dtype=result_dtype(einsum, scope))
             type = _type_of(einsum, undeclared if declaration is None else declaration, scope)
         types[einsum.name] = type
     order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
-    return replace(program, tensors=tuple(types[name] for name in order))
+    return with_known_sizes(replace(program, tensors=tuple(types[name] for name in order)), (shape_by_tensor, sizes))
 
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:

@@ -4,10 +4,10 @@ meaning are in modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ProgramError, Span
 from fuseflow.ops import canonical
@@ -15,6 +15,8 @@ from fuseflow.selection import Kind, Rule, kind
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
 from fuseflow.tensors.dtypes import DTYPES
+
+T = TypeVar("T")
 
 __all__ = [
     "DTYPES",
@@ -209,6 +211,12 @@ class Einsum:
         """The names of the tensors that the Einsum reads, each once, in order of appearance."""
         return tuple(dict.fromkeys(a.tensor for a in self.accesses))
 
+    @cached_property
+    def reshapes(self) -> bool:
+        """Whether it sees a dimension as two indices."""
+        groups = (self.indices, *[access.indices for access in self.accesses])
+        return any(isinstance(index, Split) for indices in groups for index in indices)
+
     @property
     def materializes(self) -> bool:
         """Whether it must see all of its operand before it keeps an entry: then its operand and its result are stored."""
@@ -246,6 +254,22 @@ class Program:
     def inputs(self) -> tuple[TensorType, ...]:
         """The declared tensors that no Einsum defines."""
         return tuple(t for t in self.tensors if t.name not in self.defined)
+
+    @cached_property
+    def _known(self) -> dict[Callable[[Program], Any], Any]:
+        return {}
+
+    def once(self, fact: Callable[[Program], T]) -> T:
+        """Return what a function says of this program. It is asked once."""
+        if fact not in self._known:
+            self._known[fact] = fact(self)
+        known: T = self._known[fact]
+        return known
+
+    def knowing(self, fact: Callable[[Program], T], known: T) -> Program:
+        """Return this program, of which it is known already what a function says."""
+        self._known[fact] = known
+        return self
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
@@ -287,7 +311,10 @@ def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
     """Return the plain index names of an index list. A split gives two names, and an affine index those of its terms."""
     names: list[str] = []
     for index in indices:
-        names += (index,) if isinstance(index, str) else _names(index)
+        if isinstance(index, str):
+            names.append(index)
+        else:
+            names += _names(index)
     return tuple(names)
 
 

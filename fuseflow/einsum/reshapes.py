@@ -32,7 +32,6 @@ from fuseflow.einsum.nodes import (
     Reduce,
     Split,
     TensorType,
-    accesses,
     index_names,
 )
 from fuseflow.tensors import Format
@@ -68,24 +67,18 @@ def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeE
     """Carry the splits of a program to everything that shares a dimension with them. Inputs and outputs keep their names and shapes, and
     the tensors in `kept` are stored as they are.
     """
-    if not any(is_reshape(einsum) for einsum in program.einsums):
+    if not any(einsum.reshapes for einsum in program.einsums):
         return ReshapeElimination(program)
     return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept))).run()
 
 
 def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:
     """Return the `regroupings` of the elimination of the reshapes of a program, without eliminating them."""
-    if not any(is_reshape(einsum) for einsum in program.einsums):
+    if not any(einsum.reshapes for einsum in program.einsums):
         return frozenset()
     refinement = _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept)))
     refinement.decide()
     return refinement.grouped()
-
-
-def is_reshape(einsum: Einsum) -> bool:
-    """Return whether an Einsum sees a dimension as two indices."""
-    read_indices = (i for access in accesses(einsum.body) for i in access.indices)
-    return any(isinstance(i, Split) for i in (*einsum.indices, *read_indices))
 
 
 def is_view(einsum: Einsum) -> bool:
@@ -127,11 +120,10 @@ class _Refinement:
         for einsum in program.einsums:
             self._hold(einsum)
         operands_in_other_parts = {
-            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.storage[a.tensor][1]}
-            for e in program.einsums
+            e.name: {a.tensor for a in e.accesses if self._wanted(e, a) != self.storage[a.tensor][1]} for e in program.einsums
         }
         for einsum in program.einsums:
-            if is_reshape(einsum) and not operands_in_other_parts[einsum.name].isdisjoint(program.defined):
+            if einsum.reshapes and not operands_in_other_parts[einsum.name].isdisjoint(program.defined):
                 self.barriers.add(einsum.name)
         return frozenset().union(*operands_in_other_parts.values())
 
@@ -161,7 +153,7 @@ class _Refinement:
         boundary = [(t.name, len(t.shape)) for t in self.program.inputs]
         boundary += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
         boundary_dimensions = {self.dims.find((name, position)) for name, rank in boundary for position in range(rank)}
-        reshapes = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.barriers)
+        reshapes = (e for e in self.program.einsums if e.reshapes and e.name not in self.barriers)
         return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
@@ -179,7 +171,7 @@ class _Refinement:
         name, parts = self.storage[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
-        is_alias = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
+        is_alias = einsum.reshapes and isinstance(body, Access) and sorted(body.names) == sorted(indices)
         if is_alias and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
             self.other_names[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
             return
@@ -213,6 +205,8 @@ class _Refinement:
         return tuple(self._extents(einsum, index) for index in access.indices)
 
     def _extents(self, einsum: Einsum, index: Index) -> tuple[int, ...]:
+        if isinstance(index, str):
+            return self.dims.parts((einsum.name, index))
         return tuple(size for v in index_names((index,)) for size in self.dims.parts((einsum.name, v)))
 
     def _reach(self, tensor: str, wanted: Parts, location: Location) -> str:
@@ -253,7 +247,7 @@ class _Scope:
     """The indices of one Einsum, each with the indices of its parts."""
 
     def __init__(self, einsum: Einsum, dims: Dimensions) -> None:
-        used = index_names((*einsum.indices, *(i for a in accesses(einsum.body) for i in a.indices)))
+        used = index_names((*einsum.indices, *(i for a in einsum.accesses for i in a.indices)))
         taken = set(used)
         self._parts: dict[str, tuple[str, ...]] = {}
         for v in dict.fromkeys(used):

@@ -37,6 +37,8 @@ LARGEST_SIZE: Final = 2**31 - 1
 INDEX_NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+"""The shape of each tensor."""
 Extents: TypeAlias = Mapping[str, Mapping[str, int]]
 """The extent of each index, by Einsum."""
 
@@ -55,18 +57,27 @@ def verify(program: Program, verified: Program | None = None) -> None:
     _check_outputs(program)
 
 
-def shapes(program: Program) -> dict[str, tuple[int, ...]]:
+def shapes(program: Program) -> Shapes:
     """Return the shape of every tensor, declared ones first, then the results in order."""
     return shapes_and_extents(program)[0]
 
 
-def extents(program: Program) -> dict[str, dict[str, int]]:
+def extents(program: Program) -> Extents:
     """Return, by Einsum, the extent of each of its indices in order of appearance, reduced ones included."""
     return shapes_and_extents(program)[1]
 
 
-def shapes_and_extents(program: Program) -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, int]]]:
-    """Return `shapes` and `extents` together: each follows from the other."""
+def shapes_and_extents(program: Program) -> tuple[Shapes, Extents]:
+    """Return `shapes` and `extents` together: each follows from the other. They are computed once for a program."""
+    return program.once(_shapes_and_extents)
+
+
+def with_known_sizes(program: Program, sizes: tuple[Shapes, Extents]) -> Program:
+    """Return a program of which the shapes and extents are known already."""
+    return program.knowing(_shapes_and_extents, sizes)
+
+
+def _shapes_and_extents(program: Program) -> tuple[Shapes, Extents]:
     declared, defined = program.declared, program.defined
     shape_by_tensor = {t.name: t.shape for t in program.inputs}
     sizes: dict[str, dict[str, int]] = {}
@@ -76,7 +87,8 @@ def shapes_and_extents(program: Program) -> tuple[dict[str, tuple[int, ...]], di
                 reason = "is used before it is defined" if name in defined else "is not declared"
                 _fail(einsum, f"tensor `{name}` {reason}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
         sizes[einsum.name] = _extents(einsum, shape_by_tensor, declared.get(einsum.name))
-        shape_by_tensor[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
+        own = sizes[einsum.name]
+        shape_by_tensor[einsum.name] = tuple([own[i] if isinstance(i, str) else _dimension(i, own) for i in einsum.indices])
     order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
     return {name: shape_by_tensor[name] for name in order}, sizes
 
@@ -279,7 +291,7 @@ def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], dec
         if name not in bindings:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
-    for name in dict.fromkeys(name for access in einsum.accesses for name in access.names):
+    for name in index_names(tuple([index for access in einsum.accesses for index in access.indices])):
         if name not in bindings:
             hint = f"the extent of `{name}` must follow from another operand, one that is read along a plain `{name}`"
             _fail(einsum, f"nothing gives index `{name}` an extent: it stands in sums only", hint)
@@ -298,6 +310,8 @@ def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict
         text = show_expr(access)
         _fail(einsum, f"`{text}` has {len(access.indices)} indices, `{access.tensor}` has {len(shape)} dimensions: {list(shape)}")
     for dimension, (index, size) in enumerate(zip(access.indices, shape, strict=True)):
+        if isinstance(index, str) and bindings.get(index) == size:
+            continue  # most are such
         for name, extent in _parts(einsum, access, dimension, index, size):
             if name not in bindings:
                 bindings[name], sources[name] = extent, access

@@ -20,7 +20,7 @@ from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
 from fuseflow.estimate.graph_work import process_cycles
 from fuseflow.estimate.held_entries import collected_stream, held_entries
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
-from fuseflow.estimate.memory_bound import MEMORY_LATENCY, memory_answers, request_bytes
+from fuseflow.estimate.memory_bound import memory_answers, memory_latency, request_bytes
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
@@ -77,7 +77,7 @@ class DealtGraph:
         kept = self._nodes_on(machine)
         nodes = [self._node(at, lanes, machine, kept) for at in range(len(self.template.nodes))]
         pipeline = self._pipeline(nodes)
-        answer = MEMORY_LATENCY[machine.memory.model]
+        answer = memory_latency(machine.memory)
         latency = [node.latency + answer * node.stage.answers for node in nodes]
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound

@@ -18,7 +18,7 @@ from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
 from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
-from fuseflow.estimate.memory_bound import MEMORY_LATENCY, request_bytes
+from fuseflow.estimate.memory_bound import memory_latency, request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
@@ -79,7 +79,7 @@ class GraphBounds:
         key = _firing_key(machine, timings.intervals)
         work, occupied = self._once(("work", key), lambda: self._work(timings.intervals, machine))
         busy = pipeline.most(occupied)
-        answer = MEMORY_LATENCY[machine.memory.model]
+        answer = memory_latency(machine.memory)
         own = pipeline.most(timings.latencies)
         latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
         compute = max(occupied)

@@ -8,7 +8,14 @@ from typing import assert_never
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
+from fuseflow.sim.memory.settings import (
+    ComalFixedMemory,
+    FixedMemory,
+    Hbm2Memory,
+    IdealMemory,
+    MemorySettings,
+    clock_ratio,
+)
 from fuseflow.sim.memory.timing import HBM2_2000
 
 CHANNEL_BYTES = 32
@@ -16,8 +23,20 @@ CHANNEL_BYTES = 32
 FIXED_PIPE_BYTES = 16
 """The bytes that the fixed pipe of Comal moves in a cycle: four words."""
 
-MEMORY_LATENCY = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
-"""The cycles from a request to its answer in an idle memory, by model, beyond the one cycle of a memory that answers at once."""
+
+def memory_latency(memory: MemorySettings) -> int:
+    """Return the cycles from a request to its answer in an idle memory, beyond the one cycle of a memory that answers at once."""
+    match memory:
+        case Hbm2Memory():
+            return 35
+        case ComalFixedMemory():
+            return 18
+        case FixedMemory():
+            return memory.latency - 1
+        case IdealMemory():
+            return 0
+        case unknown:
+            assert_never(unknown)
 
 
 def memory_answers(node: n.Node, declared: Mapping[str, n.TensorDecl]) -> int:
@@ -43,7 +62,7 @@ def peak_bandwidth(machine: Machine) -> float:
             return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
         case ComalFixedMemory():
             return FIXED_PIPE_BYTES
-        case IdealMemory():
+        case IdealMemory() | FixedMemory():
             return inf
         case unknown:
             assert_never(unknown)
@@ -57,7 +76,7 @@ def refresh_share(machine: Machine) -> float:
 def request_bytes(memory: MemorySettings) -> int:
     """Return the bytes of one request that a memory answers."""
     match memory:
-        case Hbm2Memory():
+        case Hbm2Memory() | FixedMemory():
             return memory.line
         case ComalFixedMemory():
             return 4

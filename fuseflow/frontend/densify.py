@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from fuseflow.frontend.identities import IDENTITIES
 from fuseflow.frontend.known_masks import masked
 from fuseflow.frontend.losses import LOSS_DECOMPOSITIONS
 from fuseflow.frontend.neighbours import extreme_of_row
+from fuseflow.frontend.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm, variance_along
 from fuseflow.frontend.ranking import ranked_along
 from fuseflow.frontend.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.refusals import refusal
@@ -116,91 +117,6 @@ def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
     maximum = torch.amax(x, dim, keepdim=True)
     total = torch.log(torch.exp(x - maximum).sum(dim, keepdim=True)) + maximum
     return total if keepdim else total.squeeze(tuple(dim))
-
-
-def _layer_norm(
-    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
-) -> Tensor:
-    """Normalize in the dtype of `x`, where PyTorch's decomposition computes the variance in f64."""
-    dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
-    centred = x - x.sum(dims, keepdim=True) / count
-    y = centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
-    y = x * torch.rsqrt((x * x).sum(dims, keepdim=True) / count + (torch.finfo(x.dtype).eps if eps is None else eps))
-    return y if weight is None else y * weight
-
-
-def _batch_norm(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor | None,
-    variance: Tensor | None,
-    training: bool,
-    _: float,
-    eps: float,
-    *__: Any,
-) -> Tensor:
-    """Normalize by the stored statistics, or by those of the batch. `operator_screen` has refused what would change stored ones."""
-    return _normalized(x, weight, bias, None if training else (mean, variance), [0, *range(2, x.dim())], eps)
-
-
-def _instance_norm(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor | None,
-    variance: Tensor | None,
-    own: bool,
-    _: float,
-    eps: float,
-    *__: Any,
-) -> Tensor:
-    """Normalize by the stored statistics, or by those of each picture."""
-    return _normalized(x, weight, bias, None if own else (mean, variance), list(range(2, x.dim())), eps)
-
-
-def _normalized(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    stored: tuple[Tensor | None, Tensor | None] | None,
-    dims: list[int],
-    eps: float,
-) -> Tensor:
-    """Normalize each channel by its stored mean and variance, or by those along some dimensions."""
-    channels = (-1,) + (1,) * (x.dim() - 2)
-    if stored is None:
-        count = math.prod(x.shape[d] for d in dims)
-        centred = x - x.sum(dims, keepdim=True) / count
-        y = centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
-    else:
-        mean, variance = stored
-        assert mean is not None and variance is not None
-        y = (x - mean.view(channels)) * torch.rsqrt(variance + eps).view(channels)
-    y = y if weight is None else y * weight.view(channels)
-    return y if bias is None else y + bias.view(channels)
-
-
-def _variance(x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False) -> Tensor:
-    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
-    count = math.prod(x.shape[d] for d in dims)
-    centred = x - x.sum(dims, keepdim=True) / count
-    return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
-
-
-def _group_norm(
-    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
-) -> Tensor:
-    channels = (-1,) + (1,) * (x.dim() - 2)
-    y = _layer_norm(x.reshape(x.shape[0], groups, -1), [x.numel() // (x.shape[0] * groups)], eps=eps).reshape(x.shape)
-    y = y if weight is None else y * weight.view(channels)
-    return y if bias is None else y + bias.view(channels)
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -358,11 +274,11 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
-    aten.layer_norm.default: ("layer_norm", _layer_norm),
-    aten.rms_norm.default: ("rms_norm", _rms_norm),
-    aten.batch_norm.default: ("batch_norm", _batch_norm),
-    aten.instance_norm.default: ("instance_norm", _instance_norm),
-    aten.group_norm.default: ("group_norm", _group_norm),
+    aten.layer_norm.default: ("layer_norm", layer_norm),
+    aten.rms_norm.default: ("rms_norm", rms_norm),
+    aten.batch_norm.default: ("batch_norm", batch_norm),
+    aten.instance_norm.default: ("instance_norm", instance_norm),
+    aten.group_norm.default: ("group_norm", group_norm),
     aten.cosine_similarity.default: ("cosine_similarity", _cosine),
     aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
     aten.sinh.default: ("sinh", lambda x: (torch.exp(x) - torch.exp(-x)) * 0.5),
@@ -375,21 +291,21 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.norm.Scalar: ("norm", _norm),
     aten.norm.ScalarOpt_dim: ("norm", _norm),
     aten.linalg_norm.default: ("norm", _norm),
-    aten.var.default: ("var", lambda x, unbiased=True: _variance(x, None, unbiased)),
-    aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim)),
-    aten.var.correction: ("var", _variance),
-    aten.std.default: ("std", lambda x, unbiased=True: _variance(x, None, unbiased).sqrt()),
-    aten.std.dim: ("std", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim).sqrt()),
-    aten.var_mean.default: ("var_mean", lambda x, unbiased=True: (_variance(x, None, unbiased), x.mean())),
+    aten.var.default: ("var", lambda x, unbiased=True: variance_along(x, None, unbiased)),
+    aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: variance_along(x, dim, unbiased, keepdim)),
+    aten.var.correction: ("var", variance_along),
+    aten.std.default: ("std", lambda x, unbiased=True: variance_along(x, None, unbiased).sqrt()),
+    aten.std.dim: ("std", lambda x, dim, unbiased=True, keepdim=False: variance_along(x, dim, unbiased, keepdim).sqrt()),
+    aten.var_mean.default: ("var_mean", lambda x, unbiased=True: (variance_along(x, None, unbiased), x.mean())),
     aten.var_mean.dim: (
         "var_mean",
-        lambda x, dim, unbiased=True, keepdim=False: (_variance(x, dim, unbiased, keepdim), x.mean(dim, keepdim)),
+        lambda x, dim, unbiased=True, keepdim=False: (variance_along(x, dim, unbiased, keepdim), x.mean(dim, keepdim)),
     ),
     aten.var_mean.correction: (
         "var_mean",
-        lambda x, dim=None, correction=None, keepdim=False: (_variance(x, dim, correction, keepdim), x.mean(dim, keepdim)),
+        lambda x, dim=None, correction=None, keepdim=False: (variance_along(x, dim, correction, keepdim), x.mean(dim, keepdim)),
     ),
-    aten.std.correction: ("std", lambda x, dim=None, **options: _variance(x, dim, **options).sqrt()),
+    aten.std.correction: ("std", lambda x, dim=None, **options: variance_along(x, dim, **options).sqrt()),
 }
 """Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 

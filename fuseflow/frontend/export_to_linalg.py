@@ -5,7 +5,7 @@ No other file uses torch-mlir's importer. Its hooks are private, which is why th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch.fx import Graph, Node
@@ -25,23 +25,37 @@ LINALG_PIPELINE = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pip
 
 
 class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
-    """A cache that gives every operation a location with its module path, its operator and the user's line."""
+    """A cache that gives every operation the location of its node."""
+
+    def __init__(self, context: Any, origin_of: Callable[[Node], Origin], **settings: Any) -> None:
+        super().__init__(context, **settings)
+        self._origin_of = origin_of
 
     def get_node_location(self, node: Node) -> Any:
-        if node.op != "call_function":
-            return to_location(Origin(), self._c)
-        name = fx_origin.operator_name(node)
-        if fx_origin.in_library_module(node):
-            name = name.removesuffix(".")  # For a LayerNorm called `ln`, `ln.sum` is clear enough.
-        return to_location(Origin(fx_origin.module_path(node), name, fx_origin.source_span(node)), self._c)
+        return to_location(self._origin_of(node) if node.op == "call_function" else Origin(), self._c)
 
 
-def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], dtypes: Mapping[str, str], name: str) -> Any:
+def user_origin(node: Node) -> Origin:
+    """Return the module path, the operator and the line of the user that a node comes from."""
+    name = fx_origin.operator_name(node)
+    if fx_origin.in_library_module(node):
+        name = name.removesuffix(".")  # For a LayerNorm called `ln`, `ln.sum` is clear enough.
+    return Origin(fx_origin.module_path(node), name, fx_origin.source_span(node))
+
+
+def lower_to_linalg(
+    graph: Graph,
+    stored: Mapping[str, Storage],
+    dtypes: Mapping[str, str],
+    name: str,
+    origin_of: Callable[[Node], Origin] = user_origin,
+) -> Any:
     """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order, and `dtypes` the element types
-    that no type of MLIR has. Raise `FrontendError` if torch-mlir cannot lower the graph."""
+    that no type of MLIR has. `origin_of` says what stands in the location of the operations of a node. Raise `FrontendError` if torch-mlir
+    cannot lower the graph."""
     context = linalg_modules.new_context()
     importer = FxImporter(context=context)
-    importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
+    importer._cc = _Locations(context, origin_of, py_attr_tracker=importer._py_attr_tracker)
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except Exception as error:  # the importer has no exception of its own

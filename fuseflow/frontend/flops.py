@@ -7,7 +7,7 @@ out products with a sparse tensor: PyTorch counts some layouts and not others, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ def _is_selection(name: str) -> bool:
     return name == "select" or name.startswith("select_")
 
 
-def _flops(expr: Expr, sizes: dict[str, int], loops: set[str], sparse: set[str]) -> int:
+def _flops(expr: Expr, sizes: Mapping[str, int], loops: set[str], sparse: set[str]) -> int:
     if isinstance(expr, Access | Const):
         return 0
     if isinstance(expr, Apply):

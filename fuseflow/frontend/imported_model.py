@@ -56,3 +56,5 @@ class ModelImport:
     """Masks of pruned weights that are stored dense or in blocks, true at entries that are not pruned."""
     constants: tuple[str, ...] = ()
     """The inputs of the program that are weights or buffers of the model, or follow from them alone."""
+    intermediates: Callable[[], Mapping[str, npt.NDArray[np.generic]]] = dict
+    """A function that computes what PyTorch computes on the way, by the names of the Einsums that compute the same (`node_values`)."""

@@ -16,6 +16,7 @@ from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.intermediates import with_keeps
 from fuseflow.frontend.linalg_to_einsum import extract_program
 from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.node_values import node_values
 from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
 
 
@@ -32,7 +33,16 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     notice = flops_notice(exported.evaluated_flops, program)
     notices = (*exported.notices, *([notice] if notice else []))
     constants = tuple(t.name for t in program.inputs if t.name in exported.constants)
-    return ModelImport(program, tensors, expected, linalg_modules.print_module(linalg), notices, exported.masks, constants)
+    return ModelImport(
+        program,
+        tensors,
+        expected,
+        linalg_modules.print_module(linalg),
+        notices,
+        exported.masks,
+        constants,
+        lambda: node_values(call, formats, program),
+    )
 
 
 def _outputs(program: Program, call: ModelCall) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +22,11 @@ class Source:
     """A program with its tensors.
 
     `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
-    interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
-    model file. `notices` are shown beside every result. `seconds` is the time that the import took. `constants` are the names of inputs
-    that are the same in every run: weights, buffers, and what follows from them alone. `masks` are those of pruned weights that are stored
-    dense or in blocks, true at entries that are not pruned.
+    interpreter is the reference. `intermediates` computes what PyTorch computes on the way, by the names of Einsums. `mlir` is the Linalg
+    form of a program that has one. `data`, `options` and `seed` are those of a model file. `notices` are shown beside every result.
+    `seconds` is the time that the import took. `constants` are the names of inputs that are the same in every run: weights, buffers, and
+    what follows from them alone. `masks` are those of pruned weights that are stored dense or in blocks, true at entries that are not
+    pruned.
 
     A source that was rewritten has `original`, the source that it was made of, which says what its outputs must be. `simplified` says what
     was left out of it, and `plan` which of its operands are divided into parts.
@@ -46,6 +47,7 @@ class Source:
     original: Source | None = None
     simplified: Simplification | None = None
     plan: Plan = field(default_factory=Plan)
+    intermediates: Callable[[], Mapping[str, npt.NDArray[np.generic]]] = field(default=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

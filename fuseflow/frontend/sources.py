@@ -206,6 +206,7 @@ def _import(
         notices=imported.notices,
         constants=imported.constants,
         masks=imported.masks,
+        intermediates=imported.intermediates,
     )
 
 

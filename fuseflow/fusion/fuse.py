@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -17,10 +17,18 @@ from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import Inliner
-from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_order, with_storage_order
-from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders
+from fuseflow.fusion.order_graph import (
+    Constraint,
+    build_order_graph,
+    order_constraints,
+    refuse_cycle,
+    refuse_order,
+    with_storage_order,
+)
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders, starting_orders
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
-from fuseflow.fusion.refusal import attempt
+from fuseflow.fusion.precedence import Precedence
+from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
@@ -98,9 +106,11 @@ def fuse(
     user_order = check_region_names(chain, name, fuser.alone, fused.indices)
     if price is None and set(user_order) == set(fused.indices):
         refuse_order(unordered_graph, user_order, name, islice(enumerate_orders(unordered_graph, fused.indices), SHOWN_ORDERS))
-    fused = fuser.acyclic(fused, user_order)
-    graph = fuser.constraints(fused, user_order)
-    refuse_cycle(graph, name)
+    ordered = fuser.acyclic(fused, user_order)
+    graph = unordered_graph
+    if user_order or ordered is not fused:
+        fused, graph = ordered, fuser.constraints(ordered, user_order)
+        refuse_cycle(graph, name)
     readable = fuser.readable(fused)
     return FusedRegion(
         name=name,
@@ -165,8 +175,8 @@ class _Fuser:
     def merge_views(self, fused: RegionTrees) -> RegionTrees:
         """Return the trees with equal views merged, unless the constraints are cyclic."""
         inliner = self.inliner
-        merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean)
-        if not merger.applies_to(fused) or not nx.is_directed_acyclic_graph(self.constraints(fused)):
+        merger = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.precedence, self.refused, self.lean)
+        if not merger.applies_to(fused) or self.precedence(fused) is None:
             return fused
         merged = merger.merge(fused)
         present = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
@@ -176,7 +186,7 @@ class _Fuser:
 
     def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> RegionTrees:
         """Return the trees with copies where the constraints, and the order that the user asked for, contradict each other."""
-        if self.price is None:
+        if self.price is None or (not user_order and self.precedence(fused) is not None):
             return fused
         constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
         acyclic = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
@@ -198,7 +208,12 @@ class _Fuser:
 
     def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
         """Return the order graph of the trees, with the order that the user asked for."""
-        return region_constraints(fused, self.declared, self.readable(fused), self.pinned, user_order)
+        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order)
+
+    def precedence(self, fused: RegionTrees) -> Precedence | None:
+        """Return the order graph of the trees without its reasons, or None if it has a cycle."""
+        edges = region_constraints(fused, self.declared, self.readable(fused), self.pinned)
+        return Precedence.of((edge.above, edge.below) for edge in edges)
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:
         """Return the declarations of everything that the trees may read: what is `uncopied`, and copies whose order is not chosen yet."""
@@ -216,7 +231,7 @@ class _Fuser:
         return tuple(outputs)
 
 
-def region_constraints(
+def region_order_graph(
     fused: RegionTrees,
     declared: Mapping[str, TensorType],
     stored: Mapping[str, TensorType],
@@ -226,13 +241,24 @@ def region_constraints(
     """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` those of what the
     trees read. `user_order` is the order that the user asked for.
     """
+    return build_order_graph(fused.indices, region_constraints(fused, declared, stored, pinned, user_order))
+
+
+def region_constraints(
+    fused: RegionTrees,
+    declared: Mapping[str, TensorType],
+    stored: Mapping[str, TensorType],
+    pinned: Collection[str],
+    user_order: tuple[str, ...] = (),
+) -> Iterator[Constraint]:
+    """Yield the constraints of the order graph of the trees of a region."""
     pinned_orders = [
         (name, tuple(indices[d] for d in format.order), format.short())
         for name, indices, _ in fused.results
         if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None
     ]
     orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
-    return build_order_graph(fused.indices, fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
+    return order_constraints(fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
 
 
 def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
@@ -291,6 +317,18 @@ def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", re
     )
     later = partial(priced_order, region, cost)
     return replace(region, order=choice.order, compared=ComparedOrders(tuple(choice.outcomes), later, choice.priced))
+
+
+def starts_above(region: FusedRegion, cost: RegionCost, limit: float) -> bool:
+    """Return whether the orders from which the search for the best one starts all rank above a limit, or are refused, but not all are."""
+    start = starting_orders(region.constraints, region.indices, candidate_limit(region), pipeline_order(region))
+    priced = False
+    for order in dict.fromkeys((start.first, *start.orders)):
+        outcome = attempt(cost, replace(region, order=order), limit)
+        if not isinstance(outcome, Refusal) and outcome.rank <= limit:
+            return False
+        priced = priced or not isinstance(outcome, Refusal)
+    return priced
 
 
 def priced_order(region: FusedRegion, cost: RegionCost, order: tuple[str, ...]) -> OrderCandidate:

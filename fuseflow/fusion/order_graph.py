@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import networkx as nx
 
@@ -18,49 +19,68 @@ be changed. The first two can be read from, or written through, a permuted copy.
 """
 
 
-def build_order_graph(
-    indices: Iterable[str],
+class Constraint(NamedTuple):
+    """The loop `above` must enclose the loop `below`, because of `source`. `why` says so in words."""
+
+    above: str
+    below: str
+    source: ConstraintSource
+    why: Callable[[], str]
+
+
+def order_constraints(
     views: Iterable[View],
     stored: Mapping[str, TensorType],
     merged: Iterable[tuple[Reduction, str]] = (),
     results: Iterable[tuple[str, tuple[str, ...], str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
     selections: Iterable[Selection] = (),
-) -> nx.DiGraph[str]:
-    """Build the graph over `indices`. Each edge has the reason as its attribute `why`, and all its sources in `by`. Edges run
+) -> Iterator[Constraint]:
+    """Yield what must enclose what:
 
-    - into a compressed level, from every level stored above it: its fibers are reached through their references. Dense levels are
-      located and add none;
-    - from every free index of a merged reduction to the index it was merged with: its value must be there when that loop starts;
+    - every level stored above a compressed one encloses it: its fibers are reached through their references. Dense levels are located and
+      need nothing;
+    - every free index of a merged reduction encloses the index it was merged with: its value must be there when that loop starts;
     - along each of `results`, (name, indices, format): how a result is declared to be stored;
     - along each of `chains`, (reason, indices): what the user ordered;
     - along the indices over which a selection compares, in its order, and into the first of them from its other indices.
     """
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(indices)
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
-            _add(graph, above, below, f"{view} is stored {show_storage_order(view, stored)}", view)
+            yield Constraint(above, below, view, partial(_storage_reason, view, stored))
     for reduction, index in merged:
         for v in reduction.free:
-            _add(graph, v, index, f"{reduction} must be complete before loop {index}", None)
+            yield Constraint(v, index, None, partial("{} must be complete before loop {}".format, reduction, index))
     for name, chain, format in results:
         for above, below in pairwise(chain):
-            _add(graph, above, below, f"`{name}` is to be stored {format}", name)
+            yield Constraint(above, below, name, partial("`{}` is to be stored {}".format, name, format))
     for reason, chain in chains:
         for above, below in pairwise(chain):
-            _add(graph, above, below, reason, None)
+            yield Constraint(above, below, None, partial(str, reason))
     for node in selections:
-        compared = f"{node} keeps {node.rule} over {', '.join(node.over)}"
         around = ((v, node.over[0]) for v in node.free if node.over and v not in node.over)
         for above, below in (*around, *pairwise(node.over)):
-            _add(graph, above, below, compared, None)
+            yield Constraint(above, below, None, partial(_selection_reason, node))
+
+
+def _storage_reason(view: View, stored: Mapping[str, TensorType]) -> str:
+    return f"{view} is stored {show_storage_order(view, stored)}"
+
+
+def _selection_reason(node: Selection) -> str:
+    return f"{node} keeps {node.rule} over {', '.join(node.over)}"
+
+
+def build_order_graph(indices: Iterable[str], constraints: Iterable[Constraint]) -> nx.DiGraph[str]:
+    """Build the graph over `indices`. Each edge has as its attribute `why` the reason that was given last, and all its sources in `by`."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(indices)
+    edges: dict[tuple[str, str], list[Constraint]] = {}
+    for constraint in constraints:
+        edges.setdefault((constraint.above, constraint.below), []).append(constraint)
+    for (above, below), reasons in edges.items():
+        graph.add_edge(above, below, why=reasons[-1].why(), by=tuple([reason.source for reason in reasons]))
     return graph
-
-
-def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: ConstraintSource) -> None:
-    sources: tuple[ConstraintSource, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
-    graph.add_edge(above, below, why=why, by=(*sources, by))
 
 
 def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from fuseflow.fusion.region import Copy
-from fuseflow.fusion.tree import Reduction, Selection, Tree, View, loops, nodes
+from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, loops, nodes
 
 ViewKey = tuple[str, tuple[str, ...]]
 """A tensor and the indices at which it is read."""
@@ -36,22 +37,68 @@ class RegionTrees:
         """The nodes of all trees, producers first."""
         return nodes(*self.trees)
 
+    def visiting(self, nodes: Iterable[Tree]) -> RegionTrees:
+        """Return these trees, whose `nodes` are known already: these, each where it comes first."""
+        vars(self)["nodes"] = tuple(dict.fromkeys(nodes))
+        return self
+
     @cached_property
     def leaves(self) -> tuple[View, ...]:
         """The views that are read: of stored tensors, and of Einsums that are not expanded yet."""
-        return tuple(n for n in self.nodes if isinstance(n, View))
+        return tuple([n for n in self.nodes if isinstance(n, View)])
 
     @cached_property
     def reductions(self) -> tuple[Reduction, ...]:
         """The reductions of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Reduction))
+        return tuple([n for n in self.nodes if isinstance(n, Reduction)])
 
     @cached_property
     def selections(self) -> tuple[Selection, ...]:
         """The selections of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Selection))
+        return tuple([n for n in self.nodes if isinstance(n, Selection)])
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
         """The loops of the trees: result indices first, then the others, consumers first."""
         return loops((indices for _, indices, _ in self.results), self.nodes)
+
+    @cached_property
+    def bits(self) -> Mapping[str, int]:
+        """A bit for each loop."""
+        return {v: 1 << n for n, v in enumerate(self.indices)}
+
+    @cached_property
+    def around(self) -> Mapping[Tree, int]:
+        """The bits of the indices of everything that a node stands inside of, by node."""
+        bits, around = self.bits, dict.fromkeys(self.nodes, 0)
+        for _, indices, tree in self.results:
+            for v in indices:
+                around[tree] |= bits[v]
+        for node in reversed(self.nodes):
+            outside = around[node]
+            if isinstance(node, Producer):
+                for v in (*node.free, *node.over):
+                    outside |= bits[v]
+            for operand in node.operands:
+                around[operand] |= outside
+        return around
+
+    @cached_property
+    def partners(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """For every index, the others that would make two views equal, with their tensors: the views differ in this place alone."""
+        views_by_tensor: dict[str, list[tuple[str, ...]]] = {}
+        for tensor, indices in self.views:
+            views_by_tensor.setdefault(tensor, []).append(indices)
+        partners: dict[str, dict[str, tuple[str, ...]]] = {}
+        for tensor, views in views_by_tensor.items():
+            for position in range(len(views[0]) if len(views) > 1 else 0):
+                groups: dict[tuple[str, ...], list[str]] = {}
+                for indices in views:
+                    groups.setdefault(indices[:position] + indices[position + 1 :], []).append(indices[position])
+                for group in groups.values():
+                    for v in group if len(group) > 1 else ():
+                        others = partners.setdefault(v, {})
+                        for w in group:
+                            if w != v:
+                                others[w] = (*others.get(w, ()), tensor)
+        return partners

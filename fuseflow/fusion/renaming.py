@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.fuse import region_constraints, to_region_names
+from fuseflow.fusion.fuse import region_order_graph, to_region_names
 from fuseflow.fusion.inline import free_label
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
@@ -52,7 +52,7 @@ def renamed_region(
         stored={names[n]: stored[names[n]] for n in region.stored},
         fill={memo[node]: fill for node, fill in region.fill.items()},
         merges=merges,
-        constraints=region_constraints(trees, declared, stored, pinned, user_order),
+        constraints=region_order_graph(trees, declared, stored, pinned, user_order),
         local_names=local_names,
         resident=frozenset(names[n] for n in region.resident),
     )

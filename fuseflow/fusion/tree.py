@@ -94,17 +94,17 @@ Tree: TypeAlias = View | Constant | Operation | Producer
 @dataclass(slots=True)
 class TreeTable:
     """The table of the nodes of one region. It makes each node once. `_names` has, by node, what indices and tensors are named in it: a bit
-    for each name, which `_bits` says.
+    for each index (its name) and each tensor (a tuple of its name), which `_bits` says.
     """
 
     _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
     _names: dict[Tree, int] = field(default_factory=dict)
-    _bits: dict[str, int] = field(default_factory=dict)
+    _bits: dict[str | tuple[str], int] = field(default_factory=dict)
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
         """Return the node that reads a tensor at these indices."""
         key = View, tensor, indices
-        return self._nodes.get(key) or self._added(key, View(tensor, indices), tensor, *indices)
+        return self._nodes.get(key) or self._added(key, View(tensor, indices), (tensor,), *indices)
 
     def number(self, value: float) -> Tree:
         """Return the node of a number; 0 and -0 have nodes of their own."""
@@ -114,10 +114,12 @@ class TreeTable:
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
         """Return the node of an operator. An operator on constants is folded to a constant."""
         key = Operation, name, args
-        if key in self._nodes:
-            return self._nodes[key]
-        if all(isinstance(a, Constant) for a in args):
-            return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
+        node = self._nodes.get(key)
+        if node is not None:
+            return node
+        constants = [a.value for a in args if isinstance(a, Constant)]
+        if len(constants) == len(args):
+            return self.number(float(operator(name)(*constants)))
         return self._added(key, Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
@@ -130,7 +132,7 @@ class TreeTable:
         key = Selection, rule, over, free, body, label
         return self._nodes.get(key) or self._added(key, Selection(rule, over, free, body, label), *over, *free)
 
-    def _added(self, key: tuple[object, ...], node: Tree, *names: str) -> Tree:
+    def _added(self, key: tuple[object, ...], node: Tree, *names: str | tuple[str]) -> Tree:
         bits = 0
         for name in names:
             bits |= self._bits.setdefault(name, 1 << len(self._bits))
@@ -152,41 +154,64 @@ class TreeTable:
         below a node of this table in which none of these names stands: such a node stays.
         """
         tensors = tensors or {}
-        changing = 0
-        for name in (*table, *(view.tensor for view in tensors), replaced):
-            changing |= self._bits.get(name, 0)
-
-        def stays(node: Tree) -> bool:
-            return node in self._names and not self._names[node] & changing
-
-        def new(node: Tree) -> Tree:
-            match node:
-                case View():
-                    return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
-                case Constant():
-                    return node
-                case Operation():
-                    args = tuple([memo[a] for a in node.args])
-                    return node if args == node.args else self.op(node.name, args)
-                case Reduction():
-                    return self.reduction(
-                        node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
-                    )
-                case Selection():
-                    over, free = rename_indices(node.over, table), rename_indices(node.free, table)
-                    return self.selection(node.rule, over, free, memo[node.body], node.label)
-                case unknown:
-                    assert_never(unknown)
-
-        for node in nodes(tree, below=lambda node: () if node in memo or stays(node) else node.operands):
+        names, changing = self._names, self._bits_of(*table, *((view.tensor,) for view in tensors), (replaced,))
+        waiting = [tree]
+        while waiting:
+            node = waiting[-1]
             if node not in memo:
-                memo[node] = node if stays(node) else new(node)
+                if node in names and not names[node] & changing:
+                    memo[node] = node
+                elif below := [operand for operand in node.operands if operand not in memo]:
+                    waiting += below
+                    continue
+                else:
+                    memo[node] = self._renamed(node, table, memo, tensors)
+            waiting.pop()
         return memo[tree]
+
+    def rename_all(self, nodes: Iterable[Tree], table: Mapping[str, str], memo: dict[Tree, Tree], replaced: str = "") -> None:
+        """Add to the `memo` what `rename` gives for each of some nodes of this table, which stand producers first."""
+        names, changing = self._names, self._bits_of(*table, (replaced,))
+        for node in nodes:
+            if not names[node] & changing:
+                memo[node] = node
+            elif node not in memo:
+                memo[node] = self._renamed(node, table, memo, {})
+
+    def _bits_of(self, *names: str | tuple[str]) -> int:
+        """Return the bits of some indices and tensors."""
+        bits = 0
+        for name in names:
+            bits |= self._bits.get(name, 0)
+        return bits
+
+    def _renamed(self, node: Tree, table: Mapping[str, str], memo: Mapping[Tree, Tree], tensors: Mapping[View, str]) -> Tree:
+        """Return a node with its indices renamed, given what its operands have become."""
+        match node:
+            case View():
+                return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
+            case Constant():
+                return node
+            case Operation():
+                args = tuple([memo[a] for a in node.args])
+                return node if args == node.args else self.op(node.name, args)
+            case Reduction():
+                over, free = rename_indices(node.over, table), rename_indices(node.free, table)
+                return self.reduction(node.op, over, free, memo[node.body], node.label)
+            case Selection():
+                over, free = rename_indices(node.over, table), rename_indices(node.free, table)
+                return self.selection(node.rule, over, free, memo[node.body], node.label)
+            case unknown:
+                assert_never(unknown)
+
+    def mentions(self, tree: Tree, index: str) -> bool:
+        """Return whether an index stands in a node of this table, or below it."""
+        return self._names[tree] & self._bits.get(index, 0) != 0
 
 
 def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the indices under their new names; an index that is not in the table keeps its name."""
-    return tuple([table.get(v, v) for v in indices])
+    return indices if table.keys().isdisjoint(indices) else tuple([table.get(v, v) for v in indices])
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] | None = None) -> tuple[Tree, ...]:

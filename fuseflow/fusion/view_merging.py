@@ -15,10 +15,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import networkx as nx
-
+from fuseflow.fusion.precedence import Precedence
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Producer, Reduction, Tree, TreeTable, all_indices, rename_indices
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, rename_indices
 
 RefusedPairs: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
@@ -26,7 +25,7 @@ RefusedPairs: TypeAlias = set[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ViewMerger:
-    """The rule of merging in one region. `constrain` gives the order graph of a candidate, which must stay acyclic. `producers` are the
+    """The rule of merging in one region. `constrain` gives the order of the loops of a candidate, which must have one. `producers` are the
     Einsums of the region, and `refused_pairs` is added to. With `lean`, nothing is merged that makes a producer run again. That happens
     when the reduction has a free index that the producer lacks: the reduction must be complete before the merged loop, so that this
     loop, and the producer in it, stand inside the loop of that index.
@@ -35,19 +34,22 @@ class ViewMerger:
     trees: TreeTable
     sizes: Mapping[str, int]
     producers: Collection[str]
-    constrain: Callable[[RegionTrees], nx.DiGraph[str]]
+    constrain: Callable[[RegionTrees], Precedence | None]
     refused_pairs: RefusedPairs
     lean: bool = False
 
     def applies_to(self, fused: RegionTrees) -> bool:
         """Return whether the views of some trees may be merged, as far as is seen without the constraints."""
-        partners = _partners(fused.views) if not self.lean else {}
-        return self.lean or any(self.pairs(reduction, partners) for reduction in fused.reductions)
+        return self.lean or any(self.pairs(reduction, fused) for reduction in fused.reductions)
 
-    def pairs(self, reduction: Reduction, partners: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
+    def pairs(self, reduction: Reduction, fused: RegionTrees) -> list[tuple[str, str]]:
         """Return the pairs of an index of a reduction and a partner of it that are of one size and were not refused."""
-        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if self.sizes[u] == self.sizes[c]]
-        return [pair for pair in pairs if pair not in self.refused_pairs]
+        partners, sizes, refused = fused.partners, self.sizes, self.refused_pairs
+        return [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c] and (u, c) not in refused]
+
+    def shares(self, fused: RegionTrees, u: str, c: str) -> bool:
+        """Return whether views of a producer would be equal if two indices were."""
+        return any(tensor in self.producers for tensor in fused.partners[u][c])
 
     def merge(self, fused: RegionTrees) -> RegionTrees:
         """Merge until nothing more can be merged."""
@@ -60,31 +62,29 @@ class ViewMerger:
 
 def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """Return the trees after the first merge that is allowed, consumers first, or None if none is."""
-    partners = _partners(fused.views)
-    candidates = [(r, pairs) for r in reversed(fused.reductions) if (pairs := merger.pairs(r, partners))]
+    candidates = [(reduction, pairs) for reduction in reversed(fused.reductions) if (pairs := merger.pairs(reduction, fused))]
     if not candidates:
         return None
-    sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
-    neighbours, around, refused = _beside(fused), _around(fused), merger.refused_pairs
+    bits, around, neighbours, refused = fused.bits, fused.around, _beside(fused), merger.refused_pairs
     written = {v for _, indices, _ in fused.results for v in indices}
-    inner_loops: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
+    order: Precedence | None = None
     for reduction, pairs in candidates:
-        pairs = [(u, c) for u, c in pairs if c not in neighbours[u] and (u, c) not in refused]
-        pairs = [(u, c) for u, c in pairs if c in around[reduction] or c in sharing.get(u, ())]
+        pairs = [(u, c) for u, c in pairs if not neighbours[u] & bits.get(c, 0) and (u, c) not in refused]
+        pairs = [(u, c) for u, c in pairs if around[reduction] & bits.get(c, 0) or merger.shares(fused, u, c)]
         if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end
             pairs.sort(key=lambda pair: pair[1] in written)
-        indices_inside = all_indices(reduction) if pairs else set()
         for u, c in pairs:
-            if c in indices_inside:
+            if merger.trees.mentions(reduction, c):
                 continue
-            inner_loops = inner_loops or _after(merger.constrain(fused))
-            if u in inner_loops[c] or c in inner_loops[u] or not inner_loops[c].isdisjoint(reduction.free):
+            order = order or merger.constrain(fused)
+            assert order is not None, "what is merged has an order"
+            if order.encloses(c, u) or order.encloses(u, c) or any(order.encloses(c, v) for v in reduction.free):
                 refused.add((u, c))
                 continue
-            waits = not merger.lean or c in around[reduction]
+            waits = not merger.lean or around[reduction] & bits.get(c, 0)
             trial = _unify(fused, merger.trees, reduction if waits else None, u, c)
             recomputed = merger.lean and _runs_again(fused, trial, merger.producers, {u, c})
-            if recomputed or _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
+            if recomputed or _captures(trial) or merger.constrain(trial) is None:
                 refused.add((u, c))
             else:
                 return trial
@@ -102,7 +102,7 @@ def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
             ):
                 if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused_pairs:
                     trial = _settled(_renamed(fused, merger.trees, {u: c}), merger.trees)
-                    if not _captures(trial) and nx.is_directed_acyclic_graph(merger.constrain(trial)):
+                    if not _captures(trial) and merger.constrain(trial) is not None:
                         return trial
                     merger.refused_pairs.add((u, c))
     return None
@@ -123,29 +123,8 @@ def _runs_again(fused: RegionTrees, trial: RegionTrees, producers: Collection[st
     """Return whether a view that two became lacks a free index of a reduction which must be complete before a loop of the view."""
     index = next((w for v, w in trial.renamings if v in unified), "")
     shared = [set(indices) for name, indices in trial.views if name in producers and index in indices]
-    around = _around(trial)
-    waiting = (r for r in trial.reductions if index in r.over and index in around[r])
+    waiting = (r for r in trial.reductions if index in r.over and trial.around[r] & trial.bits[index])
     return any(not set(r.free) <= indices for r in waiting for indices in shared)
-
-
-def _around(fused: RegionTrees) -> dict[Tree, set[str]]:
-    """Return, for every node, the indices of everything that it stands inside of."""
-    surroundings: dict[Tree, set[str]] = {}
-    for _, indices, tree in fused.results:
-        surroundings.setdefault(tree, set()).update(indices)
-    for node in reversed(fused.nodes):
-        inner = surroundings[node].union((*node.free, *node.over) if isinstance(node, Producer) else ())
-        for child in node.operands:
-            surroundings.setdefault(child, set()).update(inner)
-    return surroundings
-
-
-def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:
-    """Return, for every loop, the loops that must be inside of it."""
-    inner_loops: dict[str, set[str]] = {}
-    for v in reversed(list(nx.topological_sort(graph))):
-        inner_loops[v] = {w for below in graph.successors(v) for w in (below, *inner_loops[below])}
-    return inner_loops
 
 
 def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
@@ -159,26 +138,14 @@ def _tuples(fused: RegionTrees) -> list[tuple[str, ...]]:
     )
 
 
-def _beside(fused: RegionTrees) -> dict[str, set[str]]:
-    """Return, for every index, those that stand beside it somewhere: unified with one of them, it would be captured."""
-    neighbours: dict[str, set[str]] = {v: set() for v in fused.indices}
-    for indices in _tuples(fused):
+def _beside(fused: RegionTrees) -> dict[str, int]:
+    """Return, for every index, the bits of those that stand beside it somewhere: unified with one of them, it would be captured."""
+    bits, neighbours = fused.bits, dict.fromkeys(fused.indices, 0)
+    for indices in set(_tuples(fused)):
+        beside = sum([bits[v] for v in indices])
         for v in indices:
-            neighbours[v].update(indices)
+            neighbours[v] |= beside
     return neighbours
-
-
-def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
-    """Return, for every index, the others that would make two views of one tensor equal: the views differ in this place alone."""
-    groups: dict[tuple[str, int, tuple[str, ...]], list[str]] = {}
-    for tensor, indices in keys:
-        for position, v in enumerate(indices):
-            groups.setdefault((tensor, position, indices[:position] + indices[position + 1 :]), []).append(v)
-    partners: dict[str, dict[str, None]] = {}
-    for group in groups.values():
-        for v in group if len(group) > 1 else ():
-            partners.setdefault(v, {}).update((w, None) for w in group if w != v)
-    return partners
 
 
 def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
@@ -209,9 +176,8 @@ def _clash(fused: RegionTrees) -> tuple[Reduction, Reduction] | None:
 
 def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> RegionTrees:
     memo: dict[Tree, Tree] = {}
-    results = tuple(
-        (name, rename_indices(indices, table), trees.rename(tree, table, memo)) for name, indices, tree in fused.results
-    )
+    trees.rename_all(fused.nodes, table, memo)
+    results = tuple([(name, rename_indices(indices, table), memo[tree]) for name, indices, tree in fused.results])
     keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merges:
@@ -220,7 +186,8 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
         merged[node, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())
     copies = tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies)
-    return replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
+    renamed = replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
+    return renamed.visiting([memo[node] for node in fused.nodes])
 
 
 def _captures(fused: RegionTrees) -> bool:

@@ -2,21 +2,24 @@
 
 Every level is read in one of two forms (`fuseflow.tensors.levels.base.Walk`). What is computed has no arrays. What is listed has `low` and
 `high`, where the entries below a reference begin and end, the coordinates `crds`, and `refs` if a reference is not the place of its
-coordinate.
+coordinate. `next` are the places behind runs of equal coordinates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import numpy as np
 
 from fuseflow.hardware.circuit import Circuit, Unit
+from fuseflow.hardware.primitives.memory_ports import LINES
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.sim.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
+from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.levels.base import Listed
+from fuseflow.tensors.levels.base import Ints, Listed, bytes_of
 
 Words = list[int]
 
@@ -30,18 +33,34 @@ def circuit_arrays(circuit: Circuit, tensors: Mapping[str, Tensor]) -> dict[tupl
         for name in unit.module.arrays:
             place = getattr(unit.node, "tensor", ""), getattr(unit.node, "level", -1), name
             if place not in read:
-                read[place] = _words(unit, name, tensors, circuit.arithmetic.word)
+                read[place] = _words(circuit, unit, name, tensors)
             words[unit.node.name, name] = read[place]
     return words
 
 
-def _words(unit: Unit, name: str, tensors: Mapping[str, Tensor], word: Callable[[float], int]) -> Words:
+def _words(circuit: Circuit, unit: Unit, name: str, tensors: Mapping[str, Tensor]) -> Words:
+    if name.endswith(LINES):
+        return [_lines(circuit, unit, name.removesuffix(LINES), tensors)]
     match unit.node:
         case n.Load(tensor=tensor):
-            return [word(value) for value in tensors[tensor].values.astype(float).tolist()]
+            return [circuit.arithmetic.word(value) for value in tensors[tensor].values.astype(float).tolist()]
         case n.Scan(tensor=tensor, level=level) | n.Locate(tensor=tensor, level=level):
             return _level_words(tensors[tensor].levels[level], name)
     raise AssertionError(f"`{unit.node.name}` reads no array")
+
+
+def _lines(circuit: Circuit, unit: Unit, kind: str, tensors: Mapping[str, Tensor]) -> int:
+    """Return in how many lines of the memory an array lies."""
+    array = array_of(unit, kind)
+    bits = dict(tensor_arrays(circuit.graph.declared[array[0]]))[array]
+    assert isinstance(circuit.machine.memory, TimedMemory)
+    return -(-bytes_of(array_elements(tensors[array[0]], array), bits) // circuit.machine.memory.line)
+
+
+def array_of(unit: Unit, kind: str) -> ArrayName:
+    """Return the array of a port of a node."""
+    assert isinstance(unit.node, n.TensorUser) and kind in get_args(ArrayKind)
+    return unit.node.tensor, getattr(unit.node, "level", -1), kind  # type: ignore[return-value]
 
 
 def _level_words(fibers: Any, name: str) -> Words:
@@ -53,5 +72,16 @@ def _level_words(fibers: Any, name: str) -> Words:
     if name == "count":
         return [len(walk.crds)]
     refs = np.arange(len(walk.crds)) if walk.refs is None else walk.refs
-    listed: Words = {"low": walk.lows, "high": walk.highs, "crds": walk.crds, "refs": refs}[name].tolist()
+    if name == "next":
+        refs = _next(walk)
+    listed: Words = {"low": walk.lows, "high": walk.highs, "crds": walk.crds, "refs": refs, "next": refs}[name].tolist()
     return listed
+
+
+def _next(walk: Listed) -> Ints:
+    """Return for each coordinate the place behind its own run of equal ones, in the array with all of them."""
+    assert walk.refs is not None and walk.stops is not None, "coordinates repeat"
+    behind = np.append(walk.refs[1:], 0)
+    some = walk.highs > walk.lows
+    behind[walk.highs[some] - 1] = walk.stops[some]
+    return behind

@@ -14,14 +14,15 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.expressions import count_bits
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
-from fuseflow.hardware.primitives.workspace import LINK_IN, LINK_OUT
+from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
 from fuseflow.hardware.rules import LEAST_WIDTH, MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.sim.memory.controller import sequential_readers
+from fuseflow.sim.memory.settings import TimedMemory
 
 INDEX_BITS = 32
 """The most bits of a reference: those of a word in accelerator memory."""
@@ -51,10 +52,11 @@ class Channel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Circuit:
-    """The units of a graph in its order, and the channels between them. `arithmetic` says how numbers are words, and coordinates and
-    references have `index` bits."""
+    """The units of a graph on a machine, in its order, and the channels between them. `arithmetic` says how numbers are words, and
+    coordinates and references have `index` bits."""
 
     graph: n.Graph
+    machine: Machine
     units: tuple[Unit, ...]
     channels: tuple[Channel, ...]
     arithmetic: Arithmetic
@@ -78,11 +80,6 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `ideal`",
         )
-    if not isinstance(machine.memory, IdealMemory):
-        raise HardwareError(
-            f"machine `{machine.name}` has a memory that takes time, `{machine.memory.model}`; the arrays of a circuit answer at once",
-            hint="take a machine with `memory: ideal`",
-        )
     types, bounds, readers = graph.types(), stream_bounds(graph), graph.readers()
     deepest = max(types, key=lambda port: types[port].depth)
     if types[deepest].depth > MOST_LEVELS:
@@ -94,12 +91,22 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     refuse_wide_types(graph, machine)
     index, arithmetic = _index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
     units, channels = [], []
-    depths = dict(graph.depths)
+    depths, in_order = dict(graph.depths), sequential_readers(graph)
+    memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
         timing = node_timing(node, graph, machine)
         context = NodeContext(
-            node, tuple(inputs), tuple(bounds[port] for port in node.inputs), graph.declared, index, arithmetic, timing
+            node,
+            tuple(inputs),
+            tuple(bounds[port] for port in node.inputs),
+            graph.declared,
+            index,
+            arithmetic,
+            timing,
+            machine.handover_depth,
+            memory,
+            node.name in in_order,
         )
         _refuse_tiles(context)
         unit = Unit(node, _module(context), timing.latency)
@@ -108,15 +115,15 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             for edge in readers.get(n.Port(node.name, k), ()):
                 depth = depths.get(edge, machine.first_depth)
                 channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge))
-        if LINK_OUT in unit.module.outputs:
-            channels.append(Channel(node.name, LINK_OUT, node.name, LINK_IN, machine.handover_depth, timing.latency, None))
-    return Circuit(graph, tuple(units), tuple(channels), arithmetic, index)
+        for link in unit.module.links:
+            channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))
+    return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
 
 
 def _module(context: NodeContext) -> Module:
     """Return the rules of a node. Raises `HardwareError` if its primitive has none."""
     node = context.node
-    build = RULES.get(type(node))
+    build = (REMOTE_RULES if asks(node, context) else RULES).get(type(node))
     if build is None:
         raise context.refused("has no circuit", "a `select` compares all entries of a fiber: keep the simulator for its region")
     module = Module(node.op, context.timing.interval)

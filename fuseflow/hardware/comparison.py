@@ -10,7 +10,6 @@ from typing import Any
 from fuseflow.errors import DeadlockError
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.evaluate import Evaluation
-from fuseflow.hardware.primitives.workspace import LINK_OUT
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY
 from fuseflow.hardware.tokens import show_word, token_word
@@ -69,7 +68,8 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
     """Return what a graph did before its deadlock."""
     runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
-    network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True)
+    controller = machine.controller()
+    network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True, controller=controller)
     stuck = run_network(network)
     streams = {
         port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
@@ -126,6 +126,9 @@ def _other_differences(expected: Simulated, actual: Evaluation) -> Iterator[Diff
         if firings != (node.firings, node.first, node.last):
             at = min([cycle for cycle in (firings[2], node.last) if cycle >= 0], default=0)
             yield Difference(node.name, "the firings", at, _told(*firings), _told(node.firings, node.first, node.last))
+    if actual.cycles != expected.cycles and not (expected.waiting or actual.waiting):
+        last = expected.nodes[-1].name
+        yield Difference(last, "the end", actual.cycles, f"{actual.cycles:,} cycles", f"{expected.cycles:,} cycles")
     if expected.waiting != actual.waiting:
         waiting = actual.waiting or expected.waiting
         yield Difference(waiting[0], "the end", actual.cycles, _waiting(actual.waiting), _waiting(expected.waiting))
@@ -184,4 +187,4 @@ def _shown(side: tuple[int, int] | None, width: int, number: Any) -> str:
 
 def compared_tokens(circuit: Circuit, actual: Evaluation) -> int:
     """Return how many tokens a comparison looked at."""
-    return sum(len(tokens) for (_, out), tokens in actual.tokens.items() if out != LINK_OUT)
+    return sum(len(actual.tokens[unit.node.name, out]) for unit in circuit.units for out in unit.module.streams)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.expressions import Expr, count_bits
-from fuseflow.hardware.netlist import Netlist, WritePort, expressions, netlist
+from fuseflow.hardware.netlist import ANSWERS, Netlist, WritePort, expressions, netlist
 from fuseflow.hardware.rules import Memory
 
 PLAIN = {"and": "and", "or": "or", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "divu": "divu", "modu": "modu"}
@@ -111,6 +111,8 @@ class Block:
                 return f"%{expr.name}_data"
             case "port" | "register":
                 return f"%{expr.name}"
+            case "answers":
+                return f"%{expr.name}_{ANSWERS}"
             case "memory":
                 return self._read(expr, args[0])
             case "wire":

@@ -2,6 +2,9 @@
 
 A cycle has two phases. First every unit looks at the heads of its channels, at their room and at its registers, and says what fires. Then
 tokens move and registers change. So the order of units does not matter, as in hardware. Units at which nothing has changed are not asked.
+
+A memory that takes time is that of the simulators. It goes on by windows of its look-ahead: what is not known at a cycle is seen no earlier
+than that many cycles later.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from heapq import heappop, heappush
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
-from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.memory_run import MemoryRun, PortRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_code, step_function
 from fuseflow.hardware.rules import DONE, Module, Rule
 from fuseflow.tensors import Tensor
@@ -23,12 +26,14 @@ from fuseflow.tensors import Tensor
 @dataclass(slots=True)
 class Evaluation:
     """What a circuit did. `tokens` has the words that each output of a node gave, and `given` the cycles of the firings that gave them;
-    `fired` has the cycles of all firings of a node. `waiting` are the nodes that have not come to their end."""
+    `fired` has the cycles of all firings of a node but those that ask for others. `requests` has what each port of a node asked of the
+    memory, and `waiting` are the nodes that have not come to their end."""
 
     cycles: int = 0
     tokens: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     given: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     fired: dict[str, list[int]] = field(default_factory=dict)
+    requests: dict[tuple[str, str], list[Request]] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()
 
     @property
@@ -51,7 +56,7 @@ class _Lane:
 @dataclass(frozen=True, slots=True)
 class _Moves:
     """What a rule moves: the places of the inputs that it takes, of its outputs, registers and memories, and of its process. The process
-    may fire again `pause` cycles later."""
+    may fire again `pause` cycles later, and its firings count if it `counts`."""
 
     takes: tuple[int, ...]
     gives: tuple[int, ...]
@@ -59,6 +64,7 @@ class _Moves:
     stores: tuple[int, ...]
     process: int
     pause: int
+    counts: bool
 
     @classmethod
     def of(cls, module: Module, rule: Rule) -> _Moves:
@@ -71,6 +77,7 @@ class _Moves:
             tuple(memories.index(store.memory) for store in rule.stores),
             module.processes.index(rule.on),
             1 if rule.closes else module.interval_of(rule.on),
+            rule.on not in module.helpers,
         )
 
 
@@ -78,10 +85,13 @@ class _Site:
     """A unit while it runs."""
 
     __slots__ = (
-        "arrays", "due", "fired", "given", "inputs", "memories", "moves", "number", "outputs", "registers", "step", "tokens", "unit",
+        "arrays", "due", "fired", "given", "inputs", "memories", "moves", "number", "outputs", "ports", "registers", "requests", "step",
+        "tokens", "unit",
     )  # fmt: skip
 
-    def __init__(self, number: int, unit: Unit, step: Step, arrays: list[list[int]], result: Evaluation) -> None:
+    def __init__(
+        self, number: int, unit: Unit, step: Step, arrays: list[list[int]], ports: Mapping[str, PortRun], result: Evaluation
+    ) -> None:
         module, name = unit.module, unit.node.name
         self.number, self.unit, self.step, self.arrays = number, unit, step, arrays
         self.moves = [_Moves.of(module, rule) for rule in module.rules]
@@ -90,6 +100,9 @@ class _Site:
         self.registers = [register.initial for register in module.registers.values()]
         self.memories: list[dict[int, int]] = [{} for _ in module.memories]
         self.due = [0] * len(module.processes)  # the first cycle that the interval of each process allows
+        self.ports = list(ports.values())
+        outputs = list(module.outputs)
+        self.requests = {outputs.index(module.ports[kind].request): port for kind, port in ports.items()}
         self.fired = result.fired.setdefault(name, [])
         self.tokens = [result.tokens.setdefault((name, out), []) for out in module.outputs]
         self.given = [result.given.setdefault((name, out), []) for out in module.outputs]
@@ -98,8 +111,11 @@ class _Site:
         """Return what the unit fires in a cycle."""
         heads = [lane.tokens[0][0] if lane.tokens and lane.tokens[0][1] <= cycle else None for lane in self.inputs.values()]
         rooms = [all(lane.slots is None or lane.slots > 0 for lane in lanes) for lanes in self.outputs]
+        answers = [port.answers(cycle) for port in self.ports]
+        for k, port in self.requests.items():
+            rooms[k] = port.has_room
         due = [cycle >= first for first in self.due]
-        firings = self.step(heads, rooms, due, self.registers, self.memories, self.arrays)
+        firings = self.step(heads, rooms, due, self.registers, self.memories, self.arrays, answers)
         if len(firings) > len({self.moves[firing[0]].process for firing in firings}):
             names = " and ".join(f"`{self.unit.module.rules[firing[0]].label}`" for firing in firings)
             node = self.unit.node
@@ -111,7 +127,7 @@ def waiting_nodes(circuit: Circuit, result: Evaluation) -> tuple[str, ...]:
     """Return the nodes that have not given `D` on all of their outputs. Those that write give it to the memory."""
 
     def ended(unit: Unit) -> bool:
-        outputs = [(result.tokens[unit.node.name, out], width) for out, width in unit.module.outputs.items() if out != LINK_OUT]
+        outputs = [(result.tokens[unit.node.name, out], unit.module.outputs[out]) for out in unit.module.streams]
         return all(tokens and tokens[-1] >> width == DONE for tokens, width in outputs)
 
     return tuple(unit.node.name for unit in circuit.units if not ended(unit))
@@ -128,11 +144,12 @@ def evaluate(
 class _Run:
     def __init__(self, circuit: Circuit, tensors: Mapping[str, Tensor], steps: dict[str, Step]) -> None:
         self.circuit, self.result = circuit, Evaluation()
-        arrays = circuit_arrays(circuit, tensors)
-        self.sites = []
+        arrays, self.memory = circuit_arrays(circuit, tensors), MemoryRun(circuit, tensors)
+        self.sites: list[_Site] = []
         for number, unit in enumerate(circuit.units):
             own = [arrays[unit.node.name, name] for name in unit.module.arrays]
-            self.sites.append(_Site(number, unit, _step(unit, steps), own, self.result))
+            ports = {kind: self.memory.ports[unit.node.name, kind] for kind in unit.module.ports}
+            self.sites.append(_Site(number, unit, _step(unit, steps), own, ports, self.result))
         self._connect()
         self.calendar: list[tuple[int, int]] = []
         self.planned: set[tuple[int, int]] = set()
@@ -157,7 +174,7 @@ class _Run:
     def run(self, limit: int | None) -> Evaluation:
         for site in self.sites:
             self.wake(0, site)
-        while self.calendar:
+        while self._answered():
             cycle = self.calendar[0][0]
             if limit is not None and cycle > limit:
                 raise HardwareError(f"the circuit of `{self.circuit.graph.name}` still runs after {limit:,} cycles")
@@ -169,15 +186,25 @@ class _Run:
             for site, firings in [(site, site.ask(cycle)) for site in asked]:
                 for firing in firings:
                     self.apply(site, firing, cycle)
+        self.result.cycles = max(self.result.cycles, self.memory.last + 1)
+        self.result.requests = {place: port.requests for place, port in self.memory.ports.items()}
         self.result.waiting = waiting_nodes(self.circuit, self.result)
         return self.result
+
+    def _answered(self) -> bool:
+        """Let the memory go on as far as what happens next allows, and return whether anything does."""
+        while self.memory.goes_on(self.calendar[0][0] if self.calendar else None):
+            for number, visible in self.memory.answers():
+                self.wake(visible, self.sites[number])
+        return bool(self.calendar)
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:
         """Move the tokens of a firing, and set its registers."""
         number, given, states, stored = firing
         moves = site.moves[number]
-        self.result.cycles = max(self.result.cycles, cycle + 1)
-        site.fired.append(cycle)
+        if moves.counts:
+            self.result.cycles = max(self.result.cycles, cycle + 1)
+            site.fired.append(cycle)
         for k in moves.takes:
             lane = site.inputs[k]
             lane.tokens.popleft()
@@ -185,6 +212,9 @@ class _Run:
                 lane.slots += 1
                 self.wake(cycle + 1, lane.writer)
         for k, token in zip(moves.gives, given, strict=True):
+            if k in site.requests:
+                self.memory.ask(site.requests[k], self.memory.address(site.requests[k], token), cycle)
+                continue
             site.tokens[k].append(token)
             site.given[k].append(cycle)
             for lane in site.outputs[k]:

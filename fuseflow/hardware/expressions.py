@@ -15,11 +15,11 @@ from typing import Literal, TypeAlias
 
 Operation: TypeAlias = Literal[
     "const", "token", "register", "array", "memory", "call", "and", "or", "xor", "add", "sub", "mul", "divu", "modu", "shl", "shru",
-    "eq", "ne", "ult", "ule", "mux", "extract", "concat", "port", "wire",
+    "eq", "ne", "ult", "ule", "mux", "extract", "concat", "answers", "port", "wire",
 ]  # fmt: skip
 """`token` is the head of an input, `register` the value of one, `array` and `memory` read one at an address in the same cycle, and `call`
-is a combinational unit that is written in SystemVerilog. A `port` is an input of a module that is no token, and a `wire` names its operand;
-rules have neither. All others are operations of `comb`."""
+is a combinational unit that is written in SystemVerilog. `answers` counts those of a port at the memory that are visible. A `port` is an
+input of a module that is no token, and a `wire` names its operand; rules have neither. All others are operations of `comb`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

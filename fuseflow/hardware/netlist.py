@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from fuseflow.hardware.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
 from fuseflow.hardware.rules import KIND_BITS, Memory, Module, Register, Rule
 
+ANSWERS = "answers"
+"""The input of a module that counts the answers of a port that reads, behind the kind of the array."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WritePort:
@@ -85,8 +88,9 @@ def netlist(module: Module) -> Netlist:
     ports = [part for _, port in memories.values() for part in (port.enable, port.address, port.data)]
     addresses = _addresses([*outputs.values(), *states.values(), *enables, *ports])
     arrays = tuple((f"{name}_data", module.arrays[name]) for name in addresses)
+    answers = tuple((f"{kind}_{ANSWERS}", port.answers) for kind, port in module.ports.items() if not port.write)
     return Netlist(
-        (*_stream_ports(module), *arrays),
+        (*_stream_ports(module), *answers, *arrays),
         outputs | {f"{name}_address": address for name, address in addresses.items()},
         {name: (registers[name], state) for name, state in states.items()},
         memories,
@@ -112,7 +116,7 @@ def _pause(registers: dict[str, Register], on: str, interval: int) -> Expr | Non
 
 def _enable(rule: Rule, pause: Expr | None) -> Expr:
     conditions = [rule.when, *(Expr("port", (), 1, f"{head}_valid") for head in rule.heads)]
-    conditions += [Expr("port", (), 1, f"{out}_ready") for out, _ in rule.gives]
+    conditions += [Expr("port", (), 1, f"{out}_ready") for out in rule.rooms]
     conditions += [] if pause is None else [pause.is_(0)]
     return Expr("wire", (all_of(conditions),), 1, fire_name(rule))
 

@@ -11,6 +11,7 @@ from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.rules import Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.timing import NodeTiming
+from fuseflow.sim.memory.settings import TimedMemory
 
 MOST_KEYS = 4096
 """The entries that one workspace may have: each has a flip-flop that says whether it holds a value."""
@@ -19,7 +20,9 @@ MOST_KEYS = 4096
 @dataclass(frozen=True, slots=True)
 class NodeContext:
     """The context of one node. `types` and `bounds` are those of its inputs: what they carry, and an exclusive bound of their
-    coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine."""
+    coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine, and `handover` the depth of its
+    link between two processes with workspaces. `memory` is None where the arrays answer at once, and `in_order` says that the node reads
+    its arrays from the first element to the last."""
 
     node: n.Node
     types: tuple[n.StreamType, ...]
@@ -28,6 +31,9 @@ class NodeContext:
     index: int
     arithmetic: Arithmetic
     timing: NodeTiming
+    handover: int | None = None
+    memory: TimedMemory | None = None
+    in_order: bool = False
 
     def width(self, type_: n.StreamType) -> int:
         """Return the bits of a payload of a stream."""

@@ -12,6 +12,7 @@ from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.tools import library_text
 from fuseflow.hardware.top import Top, emit_circuit
+from fuseflow.hardware.top_ports import MemoryTopPort
 from fuseflow.hardware.units import library_sources, simulation_units
 from fuseflow.hardware.verilog import to_verilog
 from fuseflow.samml import nodes as n
@@ -72,4 +73,10 @@ def _region(circuit: Circuit, top: Top, file: str, units: tuple[str, ...]) -> di
         "modules": len({unit.module for unit in top.units}),
         "units": list(called_units(unit.netlist for unit in top.units)),
         "simulation_only": list(units),
+        "ports": [_port(port) for port in top.ports],
     }
+
+
+def _port(port: MemoryTopPort) -> dict[str, object]:
+    """Return what the manifest says of a port at the memory. Its wires begin with `wires`."""
+    return {"wires": port.name, "node": port.node, "array": port.kind, "writes": port.write, "number": port.number}

@@ -18,9 +18,9 @@ from fuseflow.hardware.rules import Module
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
 """What a rule does: its number, the tokens that it gives, the states that it sets, and the addresses and words that it stores."""
 
-Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any], list[Firing]]
+Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
 """A function of the heads (None where none is visible), the room of each output, whether the interval of each process is over, the
-registers, the memories and the arrays. It returns what fires."""
+registers, the memories, the arrays, and the answers of each port. It returns what fires."""
 
 INFIX = {
     "and": "&",
@@ -55,15 +55,16 @@ def step_code(module: Module) -> tuple[str, tuple[str, ...]]:
         {name: k for k, name in enumerate(module.registers)},
         {name: k for k, name in enumerate(module.memories)},
         {name: k for k, name in enumerate(module.arrays)},
+        {name: k for k, name in enumerate(module.ports)},
     )
     block = Block(places, {}, [], "    ")
     guards = [block.name(rule.when) for rule in module.rules]
-    lines = ["def step(heads, rooms, due, registers, memories, arrays):", "    fired = []"]
+    lines = ["def step(heads, rooms, due, registers, memories, arrays, answers):", "    fired = []"]
     lines += [f"    token{k} = heads[{k}] or 0" for k in range(len(heads))]
     lines += block.lines
     for number, (rule, guard) in enumerate(zip(module.rules, guards, strict=True)):
         waits = [guard, *(f"heads[{places.inputs[head]}] is not None" for head in rule.heads)]
-        waits += [f"rooms[{rooms.index(out)}]" for out, _ in rule.gives]
+        waits += [f"rooms[{rooms.index(out)}]" for out in rule.rooms]
         waits.append(f"due[{module.processes.index(rule.on)}]")
         inside = Block(places, dict(block.names), [], "        ")
         given, states = ([inside.name(value) for _, value in pairs] for pairs in (rule.gives, rule.sets))
@@ -88,12 +89,13 @@ def _roots(module: Module) -> Iterable[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where inputs, registers, memories and arrays stand in the lists that a step gets."""
+    """Where inputs, registers, memories, arrays and ports stand in the lists that a step gets."""
 
     inputs: Mapping[str, int]
     registers: Mapping[str, int]
     memories: Mapping[str, int]
     arrays: Mapping[str, int]
+    ports: Mapping[str, int]
 
 
 class Block:
@@ -125,6 +127,8 @@ class Block:
                 return f"token{places.inputs[expr.name]}"
             case "register":
                 return f"registers[{places.registers[expr.name]}]"
+            case "answers":
+                return f"answers[{places.ports[expr.name]}] & {mask}"
             case "memory":
                 return f"memories[{places.memories[expr.name]}].get({args[0]}, 0)"
             case "array":

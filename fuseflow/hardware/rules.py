@@ -78,6 +78,26 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A FIFO between two processes of a node, from an output to an input. `depth` is None where it has no bound."""
+
+    output: str
+    input: str
+    depth: int | None
+    latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port at a memory that takes time, for one array of a node. `request` is the output at which rules ask for lines, by their number
+    in the array, and `answers` the bits of the count of answers that they see."""
+
+    request: str
+    answers: int
+    write: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """A word that a rule writes to a memory."""
 
@@ -89,7 +109,8 @@ class Store:
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
-    interval: it is on a stop or `D`, or takes nothing and gives a stop."""
+    interval: it is on a stop or `D`, or takes nothing and gives a stop. `awaits` are outputs that must have room, too, for a later firing
+    that gives the token of this one."""
 
     label: str
     on: str
@@ -100,16 +121,24 @@ class Rule:
     sets: tuple[tuple[str, Expr], ...]
     stores: tuple[Store, ...]
     closes: bool
+    awaits: tuple[str, ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The inputs whose heads must be visible."""
         return (*self.takes, *self.looks)
 
+    @property
+    def rooms(self) -> tuple[str, ...]:
+        """The outputs that must have room."""
+        return (*(out for out, _ in self.gives), *self.awaits)
+
 
 class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside. `interval` are
-    the cycles from one firing on a value to the next, and `intervals` those of processes that differ."""
+    the cycles from one firing on a value to the next, and `intervals` those of processes that differ. `links` join processes of the node,
+    and `ports` are those at a memory that takes time, by the kind of their array. `helpers` are processes that ask the memory for another
+    one: their firings are not the node's."""
 
     def __init__(self, op: str, interval: int = 1) -> None:
         self.op, self.interval = op, interval
@@ -119,6 +148,9 @@ class Module:
         self.registers: dict[str, Register] = {}
         self.memories: dict[str, Memory] = {}
         self.arrays: dict[str, int] = {}
+        self.links: list[Link] = []
+        self.ports: dict[str, Port] = {}
+        self.helpers: set[str] = set()
         self.rules: list[Rule] = []
 
     def input(self, name: str, width: int) -> Head:
@@ -144,6 +176,22 @@ class Module:
         """Return the element of an array at an address. Each use of a name is a port, so a name has one address."""
         self.arrays[name] = width
         return Expr("array", (address,), width, name)
+
+    def link(self, output: str, input: str, width: int, depth: int | None, latency: int = 1) -> Head:
+        """Declare a link between two processes, and return the head at its end."""
+        self.links.append(Link(self.output(output, width), input, depth, latency))
+        return self.input(input, width)
+
+    def port(self, kind: str, lines: int, answers: int, write: bool = False) -> Expr:
+        """Declare a port at the memory, whose lines have numbers of `lines` bits. Returns how many of its requests are answered."""
+        self.ports[kind] = Port(self.output(f"{kind}_request", lines), answers, write)
+        return Expr("answers", (), answers, kind)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The outputs that leave the node as streams: those that are neither links nor requests."""
+        inner = {link.output for link in self.links} | {port.request for port in self.ports.values()}
+        return tuple(out for out in self.outputs if out not in inner)
 
     def value(self, out: str, payload: Expr) -> Expr:
         """Return the token of a value for an output."""
@@ -173,6 +221,7 @@ class Module:
         stores: Sequence[Store] = (),
         closes: bool = False,
         on: str = "",
+        awaits: Sequence[str] = (),
     ) -> None:
         """Add a rule. `looks` are heads besides those that it takes. Raises `ValueError` if a token or a state does not fit."""
         states = {
@@ -184,9 +233,8 @@ class Module:
         if any(a != b for a, b in widths):
             raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
         taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]
-        self.rules.append(
-            Rule(label, on, when, taken, looked, tuple((gives or {}).items()), tuple(states.items()), tuple(stores), closes)
-        )
+        given, set_ = tuple((gives or {}).items()), tuple(states.items())
+        self.rules.append(Rule(label, on, when, taken, looked, given, set_, tuple(stores), closes, tuple(awaits)))
 
     def interval_of(self, process: str) -> int:
         return self.intervals.get(process, self.interval)

@@ -1,7 +1,8 @@
 """A testbench for the circuit of a graph: it holds the arrays, and prints every token and every firing with its cycle.
 
 A line `G cycle number word` is a token, and `F cycle number` a firing. The numbers are those of the streams and the processes that the
-testbench watches. It looks into the circuit by hierarchical names, so the circuit itself has no ports for that.
+testbench watches. `Q cycle port address` is a request of a port at the memory, and `A cycle` an answer that is seen in the next cycle. It
+looks into the circuit by hierarchical names, so the circuit itself has no ports for that.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from pathlib import Path
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
+from fuseflow.hardware.bench_memory import BenchMemory, MemoryServer, bench_memory
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
-from fuseflow.hardware.primitives.workspace import LINK_OUT
+from fuseflow.hardware.memory_run import MemoryRun
 from fuseflow.hardware.tools import TESTBENCH
 from fuseflow.hardware.top import Top, TopPort
 from fuseflow.tensors import Tensor
@@ -23,12 +25,15 @@ from fuseflow.tensors import Tensor
 @dataclass(frozen=True, slots=True)
 class Testbench:
     """The text of a testbench, the arrays that it reads by the names of their files, and what it watches: streams by node and output,
-    and for each process its node."""
+    for each process its node, and for each port at the memory its node and the kind of its array. `server` answers for the memory if that
+    is not in the testbench."""
 
     text: str
     files: Mapping[str, str]
     streams: tuple[tuple[str, str], ...]
     processes: tuple[str, ...]
+    ports: tuple[tuple[str, str], ...]
+    server: MemoryServer | None
 
 
 def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "") -> Testbench:
@@ -40,19 +45,23 @@ def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], li
         array = words[port.node, port.name]
         files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
         roms.append(_rom(port, top, max(len(array), 1)))
-    streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.outputs if out != LINK_OUT]
+    streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.streams]
     watches, processes = list[str](), list[str]()
     for number, (node, out) in enumerate(streams):
         signal = f"dut.{top.instances[node]}.{out}"
         watches.append(f'if ({signal}_valid) $fwrite(file, "G %0d {number} %h\\n", cycle, {signal}_data);')
-    for unit in top.units:
-        for wires in unit.netlist.fires.values():
-            fires = " | ".join(f"dut.{top.instances[unit.node]}.{wire}" for wire in wires)
-            line = f'$fwrite(file, "F %0d {len(processes)}\\n", cycle); last = cycle;'
-            watches.append(f"if ({fires}) begin {line} end")
-            processes.append(unit.node)
+    for unit, made in zip(circuit.units, top.units, strict=True):
+        for process, wires in made.netlist.fires.items():
+            fires = " | ".join(f"dut.{top.instances[made.node]}.{wire}" for wire in wires)
+            line = f'$fwrite(file, "F %0d {len(processes)}\\n", cycle); '
+            counted = process not in unit.module.helpers
+            watches.append(f"if ({fires}) begin {line if counted else ''}last = cycle; end")
+            processes += [made.node] if counted else []
+    memory = bench_memory(top.ports, circuit.machine.memory, MemoryRun(circuit, tensors))
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
-    return Testbench(_text(top, roms, watches, quiet, limit, wave), files, tuple(streams), tuple(processes))
+    ports = tuple((port.node, port.kind) for port in top.ports)
+    text = _text(top, roms, watches, quiet, limit, wave, memory)
+    return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.server)
 
 
 def _rom(port: TopPort, top: Top, count: int) -> str:
@@ -61,12 +70,14 @@ def _rom(port: TopPort, top: Top, count: int) -> str:
     return f"ff_rom #({parameters}) r_{port.port} (.address({address.port}), .data({port.port}));"
 
 
-def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str) -> str:
+def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str, memory: BenchMemory) -> str:
     ports = (*top.arrays, *top.addresses, *top.written)
     wires = "\n  ".join(f"wire [{port.width - 1}:0] {port.port};" for port in ports)
-    connected = ", ".join([".clk(clk)", ".rst(rst)", *(f".{port.port}({port.port})" for port in ports)])
+    pins = [wire for port in top.ports for wire, _ in (*port.inputs.values(), *port.outputs.values())]
+    connected = ", ".join([".clk(clk)", ".rst(rst)", *(f".{pin}({pin})" for pin in (*(port.port for port in ports), *pins))])
     dump = f'$dumpfile("{wave}"); $dumpvars(0, dut);' if wave else ""
-    arrays, prints = "\n  ".join(roms), "\n      ".join(watches)
+    arrays, prints = "\n  ".join([*memory.parts, *roms]), "\n      ".join([*watches, *memory.prints])
+    begin, steps = "\n    ".join(memory.begin), "\n      ".join(memory.steps)
     return f"""module {TESTBENCH};
   reg clk = 0, rst = 1;
   integer cycle = 0, last = 0, resets = 0, file;
@@ -76,11 +87,13 @@ def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, lim
   initial begin
     file = $fopen("trace.txt", "w");
     {dump}
+    {begin}
   end
   always #5 clk = !clk;
   always @(posedge clk) begin
     if (!rst) begin
       {prints}
+      if ({memory.busy}) last = cycle;
       if (cycle > last + {quiet} || cycle > {limit}) begin
         $fclose(file);
         $finish;
@@ -91,6 +104,9 @@ def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, lim
   always @(negedge clk) begin
     resets = resets + 1;
     if (resets == 3) rst = 0;
+    if (!rst) begin
+      {steps}
+    end
   end
 endmodule
 """
@@ -102,19 +118,25 @@ def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -
         tokens={place: [] for place in testbench.streams},
         given={place: [] for place in testbench.streams},
         fired={unit.node.name: [] for unit in circuit.units},
+        requests={place: [] for place in testbench.ports},
     )
     last = -1
     with path.open() as lines:
         for line in lines:
-            kind, at, number, *word = line.split()
+            kind, at, *rest = line.split()
             cycle = int(at)
-            if kind == "F":
-                result.fired[testbench.processes[int(number)]].append(cycle)
-                last = cycle
-            else:
-                place = testbench.streams[int(number)]
-                result.given[place].append(cycle)
-                result.tokens[place].append(_word(circuit, place, cycle, word[0]))
+            match kind:
+                case "F":
+                    result.fired[testbench.processes[int(rest[0])]].append(cycle)
+                    last = max(last, cycle)
+                case "A":
+                    last = max(last, cycle + 1)
+                case "Q":
+                    result.requests[testbench.ports[int(rest[0])]].append((cycle, int(rest[1])))
+                case _:
+                    place = testbench.streams[int(rest[0])]
+                    result.given[place].append(cycle)
+                    result.tokens[place].append(_word(circuit, place, cycle, rest[1]))
     if last >= limit:
         raise HardwareError(f"the circuit of `{circuit.graph.name}` still runs after {limit:,} cycles")
     result.cycles = last + 1

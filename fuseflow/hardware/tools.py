@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import IO, TypeAlias
 
 from fuseflow.errors import HardwareError, UsageError, did_you_mean
 
 TESTBENCH = "ff_testbench"
 """The module of a testbench."""
 TRACE = "trace.txt"
-CHANNEL = "ff_channel.sv"
+CHANNEL, CHANNEL_MEMORY = "ff_channel.sv", "ff_sram.sv"
+PORT = "ff_port.sv"
+FIXED_MEMORY = "ff_fixed_memory.sv"
+"""What a port sees of a memory that takes a fixed time, in a testbench."""
 WIDE_UNITS = "ff_f64.sv"
 """The units of 64-bit floats, which are for simulation only."""
 ARRAY = "ff_rom.sv"
@@ -101,14 +107,41 @@ def has_library(name: str) -> bool:
     return (resources.files("fuseflow.hardware") / "sv" / name).is_file()
 
 
-def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool) -> None:
-    """Build and run a testbench in a folder that has its sources. Raises `HardwareError` if that fails."""
-    _run(tool, folder, tool.build(sources, waves))
-    _run(tool, folder, [str(folder / tool.run[0]) if "/" in tool.run[0] else tool.run[0], *tool.run[1:]])
+Serve: TypeAlias = Callable[[IO[str], IO[str]], None]
+"""Reads what a program writes, and answers it, until it ends."""
 
 
-def _run(tool: Tool, folder: Path, command: Sequence[str]) -> None:
+def run_tool(tool: Tool, folder: Path, sources: Sequence[str], waves: bool, serve: Serve | None = None) -> None:
+    """Build and run a testbench in a folder that has its sources, and serve it if it asks. Raises `HardwareError` if that fails."""
+    _run(folder, tool.build(sources, waves))
+    command = [str(folder / tool.run[0]) if "/" in tool.run[0] else tool.run[0], *tool.run[1:]]
+    if serve is None:
+        _run(folder, command)
+    else:
+        _run_served(folder, command, serve)
+
+
+def _run(folder: Path, command: Sequence[str]) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr + done.stdout).strip().splitlines()[:ERROR_LINES]
-        raise HardwareError(f"`{command[0]}` failed with status {done.returncode}", notes=lines)
+    _require_success(command, done.returncode, done.stderr + done.stdout)
+
+
+def _run_served(folder: Path, command: Sequence[str], serve: Serve) -> None:
+    with tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as program:
+            assert program.stdin is not None and program.stdout is not None
+            try:
+                with suppress(BrokenPipeError):
+                    serve(program.stdout, program.stdin)
+            except BaseException:
+                program.kill()
+                raise
+        errors.seek(0)
+        _require_success(command, program.returncode, errors.read())
+
+
+def _require_success(command: Sequence[str], status: int, said: str) -> None:
+    if status:
+        raise HardwareError(f"`{command[0]}` failed with status {status}", notes=said.strip().splitlines()[:ERROR_LINES])

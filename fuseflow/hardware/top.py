@@ -9,13 +9,18 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
 from fuseflow.hardware.expressions import Expr
+from fuseflow.hardware.netlist import ANSWERS
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import KIND_BITS
+from fuseflow.hardware.top_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
+from fuseflow.sim.memory.settings import TimedMemory
 
 WORD = '!hw.int<#hw.param.decl.ref<"W">>'
 ADDRESS = '!hw.int<#hw.param.decl.ref<"A">>'
 CHANNEL = f"""hw.module.extern @ff_channel<W: i32, D: i32, L: i32>(in %clk : !seq.clock, in %rst : i1, in %in_valid : i1, in %in_data : {WORD}, out in_ready : i1, out out_valid : i1, out out_data : {WORD}, in %out_take : i1)"""  # noqa: E501
 MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
+MOST_SLOTS = 1 << 16
+"""The slots that a FIFO may have."""
 MEMORY_READS = 2
 """The most ports at which a memory is read."""
 
@@ -33,7 +38,7 @@ class TopPort:
 @dataclass(frozen=True, slots=True, eq=False)
 class Top:
     """A printed circuit: its MLIR text, the modules of its nodes, and its ports. Of each array there are an address and the data, of each
-    stream that is written whether there is a token, and the token."""
+    stream that is written whether there is a token, and the token. `ports` are those at a memory that takes time."""
 
     text: str
     name: str
@@ -41,6 +46,7 @@ class Top:
     addresses: tuple[TopPort, ...]
     arrays: tuple[TopPort, ...]
     written: tuple[TopPort, ...]
+    ports: tuple[MemoryTopPort, ...]
 
     @property
     def instances(self) -> dict[str, str]:
@@ -61,19 +67,30 @@ def emit_circuit(circuit: Circuit) -> Top:
     calls = called_units(unit.netlist for unit in units)
     externs = [
         CHANNEL,
+        *([PORT_MODULE] if wires.ports else []),
         *(_memory_extern(k) for k in range(1, MEMORY_READS + 1)),
         *(_unit_extern(call) for call in calls.values()),
     ]
-    ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{p.port} : i{p.width}" for p in wires.arrays)]
-    outs = [*wires.addresses, *wires.written]
-    ports += [f"out {p.port} : i{p.width}" for p in outs]
-    result = f"  hw.output {', '.join(f'%{p.port}' for p in outs)} : {', '.join(f'i{p.width}' for p in outs)}"
+    ins = [*((p.port, p.width) for p in wires.arrays), *(pin for port in wires.ports for pin in port.inputs.values())]
+    outs = [(p.port, p.width) for p in (*wires.addresses, *wires.written)]
+    outs += [pin for port in wires.ports for pin in port.outputs.values()]
+    ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in ins)]
+    ports += [f"out {name} : i{width}" for name, width in outs]
+    result = f"  hw.output {', '.join(f'%{name}' for name, _ in outs)} : {', '.join(f'i{width}' for _, width in outs)}"
     lines = [f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{", "  %yes = hw.constant true", *wires.lines, result, "}", ""]
     text = "\n".join([*externs, *modules.values(), *lines])
-    return Top(text, top_name(circuit), tuple(units), tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written))
+    arrays = tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written)
+    return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports))
 
 
 def _require_bounds(circuit: Circuit) -> None:
+    deepest = max(circuit.channels, key=lambda channel: channel.depth or 0, default=None)
+    if deepest is not None and (deepest.depth or 0) > MOST_SLOTS:
+        raise HardwareError(
+            f"graph `{circuit.graph.name}`: a FIFO of `{deepest.reader}` has {deepest.depth:,} slots, and in SystemVerilog there are "
+            f"{MOST_SLOTS:,} at most",
+            hint="lower `memory.outstanding`, or the depths of FIFOs; `cosimulate --tool python` runs any depth",
+        )
     unbound = [channel for channel in circuit.channels if channel.depth is None]
     if unbound:
         channel = unbound[0]
@@ -121,8 +138,12 @@ class _Wires:
         self.by_writer: dict[tuple[str, str], list[Channel]] = {}
         for channel in circuit.channels:
             self.by_writer.setdefault((channel.writer, channel.output), []).append(channel)
+        self.ports = memory_ports(circuit, [instance_name(unit.node) for unit in units])
+        self.requests = {(port.node, f"{port.kind}_request"): port for port in self.ports}
         for unit in units:
             self.unit(unit)
+        if isinstance(circuit.machine.memory, TimedMemory):
+            self.lines += [port_instance(port, circuit.machine.memory) for port in self.ports]
 
     def unit(self, unit: EmittedUnit) -> None:
         """Print the instance of a node, and the channels at its inputs."""
@@ -148,8 +169,12 @@ class _Wires:
         streams = self.streams[node]
         for port, width in unit.netlist.inputs:
             name, _, end = port.rpartition("_")
-            if end == "ready":
+            if (node, name) in self.requests:
+                yield port, f"%{self.requests[node, name].name}_request_room"
+            elif end == "ready":
                 yield port, self._room(node, name)
+            elif end == ANSWERS:
+                yield port, f"%{me}_{port}"
             elif name in streams:
                 yield port, f"%{me}_{name}_{'there' if end == 'valid' else 'token'}"
             else:

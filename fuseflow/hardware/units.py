@@ -8,7 +8,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.netlist import netlist
-from fuseflow.hardware.tools import CHANNEL, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
 
@@ -24,7 +24,7 @@ def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
     units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
-    files = dict.fromkeys([CHANNEL, *(f"ff_memory{count}.sv" for count in reads)])
+    files = dict.fromkeys([CHANNEL, CHANNEL_MEMORY, *([PORT] if top.ports else []), *(f"ff_memory{count}.sv" for count in reads)])
     waiting = list(called_units(unit.netlist for unit in top.units))
     while waiting:
         name = waiting.pop()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from fuseflow.estimate import Estimate, TensorStatistics
 from fuseflow.estimate.expected.cost import NodeCost, node_cost, total_cost
@@ -18,13 +19,12 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.state import LoweringState
-from fuseflow.samml.node import operand_bits
+from fuseflow.samml.node import TensorUser, settings
 from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader
 from fuseflow.table.builder import TableBuilder
 from fuseflow.table.cells import Cells
 from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
-from fuseflow.tile_ops import TileShape
 
 UNTILED_BITS = 32
 """The bits of elements, where they do not matter: an operator takes a scalar of any width in one cycle."""
@@ -41,14 +41,33 @@ class _AboveLimit(Exception):
         self.rank = rank
 
 
+class PricedStream(NamedTuple):
+    """What the costs of the nodes that read a stream follow from. `bits` are those of its elements, and `type` has the tile of its values,
+    if a tensor is tiled: they tell what an operator does with a tile.
+    """
+
+    type: StreamType
+    shape: ExpectedStream
+    bits: int = UNTILED_BITS
+
+
+class PricedNode(NamedTuple):
+    """The cost of a node and its output streams, by their numbers."""
+
+    cost: NodeCost
+    outputs: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class PricedCells(Cells):
     """The cells of tables that read the same tensors, which say what each node costs as soon as it is made.
 
-    `statistics` and `tensors` are those of the tensors that are read. `shapes` has the shapes of streams. `costs` has the costs of nodes in
-    the order in which they were made, and `upstream` a bit for each node that a node needs, directly or indirectly, and for the node
-    itself: bit n is that of `costs[n]`. The types of streams and the bits of their elements are kept only if a tensor is `tiled`: they tell
-    what an operator does with a tile.
+    `statistics` and `tensors` are those of the tensors that are read. `tiled` says whether any of them is. `costs` has the costs of nodes
+    in the order in which they were made, and `upstream` a bit for each node that a node needs, directly or indirectly, and for the node
+    itself: bit n is that of `costs[n]`.
+
+    Streams are numbered: `numbers` has the number of each port, and equal streams have the same. So nodes that do the same with equal
+    streams are priced once: `priced` has them.
 
     Of the table that is being filled, `counted` has the bits of the nodes that it is known to need, and `bound` their costs. Beyond the
     `limit` of the rank, the table is given up.
@@ -57,14 +76,15 @@ class PricedCells(Cells):
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
     tensors: Mapping[str, TensorDecl] = field(default_factory=dict)
     tiled: bool = False
-    shapes: dict[Port, ExpectedStream] = field(default_factory=dict)
-    tile_types: dict[Port, StreamType] = field(default_factory=dict)
-    element_bits: dict[Port, int] = field(default_factory=dict)
+    streams: list[PricedStream] = field(default_factory=list)
+    numbers: dict[Port, int] = field(default_factory=dict)
+    priced: dict[Hashable, PricedNode] = field(default_factory=dict)
     costs: list[NodeCost] = field(default_factory=list)
     upstream: dict[str, int] = field(default_factory=dict)
     limit: float = math.inf
     counted: int = 0
     bound: Estimate = NOTHING
+    _number: dict[PricedStream, int] = field(default_factory=dict)
 
     def price(self, region: FusedRegion, memo: TableMemo, limit: float) -> Estimate | CostBound:
         """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. `memo` has what its tables
@@ -108,33 +128,64 @@ class PricedCells(Cells):
             raise _AboveLimit(rank)
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
-        ports = super(PricedCells, self)._added(node)
-        name, bits = ports[0].node, 1 << len(self.costs)
+        name, bits = str(len(self.nodes)), 1 << len(self.costs)
+        self.nodes[name] = node
         for port in node.inputs:
             bits |= self.upstream[port.node]
         self.upstream[name] = bits
-        self.costs.append(self.node_cost(node, self.tensors, ports))
+        priced = self._priced(node)
+        self.costs.append(priced.cost)
+        ports = tuple([Port(name, k) for k in range(len(priced.outputs))])
+        for port, number in zip(ports, priced.outputs, strict=True):
+            self.numbers[port] = number
+            self.types[port] = self.streams[number].type
         return ports
 
-    def node_cost(self, node: Primitive, tensors: Mapping[str, TensorDecl], ports: tuple[Port, ...] = ()) -> NodeCost:
-        """Return the cost of a node whose outputs are these ports, once the nodes that it reads have theirs."""
-        inputs = [self.shapes[port] for port in node.inputs]
-        outputs = output_shapes(node, inputs, tensors, self.statistics)
-        self.shapes.update(zip(ports, outputs, strict=True))
-        tiles, bits = self._tiles(node, tensors, ports)
-        return node_cost(node, inputs, outputs, tiles, bits, tensors, self.statistics)
+    def _priced(self, node: Primitive) -> PricedNode:
+        """Return what a node costs and what it makes of its inputs, which is the same for equal nodes on equal streams."""
+        key = settings(node), node.tensor if isinstance(node, TensorUser) else "", *[self.numbers[port] for port in node.inputs]
+        priced = self.priced.get(key)
+        if priced is None:
+            inputs = self._inputs(node)
+            outputs = self._outputs(node, inputs)
+            cost = self._cost(node, inputs, [stream.shape for stream in outputs], self.tensors)
+            priced = self.priced[key] = PricedNode(cost, tuple([self._numbered(stream) for stream in outputs]))
+        return priced
 
-    def _tiles(self, node: Primitive, tensors: Mapping[str, TensorDecl], ports: tuple[Port, ...]) -> tuple[list[TileShape], int]:
-        """Return the tiles of the inputs of a node and the bits of their elements, and keep the types of its outputs if they matter."""
+    def node_cost(self, node: Primitive, tensors: Mapping[str, TensorDecl]) -> NodeCost:
+        """Return the cost of a node that has no outputs."""
+        return self._cost(node, self._inputs(node), [], tensors)
+
+    def _inputs(self, node: Primitive) -> list[PricedStream]:
+        return [self.streams[self.numbers[port]] for port in node.inputs]
+
+    def _outputs(self, node: Primitive, inputs: list[PricedStream]) -> list[PricedStream]:
+        """Return the output streams of a node."""
+        shapes = output_shapes(node, [stream.shape for stream in inputs], self.tensors, self.statistics)
         if not self.tiled:
-            return [()] * len(node.inputs), UNTILED_BITS
-        types, bits = [self.tile_types[port] for port in node.inputs], operand_bits(node, self.element_bits)
-        made = tensors[node.tensor].element_bits if isinstance(node, TensorReader) else bits
-        for port, type in zip(ports, node.typed(types, tensors), strict=True):
-            self.tile_types[port] = type
-            if type.kind == "val":
-                self.element_bits[port] = made
-        return [type.tile for type in types], bits
+            types = node.outputs([stream.type for stream in inputs])
+            return [PricedStream(type, shape) for type, shape in zip(types, shapes, strict=True)]
+        types = node.typed([stream.type for stream in inputs], self.tensors)
+        bits = self.tensors[node.tensor].element_bits if isinstance(node, TensorReader) else _operand_bits(inputs)
+        return [PricedStream(type, shape, bits) for type, shape in zip(types, shapes, strict=True)]
+
+    def _cost(
+        self, node: Primitive, inputs: list[PricedStream], outputs: list[ExpectedStream], tensors: Mapping[str, TensorDecl]
+    ) -> NodeCost:
+        shapes, tiles = [stream.shape for stream in inputs], [stream.type.tile for stream in inputs]
+        return node_cost(node, shapes, outputs, tiles, _operand_bits(inputs), tensors, self.statistics)
+
+    def _numbered(self, stream: PricedStream) -> int:
+        """Return the number of a stream."""
+        if stream not in self._number:
+            self._number[stream] = len(self.streams)
+            self.streams.append(stream)
+        return self._number[stream]
+
+
+def _operand_bits(inputs: Iterable[PricedStream]) -> int:
+    """Return the bits of the elements of the widest stream of values among these, as `samml.node.operand_bits` does."""
+    return max([stream.bits for stream in inputs if stream.type.kind == "val"], default=UNTILED_BITS)
 
 
 @dataclass(frozen=True, slots=True)

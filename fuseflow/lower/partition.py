@@ -14,7 +14,7 @@ from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
-from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
+from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
@@ -85,7 +85,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     typed = typed.rewritten(round_results(typed.source, typed.program.declared))
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)
-    kept = frozenset({*schedule.drop_zeros, *(e.name for e in source.einsums if e.name in declared and is_reshape(e))})
+    kept = frozenset({*schedule.drop_zeros, *(e.name for e in source.einsums if e.name in declared and e.reshapes)})
     regions = form_regions(typed.program, schedule, kept) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)

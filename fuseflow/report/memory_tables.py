@@ -83,13 +83,16 @@ def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
 
 
 def _places_table(regions: list[RegionResult]) -> Table:
-    """Return a table of the address of every array, and of the bytes for which there is room from there on. Inputs take all of theirs.
-    Results share the rest of the memory."""
-    table = plain_table("region", "array", "address", "room for\nbytes", numbers_from=3)
+    """Return a table of the address of every array, and of the bytes that it takes there. Results share what inputs leave of the memory."""
+    table = plain_table("region", "array", "address", "bytes", numbers_from=3)
     for region in regions:
         memory, name = region.simulation.memory, escape(region.name)
         assert memory is not None
+        written = {port.tensor for port, _ in memory.ports if port.direction == "write"}
+        results = sum(tensor in written for tensor, _, _ in memory.places)
+        room = "as it grows" if results == 1 else f"as it grows, up to 1/{results} of the rest"
         for array, place in memory.places.items():
-            table.add_row(name, escape(array_label(array)), f"{place.base:#012x}", f"{place.length:,}")
+            taken = room if array[0] in written else f"{place.length:,}"
+            table.add_row(name, escape(array_label(array)), f"{place.base:#012x}", taken)
             name = ""
     return table

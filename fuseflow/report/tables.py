@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -102,7 +101,7 @@ def compiled_table(compiled: Compiled) -> Table:
 
 
 def result_table(result: Result) -> Table:
-    """Return a table with a row for each region, and the totals. Regions that run alike share one row (`x12`), with the numbers of one.
+    """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one.
     What is loaded into configurations is shown if there is anything."""
     config = CONFIG_COLUMNS if result.config.bytes else ()
     columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten", *config)
@@ -117,25 +116,23 @@ def result_table(result: Result) -> Table:
 
 
 def region_label(name: str, repeats: Sequence[RegionRepeat]) -> str:
-    """Return what a row calls a region and those that run like it: the first of them and their number, or, where the compiler only counted
-    them, as `full-2` and `full-4`, all of them, so that no number seems to be missing."""
+    """Return what a row calls a region and those that run like it."""
     return names_label([name, *(repeat.name for repeat in repeats)])
 
 
 def names_label(names: Sequence[str]) -> str:
-    """Return what a row calls regions that run alike, by their names, the first of which stands for all.
+    """Return what a row calls regions that run alike: all of them, so that no number seems to be missing, or, where that is too long, the
+    first, the last, and how many there are.
 
-    >>> names_label(["full-2", "full-4"]), names_label(["layer1", "layer2"])
-    ('full-2, full-4', 'layer1 x2')
+    >>> names_label(["full-2", "full-4"]), names_label([f"full-{n}" for n in range(2, 26, 2)])
+    ('full-2, full-4', 'full-2 .. full-24 x12')
     """
     listed = ", ".join(names)
-    if len({re.sub(r"-\d+$", "", one) for one in names}) == 1 and len(listed) <= _MOST_LISTED:
-        return listed
-    return names[0] if len(names) == 1 else f"{names[0]} x{len(names)}"
+    return listed if len(names) == 1 or len(listed) <= _MOST_LISTED else f"{names[0]} .. {names[-1]} x{len(names)}"
 
 
 _MOST_LISTED = 32
-"""The most characters of such a row."""
+"""The most characters of a list of names."""
 
 CONFIG_COLUMNS = ("config\nbytes", "config\ncycles")
 """The columns of what is loaded into configurations, in tables of runs and of estimates."""

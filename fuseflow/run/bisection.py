@@ -1,63 +1,128 @@
-"""The search for the first Einsum whose value differs: region after region is simulated, and compared on what it read."""
+"""The search for the first Einsum whose value differs: region after region is simulated, and compared with what PyTorch computes there, or
+with the dense interpreter on what the region read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import prod
+from operator import mul
 
-from fuseflow.einsum.nodes import Einsum
-from fuseflow.run.check import Check
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.blocked_storage import tensors_to_elements
+from fuseflow.einsum.interpret import MAX_POINTS
+from fuseflow.einsum.nodes import Einsum, Program
+from fuseflow.einsum.sparse_arrays import Operand
+from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.check import Check, check_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region
 from fuseflow.sim import Engine, simulate
+from fuseflow.tensors import Tensor
+
+NodeValues = Mapping[str, npt.NDArray[np.generic]]
+"""What PyTorch computes on the way, by the names of the Einsums that compute the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A region whose result is not what the dense interpreter computes from what the region read. `check` says which tensor, and where it
-    differs most."""
+    """A region whose result differs from a reference. `check` says from which, which tensor, and where it differs most. `by_itself` is the
+    check against the dense interpreter on what the region read; it is None for a copy."""
 
     region: str
     einsum: Einsum
     check: Check
+    by_itself: Check | None
+
+    @property
+    def from_torch(self) -> bool:
+        """Whether the reference is PyTorch."""
+        return self.check is not self.by_itself
 
 
-def first_deviation(compiled: Compiled, engine: Engine = "auto") -> Deviation | None:
-    """Return the first region of a program that differs, in the order in which regions run, or None if all are right by themselves."""
-    program, memory = compiled.program, compiled.memory()
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """The outcome of a search: the first region that differs, or None, and the tensors that were compared until there: with PyTorch, and
+    with the dense interpreter."""
+
+    deviation: Deviation | None
+    with_torch: tuple[str, ...]
+    with_interpreter: tuple[str, ...]
+
+
+def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | None = None) -> Bisection:
+    """Simulate a program region by region until one differs, in the order in which regions run.
+
+    A tensor of which `values` has the elements, in its order, is compared with these, and others with the dense interpreter.
+    """
+    memory = dict(compiled.memory())
+    search = _Search(compiled.program, values or {}, dict(memory))
+    torch, interpreter = list[str](), list[str]()
     for region in compiled.regions:
         for step in region.views_before:
             memory[step.name] = step.of(memory[step.source])
         read = {name: memory[name] for name in region.graph.inputs}
         simulation = simulate(region.graph, read, compiled.machine, engine=engine, expected=region.estimate.firings)
-        check = check_region(program, region, memory, simulation.outputs)
-        if check is not None and not check.passed:
-            return Deviation(region.name, program.defined[check.worst], check)
+        written = {name: t for name, t in simulation.outputs.items() if name in compiled.program.defined}
+        known = search.known(written)
+        torch += known
+        interpreter += [name for name in written if name not in known]
+        deviation = search.deviation(region, memory, simulation.outputs, known)
+        if deviation is not None:
+            return Bisection(deviation, tuple(torch), tuple(interpreter))
         memory |= simulation.outputs
         for step in region.views_after:
             memory[step.name] = step.of(memory[step.source])
-    return None
+    return Bisection(None, tuple(torch), tuple(interpreter))
 
 
-def explain_deviation(compiled: Compiled, unfused: Callable[[], Compiled], engine: Engine = "auto") -> Iterator[str]:
-    """Yield sentences about where the outputs of a run begin to differ from their reference. `unfused` compiles the same program with
-    every Einsum in a region of its own, which tells the Einsums of a region apart."""
-    fused = first_deviation(compiled, engine)
-    if fused is None:
-        yield (
-            "every region computes what its Einsums say: the program differs from the model, not the run; "
-            "`compile --emit einsum` shows it"
-        )
-        return
-    alone = first_deviation(unfused(), engine)
-    if alone is None:
-        yield f"the first difference is in region `{fused.region}`, and only if its Einsums are fused: {_difference(fused)}"
-        return
-    yield f"the first Einsum that differs: {_difference(alone)}"
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What tensors of a program are compared with. `inputs` are its tensors before the first region."""
+
+    program: Program
+    values: NodeValues
+    inputs: Mapping[str, Tensor]
+
+    def known(self, written: Mapping[str, Tensor]) -> list[str]:
+        """Return the tensors whose value PyTorch has. Its dimensions may be divided in the program, or merged."""
+        shapes = {name: self.program.declared[name].shape for name in written}
+        return [name for name in written if name in self.values and _same_elements(self.values[name].shape, shapes[name])]
+
+    def deviation(
+        self, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], known: list[str]
+    ) -> Deviation | None:
+        """Compare what a region wrote."""
+        torch = self._from_torch(outputs, known) if known else None
+        if torch is not None and torch.passed and len(known) == len(outputs):
+            return None
+        by_itself = check_region(self.program, region, memory, outputs)
+        if torch is not None and not torch.passed:
+            return Deviation(region.name, self.program.defined[torch.worst], torch, by_itself)
+        if by_itself is not None and not by_itself.passed:
+            return Deviation(region.name, self.program.defined[by_itself.worst], by_itself, by_itself)
+        return None
+
+    def _from_torch(self, outputs: Mapping[str, Tensor], known: list[str]) -> Check:
+        written = tensors_to_elements(self.program.declared, {name: outputs[name] for name in known})
+        part = replace(self.program, outputs=tuple(known))
+        expected = {name: self.values[name].reshape(written[name].shape) for name in known}
+        return check_program(part, self._arrays, written, expected, "PyTorch")
+
+    def _arrays(self) -> Mapping[str, Operand]:
+        tensors = tensors_to_elements(self.program.declared, self.inputs)
+        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in tensors.items()}
 
 
-def _difference(deviation: Deviation) -> str:
-    einsum, largest = deviation.einsum, deviation.check.largest
-    places = [str(place) for place in (einsum.location.path, einsum.location.span) if place]
-    source = f" ({', '.join(places)})" if places else ""
-    return f"`{einsum.name}`{source}" + (f", {largest}" if largest is not None else "")
+def _same_elements(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether two shapes differ at most in dimensions that are divided or merged, so that the same elements stand in one order.
+
+    >>> _same_elements((5, 4), (5, 2, 2)), _same_elements((5, 4), (4, 5)), _same_elements((6,), (2, 3))
+    (True, False, True)
+    """
+    ends, others = set(accumulate(one, mul)), set(accumulate(other, mul))
+    return prod(one) == prod(other) and (ends <= others or others <= ends)

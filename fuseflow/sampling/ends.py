@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot, sqrt
 
-from fuseflow.estimate.memory_bound import MEMORY_LATENCY, peak_bandwidth
+from fuseflow.estimate.memory_bound import memory_latency, peak_bandwidth
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
@@ -37,5 +37,5 @@ def end_uncertainty(machine: Machine, arrays: int) -> EndUncertainty:
     pause = 0.0
     if isinstance(memory, Hbm2Memory):
         pause = HBM2_2000.nRFC / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    line = MEMORY_LATENCY[memory.model] + memory.line / peak_bandwidth(machine)
+    line = memory_latency(memory) + memory.line / peak_bandwidth(machine)
     return EndUncertainty(hypot(slack, pause), sqrt(arrays) * line)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from fuseflow.estimate.memory_bound import MEMORY_LATENCY
+from fuseflow.estimate.memory_bound import memory_latency
 from fuseflow.fusion import FusedRegion
 from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.sampled_index import sampled_index
@@ -52,7 +52,7 @@ def replicate_length(fused: FusedRegion, graph: Graph, read: Mapping[str, Tensor
     whole = {view.tensor for view in fused.views if index not in view.indices}
     held = min(memory.outstanding, _longest_array(graph, read, whole, memory.line))
     walked = _longest_array(graph, read, restricted, memory.line)
-    cycles = FILLS * held * MEMORY_LATENCY[memory.model]
+    cycles = FILLS * held * memory_latency(memory)
     if isinstance(memory, Hbm2Memory):
         cycles = max(cycles, ceil(REFRESHES * HBM2_2000.nREFI / clock_ratio(memory.clock_ghz, machine.clock_ghz)))
     coordinates = ceil(fused.sizes[index] * min(1, WALKED / walked)) if walked else 1

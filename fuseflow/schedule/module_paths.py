@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.reshapes import is_reshape, regroupings
+from fuseflow.einsum.reshapes import regroupings
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
@@ -29,4 +29,4 @@ def reshape_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
     only to be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together
     is among those `kept` as they are.
     """
-    return frozenset(e.name for e in program.einsums if is_reshape(e)) - regroupings(program, kept)
+    return frozenset(e.name for e in program.einsums if e.reshapes) - regroupings(program, kept)

@@ -44,7 +44,12 @@ def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
     """
     representative = _same(program)
     groups = _groups(_merged(program, representative))
-    return tuple(tuple(e.name for e in program.einsums if representative[e.name] in group) for group in groups)
+    group_of = {name: n for n, group in enumerate(groups) for name in group}
+    members: list[list[str]] = [[] for _ in groups]
+    for einsum in program.einsums:
+        if (n := group_of.get(representative[einsum.name])) is not None:
+            members[n].append(einsum.name)
+    return tuple(map(tuple, members))
 
 
 def _same(program: Program) -> dict[str, str]:

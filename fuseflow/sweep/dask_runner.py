@@ -58,7 +58,7 @@ def measure_on_worker(task: dict[str, Any], expected_code: str) -> dict[str, Any
         raise SweepError(
             f"a worker of the cluster has fuseflow {code_version()}, not {expected_code}", hint="install the same on all machines"
         )
-    parsed = Task(Point(**task["point"]), task["mode"], task["limit"])
+    parsed = Task(Point(**task["point"]), task["mode"], task["limit"], task["keep_run"])
     processes: Any = get_worker().plugins[PLUGIN]
     return asdict(processes.measure(parsed))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
@@ -20,6 +20,8 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import GraphExecutor
+from fuseflow.run.packed_run import pack_run
+from fuseflow.run.result import Result
 from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
@@ -36,6 +38,14 @@ KEPT_COUNTS = 50_000
 
 RowValues = dict[str, Any]
 """The values of a row by name, as JSON has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The measurement of a point: the values of its row, and its packed run, which is empty if none was kept."""
+
+    values: RowValues
+    run: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +140,17 @@ def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
     }
 
 
-def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
-    """Simulate a point, and return the values of its row. Raises `CheckError` for outputs that are wrong."""
+def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False) -> Measurement:
+    """Simulate a point, and pack its run if `keep_run` says so. Raises `CheckError` for outputs that are wrong."""
     program, execute = compile_point(loaded, point, DEFAULT_TOP)
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
+    values = {**_simulated_values(program, result), "notices": list(loaded.source.notices), **_chosen_schedule(point, program)}
+    return Measurement(values, pack_run(program, result) if keep_run else b"")
+
+
+def _simulated_values(program: Compiled, result: Result) -> RowValues:
     orders = {r.name: list(r.fused.order) for r in program.regions}
     traffic = result.stats["bytes"]
     return {
@@ -150,8 +165,6 @@ def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
         **_occupied(r.resources for r in result.regions),
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
-        "notices": list(loaded.source.notices),
-        **_chosen_schedule(point, program),
         "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
     }
 
@@ -194,9 +207,14 @@ def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
     return {} if chosen == point.schedule else {"schedule": chosen}
 
 
-MEASURES: dict[Mode, Callable[[SourceEstimator, Point], RowValues]] = {
-    "estimate": estimate_point,
-    "sample": sample_point,
-    "simulate": simulate_point,
-}
-"""The function that measures a point, by mode."""
+def measure(loaded: SourceEstimator, point: Point, mode: Mode, keep_run: bool = False) -> Measurement:
+    """Measure a point in a mode. `keep_run` packs the run of a simulation; the other modes run nothing as a whole."""
+    match mode:
+        case "estimate":
+            return Measurement(estimate_point(loaded, point))
+        case "sample":
+            return Measurement(sample_point(loaded, point))
+        case "simulate":
+            return simulate_point(loaded, point, keep_run)
+        case unknown:
+            assert_never(unknown)

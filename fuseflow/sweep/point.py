@@ -86,11 +86,13 @@ def value_name(mode: Mode, objective: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point to estimate or to simulate in at most `limit` seconds. None is no limit."""
+    """A point to estimate or to simulate in at most `limit` seconds. None is no limit. The run of a simulation is kept for its page if
+    `keep_run` says so."""
 
     point: Point
     mode: Mode
     limit: float | None = None
+    keep_run: bool = False
 
     @property
     def key(self) -> str:
@@ -103,7 +105,8 @@ class TaskOutcome:
     """The outcome of a task: its values, or why it has none.
 
     `reason` is the code of an error, `limit`, `memory` or `crash`; it is empty after success. `seconds` and `peak`, in bytes of memory,
-    depend on the machine, and differ from run to run.
+    depend on the machine, and differ from run to run. `run` is a packed run in base 64, so that it can stand in JSON; it is empty if none
+    was kept.
     """
 
     key: str
@@ -112,6 +115,7 @@ class TaskOutcome:
     error: str = ""
     seconds: float = 0.0
     peak: int = 0
+    run: str = ""
 
     @property
     def ok(self) -> bool:

@@ -7,9 +7,10 @@ import json
 import re
 import sqlite3
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,18 @@ CREATE TABLE IF NOT EXISTS rows (
 )
 """
 
-_OWN_COLUMNS = re.findall(r'^ +"?(\w+)"? (?:TEXT|REAL|INTEGER)', _TABLE, re.MULTILINE)
+_RUNS = """
+CREATE TABLE IF NOT EXISTS runs (
+    key TEXT PRIMARY KEY,   -- of a row
+    run BLOB NOT NULL       -- packed: what its page shows
+)
+"""
+"""The table of the runs that were kept. A store of before runs were kept has none."""
+
+_OWN_COLUMNS = {
+    name: re.findall(r'^ +"?(\w+)"? (?:TEXT|REAL|INTEGER|BLOB)', sql, re.MULTILINE)
+    for name, sql in (("rows", _TABLE), ("runs", _RUNS))
+}
 _MOST_BYTES = 64 << 20
 """The most bytes of a text in the table."""
 
@@ -53,7 +65,7 @@ class ResultRow:
     """The result of a point in a mode, as it is stored.
 
     `limit` is the limit of time in seconds, 0 without one. `finished` is the time at which it finished, in seconds since 1970. `code` is
-    the version of the fuseflow that ran it.
+    the version of the fuseflow that ran it. `has_run` says that its run was kept.
     """
 
     mode: str
@@ -63,6 +75,7 @@ class ResultRow:
     limit: float
     finished: float
     code: str
+    has_run: bool = False
 
 
 @dataclass(slots=True)
@@ -106,6 +119,7 @@ class Store:
                     f"another sweep is writing to `{self.path}`", hint="wait for it, or name another store: `--store FILE`"
                 ) from None
             self._writing = True
+            self._database.execute(_RUNS)
             try:
                 yield
             finally:
@@ -126,7 +140,7 @@ class Store:
         return False
 
     def add(self, task: Task, labels: Mapping[str, str], outcome: TaskOutcome) -> None:
-        """Store the outcome of a task. It replaces an earlier one."""
+        """Store the outcome of a task, and its run if it has one. They replace earlier ones."""
         row = (
             task.key,
             task.mode,
@@ -143,15 +157,34 @@ class Store:
             code_version(),
             json.dumps(versions()),
         )
-        with _file_errors(self.path):
-            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
+        with _file_errors(self.path), _transaction(self._database) as database:
+            database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
+            database.execute(_RUNS)
+            database.execute("DELETE FROM runs WHERE key = ?", (task.key,))
+            if outcome.run:
+                database.execute("INSERT INTO runs VALUES (?, ?)", (task.key, b64decode(outcome.run)))
 
     def rows(self) -> dict[str, ResultRow]:
         """Return all rows, by key."""
         columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
         with _file_errors(self.path):
             records = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
-        return dict(map(self._checked, records))
+            kept = {key for (key,) in self._database.execute("SELECT key FROM runs")} if self._has_runs else set()
+        return {key: replace(row, has_run=key in kept) for key, row in map(self._checked, records)}
+
+    def run(self, key: str) -> bytes | None:
+        """Return the packed run of a row, or None if none was kept. Raises `FileError` for what is no packed run."""
+        with _file_errors(self.path):
+            record = self._database.execute("SELECT run FROM runs WHERE key = ?", (key,)).fetchone() if self._has_runs else None
+        if record is None:
+            return None
+        if not isinstance(record[0], bytes):
+            raise FileError(f"`{self.path}` has a damaged run, `{key}`", hint="name another store: `--store FILE`")
+        return record[0]
+
+    @property
+    def _has_runs(self) -> bool:
+        return bool(self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone())
 
     def _checked(self, record: tuple[Any, ...]) -> tuple[str, ResultRow]:
         """Return the key and the content of a row. Raise `FileError` for one that this program did not write."""
@@ -208,21 +241,36 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
         raise FileError(
             f"`{path}` has schema {pragma('user_version')}, this fuseflow has {SCHEMA}", hint="name another store: `--store FILE`"
         )
-    if not empty and (contents != [("table", "rows")] or _columns(database) != _OWN_COLUMNS):
+    if not empty and not _is_own(database, contents):
         raise FileError(f"`{path}` holds another table than that of a sweep", hint="name another store: `--store FILE`")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")  # a process that is killed loses nothing; a power cut may cost the last rows
     if empty:
-        database.execute("BEGIN IMMEDIATE")
-        database.execute(_TABLE)
-        database.execute(f"PRAGMA application_id = {APPLICATION}")
-        database.execute(f"PRAGMA user_version = {SCHEMA}")
-        database.execute("COMMIT")
+        with _transaction(database):
+            database.execute(_TABLE)
+            database.execute(_RUNS)
+            database.execute(f"PRAGMA application_id = {APPLICATION}")
+            database.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
-def _columns(database: sqlite3.Connection) -> list[str]:
-    """Return the names of the columns of the table, those that are computed too."""
-    return [column[1] for column in database.execute("PRAGMA table_xinfo(rows)").fetchall()]
+def _is_own(database: sqlite3.Connection, contents: list[tuple[str, str]]) -> bool:
+    """Return whether the tables of a database are those of a store, with their columns, also those that are computed."""
+    if sorted(contents) not in ([("table", "rows")], [("table", "rows"), ("table", "runs")]):
+        return False
+    columns = {name: [column[1] for column in database.execute(f"PRAGMA table_xinfo({name})").fetchall()] for _, name in contents}
+    return all(columns[name] == _OWN_COLUMNS[name] for name in columns)
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Make what the block changes in one step, or not at all."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield database
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
 
 
 @contextmanager

@@ -18,12 +18,14 @@ PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
 
 @dataclass(slots=True)
 class Sweep:
-    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, and `stale` ones of another fuseflow."""
+    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, `stale` ones of another fuseflow, and
+    simulations whose run was not `kept`. `keep_runs` keeps the run of each simulation for its page."""
 
     file: SweepFile
     space: DesignSpace
     store: Store
     redo: frozenset[str] = frozenset()
+    keep_runs: bool = True
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -42,7 +44,7 @@ class Sweep:
 
     def task(self, labeled: LabeledPoint, mode: Mode) -> Task:
         """Return the task of a point in a mode."""
-        return Task(labeled.point, mode, self.file.content.limit)
+        return Task(labeled.point, mode, self.file.content.limit, self.keep_runs and mode == "simulate")
 
     def run(self, runner: Runner, report: PointCallback = lambda point, task, outcome: None) -> None:
         """Run the tasks that are left. Every outcome is in the store before it is reported."""
@@ -63,6 +65,8 @@ class Sweep:
     def done(self, task: Task, row: ResultRow | None) -> bool:
         """Return whether a row answers a task. A row that ran into its limit does not answer a task with more time."""
         if row is None or ("stale" in self.redo and row.code != code_version()):
+            return False
+        if "unkept" in self.redo and row.mode == "simulate" and not row.has_run:
             return False
         if row.outcome.ok:
             return True

@@ -12,12 +12,13 @@ import queue
 import signal
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import IO, Any
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.sweep.digests import code_version
-from fuseflow.sweep.measurement import MEASURES, SourceCache
+from fuseflow.sweep.measurement import SourceCache, measure
 from fuseflow.sweep.memory_budget import peak_memory, reset_peak_memory
 from fuseflow.sweep.point import Point
 
@@ -34,7 +35,8 @@ def measure_tasks(reader: IO[str], writer: IO[str]) -> None:
             loaded = sources.get(point)
             _send(writer, loaded=task["key"])
             start = time.perf_counter()
-            result: dict[str, Any] = {"values": MEASURES[task["mode"]](loaded, point)}
+            measured = measure(loaded, point, task["mode"], task["keep_run"])
+            result: dict[str, Any] = {"values": measured.values, "run": b64encode(measured.run).decode()}
         except FuseFlowError as error:
             result = {"reason": error.code, "error": str(error)}
         except MemoryError:

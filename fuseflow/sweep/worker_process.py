@@ -78,7 +78,7 @@ class WorkerProcess:
         """Send a task. A process that is gone is noticed when it is read."""
         self.task, self.alone = task, alone
         self.started = time.monotonic() if self.ready else math.inf
-        line = json.dumps({"key": task.key, "mode": task.mode, "point": asdict(task.point)}) + "\n"
+        line = json.dumps({"key": task.key, "mode": task.mode, "point": asdict(task.point), "keep_run": task.keep_run}) + "\n"
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.write(line.encode())

@@ -217,3 +217,16 @@ def test_a_shell_completes_names_of_a_model_that_was_imported(here, monkeypatch)
     assert complete("bash", "run m.py --fuse la", monkeypatch) == ["layerwise", "layer1", "layer1.act"]
     assert complete("bash", "run m.py --par i", monkeypatch) == ["i="]
     assert complete("bash", "run m.py -O small=true --par i", monkeypatch) == []
+
+
+def test_a_reader_that_stops_reading_ends_a_command_in_silence(here: Path):
+    command = [sys.executable, "-m", "fuseflow", "ops"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b"" or process.wait() == 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == 1

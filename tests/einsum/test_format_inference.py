@@ -174,7 +174,11 @@ def test_where_no_operand_stores_anything_the_result_has_its_implicit_value(prog
     program = infer(data.draw(programs))
     einsum = data.draw(st.sampled_from(program.einsums))
     sizes, types = extents(program)[einsum.name], program.declared
-    sparse = [i for i in index_names(einsum.indices) if presence(einsum.body, i, Scope(types, sizes)) is Presence.PATTERN]
+    sparse = [
+        i
+        for i in index_names(einsum.indices)
+        if presence(einsum.body, i, Scope(types, {name: type.fill for name, type in types.items()}, sizes)) is Presence.PATTERN
+    ]
     rng = np.random.default_rng(seed)
     for index in (i for i in sparse if sizes[i]):
         at = int(rng.integers(sizes[index]))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hardware_cases import hardware_case
+from hardware_cases import firing_differences, hardware_case
 from hardware_faults import Fault, faults, noticed
 from hardware_tools import require
 
 from fuseflow.errors import HardwareError, UsageError
 from fuseflow.hardware import cosimulate as module
+from fuseflow.hardware import top_ports
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
+from fuseflow.hardware.output import circuit_text
 from fuseflow.hardware.tools import TOOLS, find_tool
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
+from fuseflow.sim.memory.settings import FixedMemory, Hbm2Memory
 
 ICARUS = (1, 3, 14, 26, 29, 31, 295)
 """Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the
@@ -45,6 +50,43 @@ def test_icarus(seed: int) -> None:
     assert run.tokens > run.nodes
 
 
+FIXED, AT_HBM2 = (3, 14), (1, 31)
+"""Seeds of graphs at a memory of a fixed latency, and at HBM2."""
+
+
+@pytest.mark.parametrize("seed", [*FIXED, *AT_HBM2])
+def test_icarus_at_a_memory(seed: int) -> None:
+    """The memory of a fixed latency is SystemVerilog, and HBM2 is served by the model of the simulators."""
+    require("pycde", "iverilog", "vvp")
+    case = hardware_case(seed, "fixed")
+    assert case is not None
+    if seed in AT_HBM2:
+        case = replace(case, machine=case.machine.model_copy(update={"memory": Hbm2Memory(outstanding=5, line=32)}))
+    run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
+    assert run.difference is None
+    assert run.cycles == run.simulator_cycles > 0
+    assert not firing_differences(case, run.evaluation)  # of requests, too
+    assert sum(map(len, run.evaluation.requests.values())) > 5
+
+
+def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(top_ports, "PORT_BITS", 1)
+    case = hardware_case(3, "fixed")
+    assert case is not None
+    with pytest.raises(HardwareError, match=r"has \d+ ports at the memory, and the ids of a circuit name 2") as error:
+        circuit_text(case.graph, case.machine.model_copy(update={"fifo_depth": 4}))
+    assert "fewer lanes" in error.value.hint
+
+
+def test_a_fifo_that_is_too_deep() -> None:
+    case = hardware_case(3, "fixed")
+    assert case is not None
+    memory = FixedMemory(outstanding=1 << 20)
+    with pytest.raises(HardwareError, match="slots, and in SystemVerilog there are 65,536 at most") as error:
+        circuit_text(case.graph, case.machine.model_copy(update={"fifo_depth": 4, "memory": memory}))
+    assert "memory.outstanding" in error.value.hint
+
+
 @pytest.mark.parametrize("tool", ["python", "icarus"])
 def test_a_deadlock_in_both_is_agreement(tool: str) -> None:
     require(*([] if tool == "python" else ["pycde", "iverilog"]))
@@ -57,8 +99,8 @@ def test_a_deadlock_in_both_is_agreement(tool: str) -> None:
 @pytest.mark.slow
 def test_verilator() -> None:
     require("pycde", "verilator", "g++", "make")
-    for seed in (3, 14, 19):
-        case = hardware_case(seed)
+    for seed in (3, 14, 19, -1):
+        case = hardware_case(abs(seed), "any" if seed < 0 else "ideal")
         assert case is not None
         assert cosimulate(case.graph, case.tensors, case.machine, "verilator").difference is None
 

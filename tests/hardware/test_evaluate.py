@@ -35,6 +35,25 @@ def test_random_graphs() -> None:
     assert tally.deadlocks > 5
 
 
+def test_random_graphs_at_random_memories() -> None:
+    """The requests of every port are those of the reference, too, each in its cycle."""
+    tally, steps, requests = Tally(), dict[str, Step](), 0
+    for seed in range(0, 8 * GRAPHS // 5, 2):
+        case = hardware_case(seed + seed // 2 % 2, "any")
+        if case is not None:
+            assert not check(case, tally, steps), f"seed {seed}"
+            requests += case.machine.memory.model != "ideal"
+    assert tally.graphs > GRAPHS // 2 and requests == tally.graphs
+    assert set(tally.primitives) >= {
+        "scan compressed",
+        "scan singleton",
+        "scan bitmap",
+        "scan nm",
+        "write compressed",
+        "write bitmap",
+    }
+
+
 SUM = """
 tensor A[3, 4] csr f64
 tensor y[3] dense f64

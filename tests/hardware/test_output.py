@@ -147,8 +147,6 @@ y_v = write(x_v) y.vals
 def test_machines_without_circuits() -> None:
     with pytest.raises(HardwareError, match="has `rules: comal`"):
         circuit_text(_graph(COMAL), load_machine("comal"))
-    with pytest.raises(HardwareError, match="has a memory that takes time, `hbm2`"):
-        circuit_text(_graph(COMAL), load_machine("rda"))
 
 
 def test_workspace_that_is_too_large() -> None:

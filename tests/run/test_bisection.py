@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
+from torch import nn
 
 import fuseflow as ff
 from fuseflow.compiler import compile_source
+from fuseflow.einsum.nodes import Access, Apply, Const
 from fuseflow.einsum.parse import parse
 from fuseflow.run import bisection
-from fuseflow.run.bisection import explain_deviation, first_deviation
+from fuseflow.run.bisection import bisect
+from fuseflow.run.bisection_text import explain_deviation
 from fuseflow.run.check import Difference, check_outputs
 from fuseflow.tensors import Format, pack
 
@@ -50,28 +54,105 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 @pytest.mark.parametrize("name", ["y", "z", "w"])
 def test_a_planted_fault_is_found_where_it_is(monkeypatch, name):
     plant(monkeypatch, name)
-    deviation = first_deviation(compiled("none"), "reference")
+    deviation = bisect(compiled("none"), "reference").deviation
     assert deviation.einsum.name == name
     assert deviation.check.largest.coordinates == (1, 1)
     assert deviation.check.largest.computed == deviation.check.largest.expected + 100
 
 
 def test_nothing_is_found_where_nothing_is_wrong():
-    assert first_deviation(compiled("layer1"), "reference") is None
+    search = bisect(compiled("layer1"), "reference")
+    assert search.deviation is None and search.with_torch == () and search.with_interpreter == ("w",)
+
+
+def alone(program: ff.Compiled) -> ff.Compiled:
+    names = [einsum.name for einsum in program.source.program.einsums]
+    return compile_source(program.source, ff.Schedule.fuse(*names), program.machine)
+
+
+def explained(program: ff.Compiled, passed: bool = False) -> str:
+    return "\n".join(explain_deviation(program, lambda: alone(program), "fast", passed))
 
 
 def test_the_einsums_of_a_region_are_told_apart(monkeypatch):
     program = compiled("layer1")
-
-    def unfused() -> ff.Compiled:
-        return compile_source(program.source, ff.Schedule.fuse("none"), program.machine)
-
     plant(monkeypatch, "w")  # the region computes y and z for it
-    (line,) = explain_deviation(program, unfused, "reference")
-    assert line.startswith("the first Einsum that differs: `w` (<text>:5:1), at (1, 1) it is 110, not 10")
+    text = explained(program)
+    assert text.startswith("the first Einsum that differs: `w` (<text>:5:1), at (1, 1) it is 110, not 10\n")
+    assert "before it, 2 were compared with the dense interpreter on what they read (`y`, `z`)" in text
     monkeypatch.undo()
-    (line,) = explain_deviation(program, unfused, "reference")
-    assert "the program differs from the model, not the run" in line
+    assert "the program differs from the model, not the run" in explained(program)
+    assert explained(program, passed=True).startswith("no Einsum differs by itself: 3 were compared with the dense interpreter")
+
+
+class Layers(nn.Module):
+    """A model whose Einsums are products, sums, a softmax and a norm, and a reshape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.lin, self.norm = nn.Linear(6, 4), nn.LayerNorm(4)
+
+    def forward(self, adj: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        h = torch.relu(torch.sparse.mm(adj, self.lin(x)))
+        h = self.norm(h)
+        return torch.softmax(h.reshape(5, 2, 2).transpose(0, 1), dim=-1)
+
+
+@pytest.fixture(scope="module")
+def layers() -> ff.Compiled:
+    torch.manual_seed(1)
+    adj, x = (torch.rand(5, 5) > 0.5).float() + torch.eye(5), torch.randn(5, 6)
+    return ff.compile(Layers(), inputs=(adj.to_sparse_csr(), x), schedule=ff.Schedule.fuse("full"))
+
+
+def test_every_einsum_of_a_model_has_a_value_of_pytorch_that_agrees(layers: ff.Compiled):
+    values = layers.source.intermediates()
+    search = bisect(alone(layers), "fast", values)
+    assert search.deviation is None
+    assert len(search.with_torch) >= len(layers.source.program.einsums) - 2  # a reshape moves elements, and computes nothing
+    assert explained(layers, passed=True).startswith(
+        f"no Einsum differs by itself: {len(search.with_torch)} were compared with PyTorch"
+    )
+
+
+LAYERS = 20
+"""The Einsums of `Layers` that compute something."""
+
+
+@pytest.mark.parametrize("number", [n if n % 4 == 0 else pytest.param(n, marks=pytest.mark.slow) for n in range(LAYERS)])
+def test_a_wrong_operator_of_the_front_end_is_found_where_it_is(number: int, layers: ff.Compiled):
+    program = layers.source.program
+    computing = [einsum for einsum in program.einsums if not isinstance(einsum.body, Access)]
+    assert len(computing) == LAYERS
+    wrong = computing[number]
+    spoiled = replace(wrong, body=Apply("add", (wrong.body, Const(0.5))))
+    einsums = tuple(spoiled if einsum is wrong else einsum for einsum in program.einsums)
+    source = replace(layers.source, program=replace(program, einsums=einsums))
+    faulty = compile_source(source, ff.Schedule.fuse("none"), layers.machine)
+    text = explained(faulty)
+    assert text.startswith(f"the first Einsum that differs from PyTorch: `{wrong.name}`"), text
+    assert ":" in text.partition("\n")[0] and " it is " in text.partition("\n")[0]
+    assert "the dense interpreter computes the same from what it read: the program says something else than the model" in text
+
+
+def test_a_wrong_value_of_a_simulation_is_told_from_a_wrong_program(layers: ff.Compiled, monkeypatch):
+    name = next(einsum.name for einsum in layers.source.program.einsums if "norm" in einsum.name)
+    plant(monkeypatch, name)
+    text = explained(layers)
+    assert text.startswith(f"the first Einsum that differs from PyTorch: `{name}`")
+    assert "its graph, or the simulation of it, is wrong" in text
+
+
+def test_the_import_cache_recalls_what_computes_the_values(tmp_path, monkeypatch):
+    monkeypatch.setenv("FUSEFLOW_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "m.py").write_text(
+        "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x @ x)\n\n"
+        "def build():\n    return M(), (torch.arange(9.0).reshape(3, 3),)\n"
+    )
+    for _ in range(2):
+        program = ff.compile(tmp_path / "m.py")
+        assert set(program.source.intermediates()) == {einsum.name for einsum in program.source.program.einsums}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +180,9 @@ def test_the_command_says_what_differs(monkeypatch, tmp_path):
     np.save("A.npy", np.eye(4))
     np.save("B.npy", np.arange(1.0, 13).reshape(4, 3))
     words = ["run", "p.ein", "--tensors", "t.yaml", "--bisect"]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    passed = CliRunner().invoke(main, words)
+    assert passed.exit_code == 0
+    assert "bisect: no Einsum differs by itself: 3 were compared with the dense interpreter" in passed.stdout
     assert CliRunner().invoke(main, [*words, "--no-check"]).exit_code == 2
     monkeypatch.setattr(ff.Compiled, "interpret", lambda self: {"w": np.zeros((4, 3))})
     result = CliRunner().invoke(main, words)

@@ -1,7 +1,6 @@
 """What makes all tests cheap, and changes nothing that they compute.
 
-PyTorch has one thread in a test. Tests run side by side, and threads that wait for each other's processor burn the time of both: on two
-cores, small products of packed matrices took five times as long.
+PyTorch has one thread in a test. Tests run side by side, and threads that wait for each other's processor burn the time of both.
 
 The collector of garbage leaves alone what was loaded before the first test. Otherwise it searches all of PyTorch again and again.
 

@@ -7,25 +7,34 @@ from collections.abc import Iterator
 from fuseflow.hardware.arithmetic import ARITHMETICS
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
+from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
 from fuseflow.hardware.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.timing import NodeTiming
+from fuseflow.sim.memory.settings import FixedMemory, TimedMemory
 from fuseflow.tensors import Format
 
 BOUND = 4
 LEVELS = ("dense", "compressed", "compressed(nonunique)", "bitmap", "nm(1:2)")
 
 
-def module_of(node: n.Node, types: list[n.StreamType], levels: str = "dense") -> Module:
-    """The rules of a node whose tensor A has one level, with payloads of 8 bits."""
+def module_of(
+    node: n.Node,
+    types: list[n.StreamType],
+    levels: str = "dense",
+    memory: TimedMemory | None = None,
+    in_order: bool = False,
+    size: int = BOUND,
+) -> Module:
+    """The rules of a node whose tensor A has one level of some size, with payloads of 8 bits."""
     order = f"({levels}, singleton)" if "nonunique" in levels else f"({levels})"
     format_ = Format.parse(order, 2 if "nonunique" in levels else 1)
-    declared = {"A": n.TensorDecl("A", (BOUND,) * format_.rank, format_)}
+    declared = {"A": n.TensorDecl("A", (size,) * format_.rank, format_)}
     context = NodeContext(
-        node, tuple(types), (BOUND,) * len(types), declared, 8, ARITHMETICS["f32"], NodeTiming(1, 2, 2)
+        node, tuple(types), (BOUND,) * len(types), declared, 8, ARITHMETICS["f32"], NodeTiming(1, 2, 2), None, memory, in_order
     )  # fmt: skip
     module = Module(node.op, 2)
-    RULES[type(node)](node, context, module)
+    (REMOTE_RULES if asks(node, context) else RULES)[type(node)](node, context, module)
     return module
 
 
@@ -67,6 +76,32 @@ def modules() -> Iterator[tuple[str, Module]]:
     for level in ("dense", "compressed", "nm(1:2)"):
         yield f"write {level}", module_of(n.WriteLevel("w", _ports(1), "A", 0), [_crd(1)], level)
         yield f"write_values {level}", module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level)
+
+
+def remote_modules() -> Iterator[tuple[str, Module]]:
+    """Those of nodes at a memory that takes time, by name. Lines are short, so that what is asked for lies in several."""
+    memory = FixedMemory(line=32, outstanding=3)
+    for in_order in (False, True):
+        name = "remote in order" if in_order else "remote"
+        for level in LEVELS[1:]:
+            yield f"{name} scan {level}", module_of(n.Scan("s", _ports(1), "A", 0), [_ref(1)], level, memory, in_order)
+        singleton = n.Scan("s", _ports(1), "A", 1)
+        yield f"{name} scan singleton", module_of(singleton, [_ref(1)], "compressed(nonunique)", memory, in_order)
+        yield f"{name} load", module_of(n.Load("l", _ports(1), "A"), [_ref(1)], "dense", memory, in_order)
+    yield "remote scan nm of 3 bits", module_of(n.Scan("s", _ports(1), "A", 0), [_ref(1)], "nm(2:8)", memory, size=600)
+    yield "remote scan long bitmap", module_of(n.Scan("s", _ports(1), "A", 0), [_ref(1)], "bitmap", memory, size=600)
+    yield "remote locate kept", module_of(n.Locate("l", _ports(1), "A", 0), [_crd(1)], "compressed", memory)
+    for inputs in (1, 2):
+        locate = n.Locate("l", _ports(inputs), "A", 0)
+        yield f"remote locate bitmap {inputs}", module_of(locate, [_crd(1), _ref(1)][:inputs], "bitmap", memory)
+    for level in ("dense", "compressed", "nm(1:2)", "bitmap"):
+        for size in (BOUND, 600):
+            write = n.WriteLevel("w", _ports(1), "A", 0)
+            yield f"remote write {level} {size}", module_of(write, [_crd(1)], level, memory, size=size)
+            yield (
+                f"remote write_values {level} {size}",
+                module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level, memory, size=size),
+            )
 
 
 def _ports(count: int) -> tuple[n.Port, ...]:

@@ -12,7 +12,7 @@ from random_graphs.case import Case
 
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
+from fuseflow.sim.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim.outcome.statistics import Outcome
 
 CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0), (1.0, 0.05))
@@ -37,6 +37,16 @@ def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
         return ComalFixedMemory(**ports)
     channels, mapping = rng.choice(CHANNEL_COUNTS), rng.choice(list(MAPPINGS))
     return Hbm2Memory(channels=channels, mapping=mapping, clock_ghz=clock_ghz, **ports)
+
+
+def random_fixed_memory(rng: random.Random) -> FixedMemory:
+    """A memory that answers 1 to 200 cycles later, for ports with 1 to 64 lines on their way."""
+    return FixedMemory(
+        latency=rng.choice((1, 2, 3, rng.randint(1, 200), rng.randint(1, 200))),
+        outstanding=rng.choice((1, 2, rng.randint(1, 64), rng.randint(1, 64))),
+        line=rng.choice((32, 64, 64, 256)),
+        prefetch=rng.choice((0, 1, 3, 8)),
+    )
 
 
 def at_memory(case: Case, seed: int) -> Case:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import z3
@@ -11,10 +12,11 @@ from fuseflow.hardware.rules import Module, Rule
 
 
 class Solver:
-    """The expressions of one module. Equal reads and calls are one unknown."""
+    """The expressions of one module. Arrays are functions of their address, and equal reads of memories and calls are one unknown. The
+    tokens of the inputs `others` are not those that other solvers have there."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, others: Collection[str] = ()) -> None:
+        self.module, self.others = module, others
         self.known: dict[int, Any] = {}
 
     def together(self, process: str) -> tuple[Rule, Rule] | None:
@@ -29,6 +31,12 @@ class Solver:
         first, second, *_ = [rule for rule, guard in zip(rules, guards, strict=True) if z3.is_true(model.eval(guard, True))]
         return first, second
 
+    def decides_by(self, rule: Rule, inputs: Collection[str]) -> bool:
+        """Whether the guard of a rule may differ where the tokens of some inputs differ and nothing else does."""
+        solver = z3.Solver()
+        solver.add(self.value(rule.when) != Solver(self.module, inputs).value(rule.when))
+        return bool(solver.check() != z3.unsat)
+
     def value(self, expr: Expr) -> Any:
         if id(expr) not in self.known:
             self.known[id(expr)] = self._value(expr, [self.value(arg) for arg in expr.args])
@@ -38,9 +46,13 @@ class Solver:
         match expr.op:
             case "const":
                 return z3.BitVecVal(expr.number, expr.width)
-            case "token" | "register":
-                return z3.BitVec(f"{expr.op} {expr.name}", expr.width)
-            case "array" | "memory" | "call":
+            case "token" | "register" | "answers":
+                other = "other " if expr.op == "token" and expr.name in self.others else ""
+                return z3.BitVec(f"{other}{expr.op} {expr.name}", expr.width)
+            case "array":
+                sorts = z3.BitVecSort(expr.args[0].width), z3.BitVecSort(expr.width)
+                return z3.Function(f"array {expr.name}", *sorts)(args[0])
+            case "memory" | "call":
                 operands = " ".join(z3.simplify(arg).sexpr() for arg in args)
                 return z3.BitVec(f"{expr.op} {expr.name} {operands}", expr.width)
             case "mux":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, build_space, read_sweep
-from fuseflow.sweep.measurement import MEASURES, SourceCache
+from fuseflow.sweep.measurement import SourceCache, measure
 
 PROGRAM = """\
 tensor A[6, 8] csr
@@ -50,7 +52,7 @@ def write_sweep(folder: Path, text: str) -> Path:
     return path
 
 
-def opened(folder: Path, text: str, **settings: frozenset[str]) -> Sweep:
+def opened(folder: Path, text: str, **settings: Any) -> Sweep:
     """Return a sweep of this text, with the store of the folder."""
     file = read_sweep(write_sweep(folder, text))
     return Sweep(file, build_space(file), Store.open(folder / "s.sqlite"), **settings)
@@ -66,7 +68,8 @@ class InProcessRunner:
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
         for task in tasks:
             self.ran.append(task.mode)
-            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.get(task.point), task.point))
+            measured = measure(self.sources.get(task.point), task.point, task.mode, task.keep_run)
+            yield task, TaskOutcome(task.key, measured.values, run=b64encode(measured.run).decode())
 
     def learn(self, source: str, mode: str, peak: int) -> None:
         pass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,9 @@ import psutil
 import pytest
 from sweeps import InProcessRunner, opened, write_model, write_program
 
-from fuseflow.errors import SweepError
+from fuseflow.errors import FileError, SweepError
 from fuseflow.report.sweep_table import csv_text, records
+from fuseflow.run.packed_run import unpack_run
 from fuseflow.sweep import Pool, Store, Sweep, Task
 
 SWEEP = """\
@@ -102,6 +105,36 @@ def test_estimates_and_simulations_are_rows_of_their_own(folder: Path) -> None:
     assert ran(opened(folder, SWEEP + "mode: simulate\n")) == ["simulate"] * 8
     assert ran(opened(folder, SWEEP)) == []
     assert ran(opened(folder, SWEEP + "mode: simulate\ncheck: false\n")) == ["simulate"] * 8
+
+
+def test_runs_of_simulations_are_kept_unless_they_shall_not_be(folder: Path) -> None:
+    text = SWEEP + "mode: simulate\n"
+    assert len(ran(opened(folder, text, keep_runs=False))) == 8
+    keys = [place.point.key("simulate") for place in opened(folder, text).space.points]
+    assert [opened(folder, text).store.run(key) for key in keys] == [None] * 8
+    assert ran(opened(folder, text)) == []
+    assert len(ran(opened(folder, text, redo=frozenset(("unkept",))))) == 8
+    assert ran(opened(folder, text, redo=frozenset(("unkept",)))) == []
+    store = opened(folder, text).store
+    for key in keys:
+        packed = store.run(key)
+        assert packed is not None
+        values = unpack_run(packed)
+        assert values["result"]["cycles"] == store.rows()[key].outcome.values["cycles"]
+        assert "seconds" not in values["result"]
+        for damaged in (packed[:-9], b"", b"{}", zlib.compress(b"[]"), zlib.compress(b'{"schema": 2}')):
+            with pytest.raises(FileError, match="a run that was kept"):
+                unpack_run(damaged)
+
+
+def test_a_store_of_before_runs_were_kept_is_read_and_goes_on(folder: Path) -> None:
+    ran(opened(folder, SWEEP))
+    with sqlite3.connect(folder / "s.sqlite") as database:
+        database.execute("DROP TABLE runs")
+    old = opened(folder, SWEEP)
+    assert len(old.store.rows()) == 8 and old.store.run("k") is None
+    assert ran(old) == []
+    assert ran(opened(folder, SWEEP + "mode: simulate\n")) == ["simulate"] * 8
 
 
 def test_a_second_writer_is_refused_while_readers_are_not(folder: Path) -> None:

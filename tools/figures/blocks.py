@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MACHINES = ("ideal", "rda")
 SIZES = (16, 32, 64)
 WAYS = ("blocks", "narrow", "elements")
+LABELS = {"blocks": "blocks", "narrow": "blocks, one product a cycle", "elements": "single elements"}
 DENSE = ("q", "k", "v")
 """What attention reads beside the mask: [heads, sequence, width of a head]."""
 
@@ -178,7 +179,7 @@ def plot(rows: Mapping[str, Row], picture: str) -> None:
                 marker="os^"[number % 3],
                 markersize=12 - 4 * number,
                 fillstyle="none",
-                label=way,
+                label=LABELS[way],
             )
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")

@@ -121,12 +121,17 @@ def run(options: Options) -> None:
             compare(kernels, append)
 
 
-def compare(kernels: Kernels, report: Callable[[Kernels, str, Cosimulation, float], None], tool: str = PYTHON) -> None:
+def compare(
+    kernels: Kernels,
+    report: Callable[[Kernels, str, Cosimulation, float], None],
+    tool: str = PYTHON,
+    machine: str | ff.sim.Machine = MACHINE,
+) -> None:
     """Run the regions of a model as circuits beside the simulator, and report each with the processor seconds that it took."""
     schedule = Schedule.load(ROOT / "schedules" / f"{kernels.schedule}.yaml")
     given = {"small": True, "part": kernels.part} if kernels.part else {}
     model = ROOT / "models" / f"{kernels.model}.py"
-    compiled = ff.compile(model, data=kernels.data, options=given, schedule=schedule, machine=MACHINE)
+    compiled = ff.compile(model, data=kernels.data, options=given, schedule=schedule, machine=machine)
     names = [region.name for region in compiled.regions]
     left = names[: names.index(kernels.last) + 1] if kernels.last else names
 

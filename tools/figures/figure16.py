@@ -82,13 +82,13 @@ def checks(data: Data) -> list[Check]:
 
 def draw(data: Data, figure: Any) -> None:
     cycles, speeds = figure.subplots(1, 2)
-    for machine, style in zip(MACHINES, ("-", "--"), strict=True):
+    for machine, style, marker in zip(MACHINES, ("-", "--"), ("o", "s"), strict=True):
         for way, color in (("elements", "C0"), ("blocks", "C1")):
             of = {size: data["points"][machine][str(size)][way] for size in blocks.SIZES}
             line = [(size, point["cycles"]) for size, point in of.items() if point]
-            cycles.plot([s for s, _ in line], [c for _, c in line], style, marker="o", color=color, label=f"{way}, {machine}")
+            cycles.plot([s for s, _ in line], [c for _, c in line], style, marker=marker, color=color, label=f"{way}, {machine}")
         line = [(size, number) for size in blocks.SIZES if (number := speed(data, machine, size)) is not None]
-        speeds.plot([s for s, _ in line], [n for _, n in line], style, marker="o", color="C2", label=f"speed, {machine}")
+        speeds.plot([s for s, _ in line], [n for _, n in line], style, marker=marker, color="C2", label=f"speed, {machine}")
         multiplied = data["multiplied"][machine]
     speeds.axhline(multiplied, color="grey", linewidth=0.8, label=f"{multiplied} multiplications a cycle in a block")
     cycles.set(yscale="log", ylabel="cycles")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from fuseflow.cli.common import console, require_writable, write_out
+from fuseflow.cli.progress import counting_bar, working
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import json_text, read_json, replace_file
 from fuseflow.report.page.comparison import comparison_page
@@ -17,17 +19,27 @@ COMPARISON = "comparison.html"
 SWEEP_SUFFIXES = (".yaml", ".yml")
 
 
-def report(run: Path, other: Path | None, output: Path | None, cycles: Path | None, store: Path | None, quiet: bool) -> None:
+def report(
+    run: Path,
+    other: Path | None,
+    output: Path | None,
+    cycles: Path | None,
+    baseline: Path | None,
+    store: Path | None,
+    no_runs: bool,
+    quiet: bool,
+) -> None:
     is_sweep = run.suffix in SWEEP_SUFFIXES and not run.is_dir()
-    _refuse_unused(is_sweep, other, cycles, store)
+    _refuse_unused(is_sweep, other, cycles, baseline, store, no_runs)
+    make = partial(_sweep, run, store, no_runs, quiet) if is_sweep else partial(_runs, run, other, cycles, baseline, quiet)
     target = output or _usual(run, other)
     if str(target) == "-":
-        write_out(_content(run, other, cycles, store, is_sweep), None)
+        write_out(make(), None)
         return
     require_writable(target, directory=False)
-    if target.exists() and any(target.samefile(source) for source in (run, other, cycles) if source is not None):
+    if target.exists() and any(target.samefile(source) for source in (run, other, cycles, baseline) if source is not None):
         raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
-    content = _content(run, other, cycles, store, is_sweep)
+    content = make()
     if run.is_dir() and target.absolute() == (run / PAGE).absolute():
         _note(run)
     write_out(content, target)
@@ -35,17 +47,21 @@ def report(run: Path, other: Path | None, output: Path | None, cycles: Path | No
         console(stderr=True).print(f"report: {target}", soft_wrap=True, markup=False)
 
 
-def _content(run: Path, other: Path | None, cycles: Path | None, store: Path | None, is_sweep: bool) -> str:
-    """Return the page of a sweep, of two runs, or of one."""
-    if is_sweep:
-        from fuseflow.cli.actions.sweep import open_sweep  # both load what reads sweeps, which pages of runs do not need
-        from fuseflow.report.page.sweep_page import sweep_page
+def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
+    """Return the page of a sweep."""
+    from fuseflow.cli.actions.sweep import open_sweep  # both load what reads sweeps, which pages of runs do not need
+    from fuseflow.report.page.sweep_page import sweep_page
 
-        with open_sweep(run, store, must_exist=True) as sweep:
-            return sweep_page(sweep)
-    if other is not None:
-        return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
-    return page(read_run(run, cycles))
+    with open_sweep(run, store, must_exist=True) as sweep, counting_bar("pages of points", quiet) as progress:
+        return sweep_page(sweep, not no_runs, progress)
+
+
+def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | None, quiet: bool) -> str:
+    """Return the page of a run, or that of two."""
+    with working("laying out graphs", quiet):
+        if other is not None:
+            return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
+        return page(read_run(run, cycles), None if baseline is None else (str(baseline), read_run(baseline)))
 
 
 def _usual(run: Path, other: Path | None) -> Path:
@@ -56,14 +72,20 @@ def _usual(run: Path, other: Path | None) -> Path:
     return run / PAGE if run.is_dir() else run.with_suffix(".html")
 
 
-def _refuse_unused(is_sweep: bool, other: Path | None, cycles: Path | None, store: Path | None) -> None:
+def _refuse_unused(
+    is_sweep: bool, other: Path | None, cycles: Path | None, baseline: Path | None, store: Path | None, no_runs: bool
+) -> None:
     """Raise `UsageError` for what the page that is asked for would not use."""
     if other is not None and is_sweep:
         raise UsageError("two runs can be compared, and a sweep has its own comparison", hint="`fuseflow report SWEEP`")
+    if baseline is not None and (is_sweep or other is not None):
+        raise UsageError("`--baseline` is for the page of one run", hint="`fuseflow report A B` compares two, A is the baseline")
     if cycles is not None and (is_sweep or other is not None):
         raise UsageError(
             "`--cycles` explains one run", hint="`fuseflow run -o DIR --explain` keeps it in the directory of each run"
         )
+    if no_runs and not is_sweep:
+        raise UsageError("`--no-runs` is for the page of a sweep, and RUN is none", hint="`fuseflow report SWEEP.yaml --no-runs`")
     if store is not None and not is_sweep:
         raise UsageError(
             "`--store` has the results of a sweep, and RUN is none", hint="`fuseflow report SWEEP.yaml --store FILE`"

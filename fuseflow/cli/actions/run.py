@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from fuseflow.cli.common import print_notices
-from fuseflow.cli.progress import expected_firings, firings_bar
+from fuseflow.cli.progress import expected_firings, firings_bar, working
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
 from fuseflow.cli.target import Target
 from fuseflow.cli.trace_request import TraceRequest
 from fuseflow.compiler import compile_source
-from fuseflow.errors import CheckError, UsageError
+from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
-from fuseflow.run.bisection import explain_deviation
+from fuseflow.run.bisection_text import explain_deviation
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import ProgressCallback
@@ -61,6 +61,8 @@ def run(
         compiled.save(output.directory, result, files)
     output.json.write(lambda: scheduled.json(result.to_json()))
     out = output.json.console()
+    passed = result.check is not None and result.check.passed
+    bisected = _bisected(compiled, target, passed, quiet) if bisect else ()
     trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         print_result(out, result)
@@ -68,9 +70,11 @@ def run(
         print_notices(out, result.settings.notices)
         if trace_note is not None:
             out.print(trace_note, soft_wrap=True, markup=False)
+    for line in bisected if passed else ():
+        out.print(f"bisect: {line}", soft_wrap=True, markup=False)
     output.print_tables(out, result)
     if result.check is not None:
-        _require_passed(result.check, compiled.selection_notices, _bisected(compiled, target) if bisect else None)
+        _require_passed(result.check, compiled.selection_notices, bisected)
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
@@ -79,22 +83,27 @@ def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCa
     return {CYCLES_FILE: json_text(cycles_json(report))}
 
 
-def _bisected(compiled: Compiled, target: Target) -> Callable[[], Iterator[str]]:
-    """Return a function that says where the values of a program begin to differ."""
+def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> tuple[str, ...]:
+    """Return sentences about where the values of a program begin to differ."""
 
-    def unfused() -> Compiled:
-        return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
+    def alone() -> Compiled:
+        names = [einsum.name for einsum in compiled.source.program.einsums]
+        try:
+            return compile_source(compiled.source, Schedule.fuse(*names), target.machine)
+        except FuseFlowError:  # of Einsums that cannot stand alone
+            return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
 
-    return lambda: explain_deviation(compiled, unfused, target.engine)
+    with working("comparing Einsum by Einsum", quiet):
+        return tuple(explain_deviation(compiled, alone, target.engine, passed))
 
 
-def _require_passed(check: Check, notices: Sequence[str], bisected: Callable[[], Iterator[str]] | None = None) -> None:
+def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str] = ()) -> None:
     """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
     if not check.passed:
         error = f"relative error {check.max_rel_error:.3g}"
         message = f"output `{check.worst}` differs from {check.reference}: {error}"
         where = () if check.largest is None else (f"the largest difference of `{check.worst}`: {check.largest}",)
-        raise CheckError(message, notes=(*where, *(bisected() if bisected else ())), hint="\n".join(notices))
+        raise CheckError(message, notes=(*where, *bisected), hint="\n".join(notices))
 
 
 def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None) -> None:

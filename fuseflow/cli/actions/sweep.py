@@ -26,7 +26,9 @@ from fuseflow.sweep.runner import Runner
 
 
 @contextmanager
-def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
+def open_sweep(
+    file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = (), keep_runs: bool = True
+) -> Iterator[Sweep]:
     """Open a sweep with its store. Raises `SweepError` if it `must_exist` and has no results."""
     description = read_sweep(file)
     points = build_space(description)
@@ -36,7 +38,7 @@ def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[st
             f"there are no results in `{path}`", hint=f"`fuseflow sweep {file}` makes them, or name them: `--store FILE`"
         )
     with Store.open(path) as opened:
-        yield Sweep(description, points, opened, frozenset(again))
+        yield Sweep(description, points, opened, frozenset(again), keep_runs)
 
 
 def run(
@@ -46,13 +48,16 @@ def run(
     memory: str | None,
     scheduler: str | None,
     again: tuple[str, ...],
+    no_runs: bool,
     quiet: bool,
 ) -> None:
+    if no_runs and "unkept" in again:
+        raise UsageError("`--again unkept` makes runs to keep them, and `--no-runs` keeps none", hint="leave one of them out")
     if scheduler is not None and (jobs or memory):
         flag = "--jobs" if jobs else "--memory"
         raise UsageError(f"`{flag}` is for processes of this machine, not for a cluster", hint="set it where its workers start")
     limit = None if memory is None else _bytes(memory)
-    with open_sweep(file, store, must_exist=False, again=again) as opened, opened.store.writing():
+    with open_sweep(file, store, must_exist=False, again=again, keep_runs=not no_runs) as opened, opened.store.writing():
         tally = count_progress(opened)
         if tally.left or opened.redo:
             _run(opened, tally, jobs or cores(), limit, scheduler, quiet)

@@ -58,7 +58,12 @@ def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> So
             expected = import_or_recall(replace(spec, fresh=True), import_model).expected or {}
         return [expected[name] for name in names]
 
-    return replace(entry.source, expected=ReferenceOutputs(names, outputs) if entry.reference else None)
+    expected = ReferenceOutputs(names, outputs) if entry.reference else None
+    return replace(
+        entry.source,
+        expected=expected,
+        intermediates=lambda: import_or_recall(replace(spec, fresh=True), import_model).intermediates(),
+    )
 
 
 def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, digest: str) -> Source:
@@ -66,7 +71,7 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, 
     with recording() as recorder:
         source = import_model(spec)
     expected = source.expected
-    entry = Entry(replace(source, expected=None), _states(recorder), expected is not None)
+    entry = Entry(replace(source, expected=None, intermediates=dict), _states(recorder), expected is not None)
     if recorder.reasons:
         _log.info("%s is imported anew in every run, because it %s", spec.model, recorder.reasons[0])
         return source

@@ -22,13 +22,13 @@ def locate(node: n.Locate, context: NodeContext, m: Module) -> None:
         return
     parent = heads[1].payload if len(heads) == 2 else const(0, context.index)
     if level.stored:
-        stored, reference = _bitmap(m, parent, crd, size)
+        stored, reference = bitmap_reference(m, *bitmap_word(parent, crd, size))
     else:
         stored, reference = YES, parent * size + crd.payload
-    _located(m, heads, out, any_of([~stored, *(head.is_empty for head in heads)]), reference, YES)
+    located(m, heads, out, any_of([~stored, *(head.is_empty for head in heads)]), reference, YES)
 
 
-def _located(m: Module, heads: Sequence[Head], out: str, absent: Expr, reference: Expr, ready: Expr) -> None:
+def located(m: Module, heads: Sequence[Head], out: str, absent: Expr, reference: Expr, ready: Expr) -> None:
     """The rules of a locate that is `ready`: a token gives its reference, or `N` where it is absent."""
     control = heads[0].control
     m.rule("control", ready & control, heads, gives={out: m.passed(out, heads[0])}, closes=True)
@@ -36,27 +36,50 @@ def _located(m: Module, heads: Sequence[Head], out: str, absent: Expr, reference
     m.rule("value", ready & ~control & ~absent, heads, gives={out: m.value(out, reference)})
 
 
-def _bitmap(m: Module, parent: Expr, crd: Head, size: int) -> tuple[Expr, Expr]:
+PLACE_BITS = WORD.bit_length() - 1
+"""The bits of the place of a bit in a word."""
+
+
+def bitmap_word(parent: Expr, crd: Head, size: int) -> tuple[Expr, Expr]:
+    """Return the number of the word that has the bit of a coordinate, and the place of the bit in it."""
+    return parent * words(size) + (crd.payload >> PLACE_BITS), crd.payload.bits(0, PLACE_BITS)
+
+
+def bitmap_reference(m: Module, word: Expr, place: Expr) -> tuple[Expr, Expr]:
     """Return whether a coordinate is stored, and its reference: the rank of its word, and the bits set below its own in that word."""
-    place = WORD.bit_length() - 1
-    word = parent * words(size) + (crd.payload >> place)
-    bits, rank = m.array("bits", word, WORD), m.array("rank", word, crd.width)
-    mask = const(1, WORD) << crd.payload.bits(0, place).fit(WORD)
-    return (bits & mask).is_not(0), rank + count_ones(bits & (mask - 1)).fit(crd.width)
+    bits, rank = m.array("bits", word, WORD), m.array("rank", word, word.width)
+    mask = const(1, WORD) << place.fit(WORD)
+    return (bits & mask).is_not(0), rank + count_ones(bits & (mask - 1)).fit(word.width)
 
 
 def _locate_kept(context: NodeContext, m: Module, crd: Head, out: str, size: int) -> None:
     """First the coordinates of the level are kept, one in each firing, with a bit and a word of memory for each coordinate."""
-    context.require_keys(size, (size,))
-    at, some = m.register("at", context.index), m.register("kept", max(size, 1))
-    table = m.memory("table", context.index, max(size, 1))
-    loading = at < m.array("count", const(0, 1), context.index)
-    entry = m.array("crds", at, context.index)
-    hot = const(1, some.width) << entry.fit(some.width) if size > 1 else const(1, 1)
-    m.rule("keeps", loading, sets={"at": at + 1, "kept": some | hot}, stores=[Store(table, entry, at)])
-    asked = const(1, some.width) << crd.payload.fit(some.width) if size > 1 else const(1, 1)
-    absent = crd.is_empty | (some & asked).is_(0)
-    _located(m, [crd], out, absent, m.read(table, crd.payload), ~loading)
+    kept = KeptLevel(context, m, size)
+    m.rule("keeps", kept.loading, sets=kept.sets, stores=kept.stores)
+    located(m, [crd], out, kept.absent(crd), kept.reference(crd), ~kept.loading)
+
+
+class KeptLevel:
+    """The coordinates of a level that is kept: it is `loading` while some are missing. `sets` and `stores` are what keeps the next one."""
+
+    def __init__(self, context: NodeContext, m: Module, size: int) -> None:
+        context.require_keys(size, (size,))
+        self.m, at, self.some = m, m.register("at", context.index), m.register("kept", max(size, 1))
+        self.table = m.memory("table", context.index, max(size, 1))
+        self.loading = at < m.array("count", const(0, 1), context.index)
+        entry = m.array("crds", at, context.index)
+        self.sets: dict[str, Expr | int] = {"at": at + 1, "kept": self.some | self._bit(entry)}
+        self.stores = [Store(self.table, entry, at)]
+
+    def _bit(self, crd: Expr) -> Expr:
+        width = self.some.width
+        return const(1, width) << crd.fit(width) if width > 1 else const(1, 1)
+
+    def absent(self, crd: Head) -> Expr:
+        return crd.is_empty | (self.some & self._bit(crd.payload)).is_(0)
+
+    def reference(self, crd: Head) -> Expr:
+        return self.m.read(self.table, crd.payload)
 
 
 def load(node: n.Load, context: NodeContext, m: Module) -> None:

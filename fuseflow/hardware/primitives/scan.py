@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from fuseflow.hardware.expressions import Expr, const, mux
+from fuseflow.hardware.expressions import YES, Expr, const, mux
 from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
@@ -15,12 +17,13 @@ IDLE, WITHIN, BEHIND = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Fiber:
-    """The fiber below a reference: whether it has an element, its first place, the place behind its last one, and the coordinate and
-    the reference at the place where the scan is."""
+    """The fiber below a reference: whether it has an element, its first place, the place behind its last one, the place where the scan is,
+    and the coordinate and the reference there."""
 
     some: Expr
     first: Expr
     end: Expr
+    at: Expr
     crd: Expr
     ref: Expr
 
@@ -35,17 +38,19 @@ def root(node: n.Root, context: NodeContext, m: Module) -> None:
 def scan(node: n.Scan, context: NodeContext, m: Module) -> None:
     level, ref, outs = context.level(node), context.input(m, 0), context.outputs(m)
     if level.full and not level.stored:
-        _walk(m, ref, outs, _computed(m, ref, context.size(node)), ref.is_value)
+        fiber = _computed(m, ref, context.size(node))
     else:
-        _walk(m, ref, outs, _listed(m, ref, own_references=level.follows or not level.unique), ref.is_value)
+        fiber = listed(m, ref.payload, own_references=level.follows or not level.unique)
+    walk(m, ref, outs, fiber, ref.is_value, gives_elements(m, outs, fiber))
 
 
 def range_(node: n.Range, context: NodeContext, m: Module) -> None:
     ref, outs = context.input(m, 0), context.outputs(m)
-    _walk(m, ref, outs, _computed(m, ref, node.size), ~ref.control)
+    fiber = _computed(m, ref, node.size)
+    walk(m, ref, outs, fiber, ~ref.control, gives_elements(m, outs, fiber))
 
 
-def _place(m: Module, first: Expr) -> Expr:
+def place_of(m: Module, first: Expr) -> Expr:
     """Return the place of the scan, which is that of the first element while it is idle."""
     return mux(m.register("state", 2).is_(IDLE), first, m.register("at", first.width))
 
@@ -53,29 +58,53 @@ def _place(m: Module, first: Expr) -> Expr:
 def _computed(m: Module, ref: Head, size: int) -> Fiber:
     """Below reference r are the coordinates 0 to size - 1, with the references r * size + coordinate."""
     start, end = const(0, ref.width), const(size, ref.width)
-    crd = _place(m, start)
+    crd = place_of(m, start)
     idle = m.register("state", 2).is_(IDLE)
     below = mux(idle, ref.payload * size, m.register("below", ref.width) + 1)
-    return Fiber(start < end, start, end, crd, below)
+    return Fiber(start < end, start, end, crd, crd, below)
 
 
-def _listed(m: Module, ref: Head, own_references: bool) -> Fiber:
+def listed(m: Module, ref: Expr, own_references: bool) -> Fiber:
     """Below reference r are the coordinates of an array from `low[r]` to `high[r]`. The reference of each is its place, or stands in an
     array of its own."""
-    low, high = (m.array(name, ref.payload, ref.width) for name in ("low", "high"))
-    at = _place(m, low)
+    low, high = (m.array(name, ref, ref.width) for name in ("low", "high"))
+    at = place_of(m, low)
     below = m.array("refs", at, ref.width) if own_references else at
-    return Fiber(low < high, low, high, m.array("crds", at, ref.width), below)
+    return Fiber(low < high, low, high, at, m.array("crds", at, ref.width), below)
 
 
-def _walk(m: Module, ref: Head, outs: list[str], fiber: Fiber, has_fiber: Expr) -> None:
-    """One firing gives an element, and the first takes the reference too. The closing one looks at the next token, and merges a stop with
-    the end of the fiber."""
-    state, end = m.register("state", 2), m.register("end", ref.width)
-    idle, within, behind = (state.is_(k) for k in (IDLE, WITHIN, BEHIND))
-    after = mux(idle, fiber.first, m.register("at", ref.width)) + 1
+class ElementRules(Protocol):
+    """Adds the rules of a firing that gives an element: when, the heads that it takes, and the registers after it."""
+
+    def __call__(self, label: str, when: Expr, takes: Sequence[Head], sets: Mapping[str, Expr | int]) -> None: ...
+
+
+def gives_elements(m: Module, outs: Sequence[str], fiber: Fiber) -> ElementRules:
+    """Return what adds a rule that gives the coordinate and the reference at the place of the scan."""
     parts = (fiber.crd, fiber.ref)[: len(outs)]
     element = {out: m.value(out, part) for out, part in zip(outs, parts, strict=True)}
+
+    def add(label: str, when: Expr, takes: Sequence[Head], sets: Mapping[str, Expr | int]) -> None:
+        m.rule(label, when, takes, gives=element, sets=sets)
+
+    return add
+
+
+def walk(
+    m: Module,
+    ref: Head,
+    outs: Sequence[str],
+    fiber: Fiber,
+    has_fiber: Expr,
+    element: ElementRules,
+    ready: Expr = YES,
+    on: str = "",
+) -> None:
+    """One firing gives an element, and the first takes the reference too, once it is `ready`. The closing one looks at the next token, and
+    merges a stop with the end of the fiber."""
+    state, end = m.register("state", 2), m.register("end", fiber.end.width)
+    idle, within, behind = (state.is_(k) for k in (IDLE, WITHIN, BEHIND))
+    after = mux(idle, fiber.first, m.register("at", fiber.end.width)) + 1
     moved: dict[str, Expr | int] = {"at": after}
     if "below" in m.registers:
         moved["below"] = fiber.ref
@@ -84,22 +113,17 @@ def _walk(m: Module, ref: Head, outs: list[str], fiber: Fiber, has_fiber: Expr) 
     def next_state(last: Expr) -> Expr:
         return mux(after.is_(last), const(BEHIND, 2), const(WITHIN, 2))
 
-    m.rule(
-        "first",
-        idle & ~ref.control & some,
-        [ref],
-        gives=element,
-        sets={**moved, "end": fiber.end, "state": next_state(fiber.end)},
-    )
-    m.rule("empty", idle & ~ref.control & ~some, [ref], sets={"state": BEHIND})
-    m.rule("element", within, gives=element, sets={**moved, "state": next_state(end)})
+    begins = idle & ~ref.control & ready
+    element("first", begins & some, [ref], {**moved, "end": fiber.end, "state": next_state(fiber.end)})
+    m.rule("empty", begins & ~some, [ref], sets={"state": BEHIND}, on=on)
+    element("element", within, [], {**moved, "state": next_state(end)})
     stops = {out: m.stop(out, ref.low + 1, ref.high + 1) for out in outs}
-    m.rule("stop", idle & ref.is_stop, [ref], gives=stops, closes=True)
-    m.rule("done", idle & ref.is_done, [ref], gives={out: m.mark(out, DONE) for out in outs}, closes=True)
+    m.rule("stop", idle & ref.is_stop, [ref], gives=stops, closes=True, on=on)
+    m.rule("done", idle & ref.is_done, [ref], gives={out: m.mark(out, DONE) for out in outs}, closes=True, on=on)
     merged = {out: m.stop(out, 0, ref.high + 1) for out in outs}
     alone = {out: m.stop(out, 0, 0) for out in outs}
-    m.rule("closes with", behind & ref.is_stop, [ref], gives=merged, sets={"state": IDLE}, closes=True)
-    m.rule("closes", behind & ~ref.is_stop, looks=[ref], gives=alone, sets={"state": IDLE}, closes=True)
+    m.rule("closes with", behind & ref.is_stop, [ref], gives=merged, sets={"state": IDLE}, closes=True, on=on)
+    m.rule("closes", behind & ~ref.is_stop, looks=[ref], gives=alone, sets={"state": IDLE}, closes=True, on=on)
 
 
 RULES: dict[type[n.Node], Builder] = {n.Root: root, n.Scan: scan, n.Range: range_}

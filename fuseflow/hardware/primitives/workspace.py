@@ -2,7 +2,7 @@
 
 They have two processes and two buffers. The first process fills a buffer, one for each fiber of the outermost coordinates, and the second
 empties it while the first fills the other one. The key of an entry are its coordinates, one behind the other. So the order of keys is that
-of coordinates, and the next entry is the lowest bit of a register that has one for each key. A stream inside of the node, `link`, tells
+of coordinates (`workspace_entries` says which one is next). A stream inside of the node, `link`, tells
 the second process which stops the first one has seen. Its token is a value if a buffer goes with the stop, else a stop.
 """
 
@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuseflow.hardware.arithmetic import lowest
-from fuseflow.hardware.expressions import YES, Expr, all_of, concat, const, count_bits, mux
+from fuseflow.hardware.expressions import Expr, all_of, concat, const, count_bits, mux
 from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.primitives.nested_streams import EnclosingStreams
+from fuseflow.hardware.primitives.workspace_entries import BUFFERS, Entries
 from fuseflow.hardware.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
 from fuseflow.samml import nodes as n
 
 LINK_IN, LINK_OUT = "link", "linked"
 """The input of the second process, and the output of the first one that feeds it."""
 FILL, EMIT = "fill", "emit"
-BUFFERS = 2
 WORK = "work"
 
 Fold = Callable[[Expr, Expr], Expr]
@@ -74,26 +73,21 @@ def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowe
     m.intervals[EMIT] = context.timing.emission
     *outer, crd, val = context.inputs(m)
     outs = context.outputs(m)
-    link = m.input(LINK_IN, LEAST_WIDTH)
-    m.output(LINK_OUT, LEAST_WIDTH)
+    link = m.link(LINK_OUT, LINK_IN, LEAST_WIDTH, context.handover, context.timing.latency)
     m.memory(WORK, val.width, BUFFERS << keys.width)
     for name in ("claimed", "released"):
         m.register(name, count_bits(BUFFERS + 1))
-    _Filling(m, EnclosingStreams(m, outer), crd, val, keys, fold).rules()
-    _Emitting(m, link, outs, keys, lowered).rules()
-
-
-def _buffer(m: Module, number: int, keys: Keys) -> Expr:
-    """Return the register that says which entries of a buffer hold a value."""
-    return m.register(f"full{number}", keys.count)
+    entries = Entries(m, keys.count, keys.width)
+    _Filling(m, EnclosingStreams(m, outer), crd, val, keys, entries, fold).rules()
+    _Emitting(m, link, outs, keys, entries, lowered).rules()
 
 
 class _Filling:
     """The first process has one firing for each token of the values, and one for each coordinate with nothing below it. `work` says that
     it has a buffer, and `fill` which one is next or in work."""
 
-    def __init__(self, m: Module, nest: EnclosingStreams, crd: Head, val: Head, keys: Keys, fold: Fold) -> None:
-        self.m, self.nest, self.crd, self.val, self.keys, self.fold = m, nest, crd, val, keys, fold
+    def __init__(self, m: Module, nest: EnclosingStreams, crd: Head, val: Head, keys: Keys, entries: Entries, fold: Fold) -> None:
+        self.m, self.nest, self.crd, self.val, self.fold = m, nest, crd, val, fold
         self.work, self.fill = m.register("work", 1), m.register("fill", 1)
         self.claimed = m.register("claimed", count_bits(BUFFERS + 1))
         released = m.register("released", count_bits(BUFFERS + 1))
@@ -102,16 +96,14 @@ class _Filling:
         needs = ~val.is_done & (~val.is_stop | (val.low <= nest.depth))
         self.claims = needs & ~self.work
         self.room = ~self.claims | (self.claimed - released).is_not(BUFFERS)
-        buffers = [_buffer(m, k, keys) for k in range(BUFFERS)]
-        mine = mux(self.fill, buffers[1], buffers[0])
-        self.full = mux(self.work, mine, const(0, keys.count))  # of the buffer in work, which holds nothing at first
+        self.put = entries.put(self.fill, self.work, self.key)
 
     def rules(self) -> None:
         m, nest, val, crd = self.m, self.nest, self.val, self.crd
         for opening in nest.openings():
             self.value(opening.when, [val, crd, *opening.heads], opening.sets, opening.label)
         for opening in nest.childless(val):
-            sets = {**opening.sets, **self.claim(self.full), "work": 1}
+            sets = {**opening.sets, **self.claim(self.put.touched), "work": 1}
             when = opening.when & self.room
             m.rule(f"childless {opening.label}", when, opening.heads, [val], sets=sets, closes=True, on=FILL)
         due = ~nest.is_childless(val) & self.room
@@ -120,28 +112,22 @@ class _Filling:
         done = {LINK_OUT: m.mark(LINK_OUT, DONE)}
         m.rule("fills done", val.is_done, [val, crd, *nest.heads], gives=done, closes=True, on=FILL)
 
-    def claim(self, full: Expr) -> dict[str, Expr | int]:
-        """Return the registers after a firing with which these entries of the buffer in work hold a value."""
-        buffers = [(self.fill.is_(k), _buffer(self.m, k, self.keys)) for k in range(BUFFERS)]
-        filled: dict[str, Expr | int] = {f"full{k}": mux(mine, full, held) for k, (mine, held) in enumerate(buffers)}
+    def claim(self, filled: dict[str, Expr | int]) -> dict[str, Expr | int]:
+        """Return the registers after a firing with which these are those of the buffers."""
         return {**filled, "claimed": self.claimed + self.claims.fit(self.claimed.width)}
 
     def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], label: str) -> None:
-        m, val, width, key = self.m, self.val, self.keys.count, self.key
-        hot = const(1, width) << key.fit(width) if width > 1 else YES
-        address = concat(self.fill, key)
-        held = (self.full & hot).is_not(0)
-        data = mux(held, self.fold(self.old, val.payload), val.payload)
-        m.rule(
-            f"puts {label}", when & ~val.control & self.room, heads, sets={**sets, **self.claim(self.full | hot), "work": 1},
-            stores=[Store(WORK, address, data)], on=FILL,
-        )  # fmt: skip
+        m, val, put = self.m, self.val, self.put
+        data = mux(put.was, self.fold(self.old, val.payload), val.payload)
+        stores = [Store(WORK, concat(self.fill, self.key), data), *put.stores]
+        after = {**sets, **self.claim(put.sets), "work": 1}
+        m.rule(f"puts {label}", when & ~val.control & self.room, heads, sets=after, stores=stores, on=FILL)
 
     def stop(self, when: Expr, heads: list[Head], still_open: Expr, ended: int) -> None:
         """A stop that ends a fiber of the outermost coordinates hands the buffer over, if there is one."""
         m, val, depth = self.m, self.val, self.nest.depth
         has = self.work | self.claims
-        sets = {**self.claim(self.full), "open": still_open}
+        sets = {**self.claim(self.put.touched), "open": still_open}
         if ended < depth:
             m.rule(f"fills stop {ended}", when, heads, sets={**sets, "work": has}, closes=True, on=FILL)
             return
@@ -152,29 +138,28 @@ class _Filling:
 
 
 class _Emitting:
-    """The second process has one firing for each entry and one for each stop. Of the buffer that it empties, `sent` says which entries
-    were given, `last` is the key of the last one if it has `begun`, and `parted` says that the stop before the next one was given."""
+    """The second process has one firing for each entry and one for each stop. Of the buffer that it empties, `last` is the key of the last
+    entry if it has `begun`, and `parted` says that the stop before the next one was given."""
 
-    def __init__(self, m: Module, link: Head, outs: list[str], keys: Keys, lowered: int) -> None:
-        self.m, self.link, self.outs, self.keys, self.lowered = m, link, outs, keys, lowered
+    def __init__(self, m: Module, link: Head, outs: list[str], keys: Keys, entries: Entries, lowered: int) -> None:
+        self.m, self.link, self.outs, self.keys, self.entries, self.lowered = m, link, outs, keys, entries, lowered
         self.emit, self.begun, self.parted = m.register("emit", 1), m.register("begun", 1), m.register("parted", 1)
-        self.sent, self.last = m.register("sent", keys.count), m.register("last", keys.width)
-        self.left = mux(self.emit, _buffer(m, 1, keys), _buffer(m, 0, keys)) & ~self.sent
-        self.key = lowest(self.left).fit(keys.width)
+        self.last, self.next = m.register("last", keys.width), entries.next(self.emit)
+        self.key = self.next.key
         self.held = m.read(WORK, concat(self.emit, self.key))
         self.depth = len(keys.levels) - 1  # coordinates around the innermost ones
 
     def rules(self) -> None:
         m, link = self.m, self.link
-        some = link.is_value & self.left.is_not(0)
+        some = link.is_value & self.next.some
         for same in range(self.depth + 1):
             self.entry(some, same)
         low = mux(self.begun, const(0, LEVEL_BITS), const(self.depth, LEVEL_BITS))
         high = link.high - self.lowered
         released = m.register("released", count_bits(BUFFERS + 1))
-        after = {"emit": ~self.emit, "begun": const(0, 1), "sent": const(0, self.keys.count), "released": released + 1}
+        after = {"emit": ~self.emit, "begun": const(0, 1), "released": released + 1, **self.entries.emptied}
         gives = self.stop(low, high, self.depth)
-        m.rule("ends", link.is_value & self.left.is_(0), [link], gives=gives, sets=after, closes=True, on=EMIT)
+        m.rule("ends", link.is_value & ~self.next.some, [link], gives=gives, sets=after, closes=True, on=EMIT)
         gives = self.stop(*seen_above(link.low, link.high, self.lowered), self.depth)
         m.rule("ends nothing", link.is_stop, [link], gives=gives, closes=True, on=EMIT)
         done = {out: m.mark(out, DONE) for out in self.outs}
@@ -201,8 +186,7 @@ class _Emitting:
             here = differs & self.parted
         when = here | ~self.begun if same == 0 else here
         tokens = [m.value(out, part) for out, part in zip(outs, (*coordinates, self.held), strict=True)]
-        hot = const(1, self.sent.width) << self.key.fit(self.sent.width) if self.sent.width > 1 else YES
-        after = {"begun": const(1, 1), "parted": const(0, 1), "last": self.key, "sent": self.sent | hot}
+        after = {"begun": const(1, 1), "parted": const(0, 1), "last": self.key, **self.next.sets}
         gives = dict(list(zip(outs, tokens, strict=True))[same:])
         m.rule(f"gives {same}", some & when, looks=[self.link], gives=gives, sets=after, on=EMIT)
 

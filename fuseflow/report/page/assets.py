@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,9 +15,13 @@ from fuseflow.report.page.html_table import number_text
 from fuseflow.report.page.svg import element
 
 SCRIPTS = (
-    "things.js", "marks.js", "inspector.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js", "keyboard.js", "start.js",
+    "things.js", "address.js", "marks.js", "inspector.js", "runs.js", "views.js", "graph.js", "panning.js", "search.js", "tables.js",
+    "keyboard.js", "start.js",
 )  # fmt: skip
 """The scripts of a page, in the order in which they are run. Each may use what those before it define."""
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def render(template: str, **values: Any) -> str:
@@ -24,10 +29,28 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(style=_style(), script=_script(), **values) + "\n"
 
 
+def printable_text(text: str) -> str:
+    """Return a text in which a replacement stands for what a browser would obey, or could not show: control characters, marks that turn the
+    direction of the text around them, and halves of pairs."""
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def script_json(values: Any) -> Markup:
-    """Return values as JSON that may stand inside of a `script` element: no letter of it ends the element or begins a comment."""
-    text = json.dumps(values, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    """Return values as JSON that may stand inside of a `script` element: no letter of it ends the element or begins a comment. Its texts
+    are printable, since scripts show them."""
+    text = json.dumps(_printable(values), separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _printable(value: Any) -> Any:
+    match value:
+        case str():
+            return printable_text(value)
+        case dict():
+            return {_printable(key): _printable(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_printable(inner) for inner in value]
+    return value
 
 
 @cache

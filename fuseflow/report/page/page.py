@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
+import zlib
+from base64 import b64encode
 from collections.abc import Callable
 
 import networkx as nx
 from jinja2 import TemplateError
 
 from fuseflow.errors import FileError
-from fuseflow.report.page.assets import render, script_json
+from fuseflow.report.page.assets import printable_text, render, script_json
 from fuseflow.report.page.catalog import catalog
 from fuseflow.report.page.overview import Overview, overview
 from fuseflow.report.page.regions import region_page
 from fuseflow.report.page.run_directory import AGAIN, StoredRun
-
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that are shown as a replacement: control characters, those that turn the direction of the text around them, and halves of
-pairs."""
 
 MALFORMED = (
     ArithmeticError,
@@ -33,9 +30,10 @@ MALFORMED = (
 """What values raise that are not those of a run, where they are drawn."""
 
 
-def page(stored: StoredRun) -> str:
-    """Return the page of a run. Raises `FileError` if the values of the run are not those that fuseflow writes."""
-    return printable(lambda: _page(stored))
+def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> str:
+    """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. Raises
+    `FileError` if the values of a run are not those that fuseflow writes."""
+    return printable(lambda: _page(stored, baseline))
 
 
 def printable(make: Callable[[], str]) -> str:
@@ -44,13 +42,18 @@ def printable(make: Callable[[], str]) -> str:
         text = make()
     except MALFORMED as error:
         raise FileError(f"the run is not as fuseflow writes it: {type(error).__name__} {error}", hint=AGAIN) from error
-    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return printable_text(text)
 
 
-def _page(stored: StoredRun) -> str:
+def packed_page(text: str) -> str:
+    """Return a page as a text that may stand inside of another, whose script `runs.js` opens it: compressed, in base 64."""
+    return b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _page(stored: StoredRun, baseline: tuple[str, StoredRun] | None) -> str:
     things = catalog(stored)
     regions = [region_page(k, values, stored, things) for k, values in enumerate(stored.result["regions"], 1)]
-    whole: Overview = overview(stored, regions, things)
+    whole: Overview = overview(stored, regions, things, baseline)
     return render(
         "page.html.jinja",
         run=stored.result,

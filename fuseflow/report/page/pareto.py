@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fuseflow.report.page.label_places import BESIDE_LINES, LabelPlaces
 from fuseflow.report.page.log_axis import LogAxis
 from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
-LEFT, TOP, WIDE, HIGH = 74, 12, 520, 300
-RIGHT, BELOW = 130, 46
+LEFT, TOP, WIDE, HIGH = 74, 12, 330, 240
+RIGHT, BELOW = 110, 46
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,9 @@ def draw_pareto(points: Sequence[ParetoPoint], front: Sequence[ParetoPoint], acr
     up = LogAxis.around([p.y for p in points], TOP + HIGH, TOP)
     steps = [(across.at(p.x), up.at(p.y)) for p in front]
     path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in _stairs(steps))
-    labels = {p.thing: 16 if k % 2 else -7 for k, p in enumerate(front)}
-    marks = (_mark(p, across, up, labels.get(p.thing)) for p in points)
+    places = LabelPlaces.around(((across.at(p.x), up.at(p.y)) for p in points), BESIDE_LINES)
+    best = {p.thing for p in front}
+    marks = [_mark(p, across, up, places if p.thing in best else None) for p in points]
     parts = [*_grid(across, up, across_name, up_name), element("path", d=path, class_="front"), *marks]
     return svg(LEFT + WIDE + RIGHT, TOP + HIGH + BELOW, Markup("").join(parts), f"{up_name} against {across_name}")
 
@@ -57,15 +59,17 @@ def _stairs(steps: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float
         yield x, y
 
 
-def _mark(point: ParetoPoint, across: LogAxis, up: LogAxis, label: int | None) -> Markup:
-    """Draw a point. Those of the front have their name beside them, `label` below their height, so that neighbours hide nothing."""
-    best = label is not None
+def _mark(point: ParetoPoint, across: LogAxis, up: LogAxis, places: LabelPlaces | None) -> Markup:
+    """Draw a point. Those of the front are drawn with their `places`, and have their name beside them if there is room."""
+    best = places is not None
     x, y = across.at(point.x), up.at(point.y)
     inside = [
         element("title", f"{point.name}: {point.x:,g} and {point.y:,g}"),
         element("circle", cx=x, cy=y, r=5 if best else 3.5),
     ]
-    inside += [text(x + 8, y + label, shorten(point.name, 28), "op")] if label is not None else []
+    name = shorten(point.name, 28)
+    if places is not None and (place := places.place(x, y, name)) is not None:
+        inside.append(text(*place, name, "op"))
     drawn = element("g", Markup("").join(inside), class_="point best" if best else "point", data_t=point.thing)
     return element("a", drawn, href=f"#{point.key}")
 

@@ -6,21 +6,22 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fuseflow.report.page.label_places import LabelPlaces
 from fuseflow.report.page.log_axis import LogAxis
 from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
-LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
-RIGHT, BELOW = 150, 46
+LEFT, TOP, WIDE, HIGH = 60, 12, 330, 240
+RIGHT, BELOW = 120, 46
 ROOM = 160
 """The length of the roof of the memory in the picture from which on its label stands along it."""
-LETTERS, LETTER = 24, 6
-"""The number of letters of a name that are shown, and the width of a letter."""
+LETTERS = 20
+"""The number of letters of a name that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
     """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes. `key` and
-    `thing` are its place in the address bar and its number on a page."""
+    `thing` are its place in the address bar and its number on a page. A `hollow` point is of the run that another is compared with."""
 
     name: str
     flops: int
@@ -29,6 +30,7 @@ class RooflinePoint:
     compute: int
     key: str | None = None
     thing: int | None = None
+    hollow: bool = False
 
     @property
     def intensity(self) -> float:
@@ -54,14 +56,12 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
     roofs = [] if peak is None else [peak * across.low, peak * across.high]
     speeds = [s for p in points for s in (p.speed, p.ceiling)]
     up = LogAxis.around([*speeds, *(r for r in roofs if r < 10 * max(speeds))], TOP + HIGH, TOP)
-    taken: list[tuple[float, float, float]] = [
-        (across.at(p.intensity) - 5, across.at(p.intensity) + 5, up.at(p.speed)) for p in points
-    ]
+    places = LabelPlaces.around((across.at(p.intensity), up.at(speed)) for p in points for speed in (p.speed, p.ceiling))
     parts = [*_grid(across, up)]
     if peak is not None:
         parts += _memory(peak, across, up)
     for point in points:
-        parts.append(_mark(point, across, up, taken))
+        parts.append(_mark(point, across, up, places))
     title = "roofline of the regions"
     return svg(LEFT + WIDE + RIGHT, TOP + HIGH + BELOW, Markup("").join(parts), title)
 
@@ -102,15 +102,11 @@ def _memory(peak: float, across: LogAxis, up: LogAxis) -> Iterable[Markup]:
         yield text(LEFT + 8, TOP + 14, f"memory: {peak:g} bytes a cycle, {place} this picture", "op")
 
 
-def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, taken: list[tuple[float, float, float]]) -> Markup:
-    """Draw the point of a region. `taken` has the left and right end and the height of the points and names so far. A name that would hide
-    one of them appears only under the mouse."""
+def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, places: LabelPlaces) -> Markup:
+    """Draw the point of a region. A name for which there is no place appears only under the mouse."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
     name = shorten(point.name, LETTERS)
-    place = x + 9, x + 9 + LETTER * len(name), y
-    free = all(abs(y - at) > LETTER * 2 or right < place[0] or place[1] < left for left, right, at in taken)
-    if free:
-        taken.append(place)
+    place = places.place(x, y, name)
     tip = (
         f"{point.name}: {point.speed:.3g} FLOPs a cycle, {point.intensity:.3g} FLOPs a byte; "
         f"{point.ceiling:.3g} if its busiest node never waited"
@@ -120,7 +116,7 @@ def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, taken: list[tuple[
         line(x, y, x, roof, "gap"),
         line(x - 9, roof, x + 9, roof, "roof"),
         element("circle", cx=x, cy=y, r=5),
-        text(x + 9, y + 4, name, "op") if free else Markup(""),
+        Markup("") if place is None else text(*place, name, "op"),
     ]
-    drawn = element("g", Markup("").join(inside), class_="point", data_t=point.thing)
+    drawn = element("g", Markup("").join(inside), class_="point hollow" if point.hollow else "point", data_t=point.thing)
     return drawn if point.key is None else element("a", drawn, href=f"#{point.key}", data_t=point.thing)

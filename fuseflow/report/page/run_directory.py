@@ -1,7 +1,8 @@
-"""A reader of a finished run, from the directory of `run -o` or `simulate -o`, or from the file of `--json`."""
+"""A reader of a finished run, from the directory of `run -o` or `simulate -o`, from the file of `--json`, or from the store of a sweep."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory import MANIFEST
+from fuseflow.run.packed_run import unpack_run
 from fuseflow.run.program_values import PROGRAM_FILE, PROGRAM_SCHEMA
 from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text
@@ -52,6 +54,27 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program)
 
 
+def read_packed_run(packed: bytes, folder: Path) -> StoredRun:
+    """Return a run that a store kept. Files of its sources are named as they are from `folder`, where that is shorter. Raises `FileError`
+    for bytes that are no packed run."""
+    values = unpack_run(packed)
+    try:
+        compiled = {region["values"]["name"]: (region["values"], _graph(region["graph"])) for region in values["regions"]}
+        program = values["program"]
+        for named in (*program["einsums"], *program["sources"]):
+            if named["file"] is not None:
+                named["file"] = min(named["file"], os.path.relpath(named["file"], folder), key=len)
+        return StoredRun(values["result"], compiled, None, program)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"a run that was kept is not what fuseflow writes: {error!r}", hint=AGAIN) from error
+
+
+def _graph(text: str, name: str = "a run that was kept") -> Graph:
+    graph = samml_text.parse(text, name)
+    verify(graph)
+    return graph
+
+
 def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:
     if not (path / MANIFEST).exists():
         raise UsageError(
@@ -72,8 +95,8 @@ def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:
 def _region(folder: Path) -> tuple[Values, Graph]:
     if not (folder / REGION_FILE).exists():
         raise FileError(f"`{folder}` has no {REGION_FILE}: an earlier version wrote it, or it is not whole", hint=AGAIN)
-    graph = samml_text.parse(read_text(folder / "graph.samml", "the graph"), str(folder / "graph.samml"))
-    verify(graph)
+    file = folder / "graph.samml"
+    graph = _graph(read_text(file, "the graph"), str(file))
     return _read(folder / REGION_FILE, REGION_SCHEMA, REGION_FILE), graph
 
 

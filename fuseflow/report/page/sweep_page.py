@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fuseflow.errors import FileError
 from fuseflow.report.page.assets import render, script_json
 from fuseflow.report.page.html_table import Cell, Column, Link, html_table
-from fuseflow.report.page.page import printable
+from fuseflow.report.page.page import packed_page, page, printable
 from fuseflow.report.page.pareto import ParetoPoint, draw_pareto, pareto_front
+from fuseflow.report.page.run_directory import read_packed_run
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
-from fuseflow.report.sweep_table import Record, SweepRows, objective_column, records
+from fuseflow.report.sweep_table import Record, SweepRows, objective_column, records, shared_values
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.sweep import Sweep
 
@@ -20,6 +22,13 @@ AGAINST = ("bytes", "mul", "fifo")
 """What cycles are drawn against: bytes that are moved, lanes of multiplication, bytes of FIFOs on the chip."""
 WORKLOAD = ("model", "data", "machine")
 """The axes that say what a schedule is tried on. Points of one workload stand in one picture."""
+WHY_NO_RUN = {
+    "left": "The point has not run yet.",
+    "estimated": "The point was estimated, and has no run: `mode: simulate` in the file of the sweep runs it.",
+    "sampled": "The point was sampled, and has no run as a whole: `mode: simulate` in the file of the sweep runs it.",
+    "simulated": "The run is not in the page: it was not kept, and `--again unkept` does it again, or `--no-runs` left it out.",
+}
+"""Why the page does not open the run of a point, by the status of the point. One that failed has its error."""
 AXIS_NAMES = {"bytes": "bytes", "mul": "lanes of multiplication", "fifo": "bytes of FIFOs"}
 
 
@@ -34,7 +43,8 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class PointPage:
-    """What the page says of a point. `commands` run it alone, and write its page."""
+    """What the page says of a point. `commands` run it alone, and write its page. `run` is the page of its run, packed; it is empty if
+    there is none, and `why_not` says why."""
 
     name: str
     number: int
@@ -43,19 +53,25 @@ class PointPage:
     schedule: str
     commands: tuple[str, ...]
     error: str
+    run: str
+    why_not: str
 
 
-def sweep_page(sweep: Sweep) -> str:
-    """Return the page of a sweep, with all points that are done. The same results give the same bytes."""
-    return printable(lambda: _page(sweep))
+def sweep_page(sweep: Sweep, with_runs: bool = True, report: Callable[[int, int], None] = lambda done, total: None) -> str:
+    """Return the page of a sweep, with all points that are done. The same results give the same bytes.
+
+    The pages of the runs that were kept are in it, unless `with_runs` leaves them out. `report` is called with the number of points whose
+    pages are made, and that of all.
+    """
+    return printable(lambda: _page(sweep, with_runs, report))
 
 
-def _page(sweep: Sweep) -> str:
-    things, rows = Things(), records(sweep)
-    points = [
-        _point_page(k, place, line, rows, sweep.space.axes, things)
-        for k, (place, line) in enumerate(zip(sweep.space.points, rows.lines, strict=True), 1)
-    ]
+def _page(sweep: Sweep, with_runs: bool, report: Callable[[int, int], None]) -> str:
+    things, rows, points = Things(), records(sweep), list[PointPage]()
+    for k, (place, line) in enumerate(zip(sweep.space.points, rows.lines, strict=True), 1):
+        run = _packed_run(sweep, place, k) if with_runs else ""
+        points.append(_point_page(k, place, line, rows, sweep.space.axes, things, run))
+        report(k, len(rows.lines))
     states = [str(line["status"]) for line in rows.lines]
     return render(
         "sweep.html.jinja",
@@ -65,21 +81,36 @@ def _page(sweep: Sweep) -> str:
         left=states.count("left"),
         fronts=tuple(_fronts(sweep, rows.lines, points)),
         table=_table(rows, points),
+        shared=shared_values(rows) if rows.lines else "",
         points=points,
         data=script_json({"things": things.values()}),
     )
 
 
-def _point_page(k: int, place: LabeledPoint, line: Record, rows: SweepRows, axes: Sequence[str], things: Things) -> PointPage:
+def _packed_run(sweep: Sweep, place: LabeledPoint, k: int) -> str:
+    """Return the page of the run of a point, packed, or nothing if its run was not kept."""
+    run = sweep.store.run(place.point.key("simulate"))
+    try:
+        return "" if run is None else packed_page(page(read_packed_run(run, sweep.file.folder)))
+    except FileError as error:
+        raise FileError(f"`{sweep.store.path}`, point {k}: {error.message}", hint="`--no-runs` leaves runs out") from error
+
+
+def _point_page(
+    k: int, place: LabeledPoint, line: Record, rows: SweepRows, axes: Sequence[str], things: Things, run: str
+) -> PointPage:
     name = place.name([axis for axis in axes if axis in place.labels]) or f"point {k}"
-    number = things.add("region", f"{k}. {name}")
+    number = things.add("point", f"{k}. {name}")
     thing = things[number]
     known = [(column, value) for column in rows.columns if (value := line.get(column)) not in (None, "")]
     thing.facts += [(column, f"{value:,}" if isinstance(value, int) else str(value)) for column, value in known]
     columns = (Column("what", words=True), Column("value", words=True))
     values = html_table(columns, [(column, _shown(value)) for column, value in known], sortable=False)
     point = place.point
-    return PointPage(name, number, thing.key, values, point.schedule, _commands(k, place), str(line.get("error") or ""))
+    why_not = "" if run else WHY_NO_RUN.get(str(line["status"]), "")
+    return PointPage(
+        name, number, thing.key, values, point.schedule, _commands(k, place), str(line.get("error") or ""), run, why_not
+    )
 
 
 def _commands(k: int, place: LabeledPoint) -> tuple[str, ...]:
@@ -101,7 +132,9 @@ def _shown(value: str | int | float) -> str:
 
 
 def _table(rows: SweepRows, points: Sequence[PointPage]) -> Markup:
-    shown = [column for column in rows.columns if any(line.get(column) not in (None, "") for line in rows.lines)]
+    """Return the table of all points, with the axes on which they differ."""
+    values = {column: {line.get(column) for line in rows.lines} for column in rows.columns}
+    shown = [column for column, all in values.items() if (len(all) > 1 if column in rows.axes else all - {None, ""})]
     columns = [Column("point", "a click opens it", words=True), *(Column(name, words=name in rows.axes) for name in shown)]
     table = [
         (Link(str(k), point.key, point.number), *(_cell(line.get(name)) for name in shown))

@@ -1,5 +1,5 @@
-"""The things that a page is about: regions, nodes, FIFOs, tensors, Einsums and lines of source text. Each has one number and one place in
-the address bar, wherever its name stands on the page.
+"""The things that a page is about: regions, nodes, FIFOs, tensors, Einsums and lines of source text, or the points of a sweep. Each has
+one number and one place in the address bar, wherever its name stands on the page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-Kind: TypeAlias = Literal["region", "node", "fifo", "tensor", "einsum", "line"]
+Kind: TypeAlias = Literal["region", "point", "node", "fifo", "tensor", "einsum", "line"]
 
 LONGEST_KEY = 60
 """The letters of a name that stand in the address bar. Longer names end in the number of the thing."""

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from fuseflow.sim.engine.node_layout import Array
-from fuseflow.sim.native.bitsets import BITS, SHIFT, add, word_count
+from fuseflow.sim.native.bitsets import BITS, SHIFT, word_count
 from fuseflow.sim.native.records import Record, address, get_int, inline, set_int
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
-    "first neighbours "  # where the neighbours of each part are, and who they are
+    "first neighbours "  # where the neighbours of each part are; a word of these sets and the neighbours in it, as pairs
+    "defers "  # whether the memory advances while only those are visited that decide about requests
     "askers asking "  # what is known of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
@@ -29,7 +30,7 @@ part that waits for that answer, how much later than it the asker fires at least
 and the number of the request."""
 OUTLOOK = Record("ready awaited delay visits")
 """When a part is ready, which part has to fire before it does, how much later its firing is then at least, and how often the part was
-visited. In place of the awaited part stand the negative numbers below."""
+visited. In place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at
@@ -40,14 +41,13 @@ UNKNOWN = -1
 """This stands in place of the source of an asker of which nothing is known."""
 
 
-def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], arrays: dict[int, Array]) -> Array:
-    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. The arrays that it refers to are put
-    into `arrays` by their addresses."""
+def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defers: bool, arrays: dict[int, Array]) -> Array:
+    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. If it `defers`, all parts that decide about
+    no request are visited later. The arrays that it refers to are put into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), word_count(count)
     fields: dict[str, Array] = {name: np.zeros(words, dtype=np.int64) for name in ("due", "answers", "held")}
-    fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
-    fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    fields["first"], fields["neighbours"] = _words_of(neighbours)
     fields["outlooks"] = OUTLOOK.array(count)
     fields["outlooks"]["awaited"] = ENGINE
     fields["path"] = STEP.array(count)
@@ -57,8 +57,20 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     for name, array in fields.items():
         agenda[name] = address(array)
         arrays[address(array)] = array
-    agenda["count"], agenda["words"], agenda["asking"] = count, words, len(askers)
+    agenda["count"], agenda["words"], agenda["asking"], agenda["defers"] = count, words, len(askers), defers
     return agenda
+
+
+def _words_of(neighbours: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return where the neighbours of each part begin, and the neighbours as pairs of a word of a set and the members in that word. A part
+    has few such words, as most of its neighbours are near it in the graph."""
+    numbers = np.array([p for sorted_numbers in neighbours for p in sorted_numbers], np.int64)
+    part = np.repeat(np.arange(len(neighbours)), [len(sorted_numbers) for sorted_numbers in neighbours])
+    word = numbers >> SHIFT
+    starts = np.flatnonzero(np.diff(part, prepend=-1) | np.diff(word, prepend=-1))
+    members = np.bitwise_or.reduceat(1 << (numbers & BITS - 1), starts) if len(starts) else numbers
+    first: Array = np.searchsorted(part[starts], np.arange(len(neighbours) + 1))
+    return first, np.stack([word[starts], members], axis=1, dtype=np.int64)
 
 
 @inline
@@ -72,7 +84,8 @@ def wake_all(a: Any) -> None:
 def wake_neighbours(a: Any, part: int) -> None:
     """Make the neighbours of a part due."""
     for q in range(get_int(a.first, part), get_int(a.first, part + 1)):
-        add(a.due, get_int(a.neighbours, q))
+        word = get_int(a.neighbours, 2 * q)
+        set_int(a.due, word, get_int(a.due, word) | get_int(a.neighbours, 2 * q + 1))
 
 
 @inline

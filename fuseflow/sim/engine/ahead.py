@@ -26,6 +26,7 @@ from fuseflow.sim.engine.kernels.tiles import tile_operator
 from fuseflow.sim.engine.loop import sweep, sweep_at_memory
 from fuseflow.sim.engine.tracer import note_firings, settle_all
 from fuseflow.sim.memory.comal_fixed import advance_comal
+from fuseflow.sim.memory.fixed_latency import advance_fixed
 from fuseflow.sim.memory.hbm2 import advance_hbm2
 from fuseflow.sim.memory.memory import ISSUE
 from fuseflow.sim.memory.ports import issue
@@ -60,7 +61,7 @@ def all_kernels() -> dict[str, tuple[Function, Signature]]:
         for name in REDUCERS:
             pairs += [(fold(name, arithmetic), FOLD), (fold_into(name, arithmetic), FOLD_INTO)]
     pairs += [(sweep, SWEEP), (sweep_at_memory, SWEEP_AT_MEMORY), (settle_all, SWEEP), (note_firings, NOTE)]
-    pairs += [(advance_hbm2, ADVANCE), (advance_comal, ADVANCE), (issue, ISSUE)]
+    pairs += [(advance_hbm2, ADVANCE), (advance_comal, ADVANCE), (advance_fixed, ADVANCE), (issue, ISSUE)]
     return {f"{function.__module__}.{function.__qualname__}": (function, signature) for function, signature in pairs}
 
 

@@ -9,7 +9,7 @@ from fuseflow.sim.engine.agenda import agenda_at, wake_all, wake_answered
 from fuseflow.sim.engine.horizon import forget_bounds, meet_horizon
 from fuseflow.sim.engine.node_records import BUFFER, OUTPUT, node_at
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, still_waits, visit
+from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, run_part, still_waits, visit
 from fuseflow.sim.memory.ports import FOREVER, memory_at
 from fuseflow.sim.memory.sending import next_request
 from fuseflow.sim.native.bitsets import SHIFT, discard, next_in_word
@@ -23,8 +23,9 @@ STATUS_COUNT = 8
 
 
 @inline
-def visit_due_parts(nodes: int, a: Any) -> int:
-    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY."""
+def visit_due_parts(nodes: int, a: Any, at_memory: bool) -> int:
+    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or FAULTY. Only a loop at a memory
+    asks what parts wait for."""
     fired = 0
     for k in range(a.words):
         bit = -1
@@ -36,7 +37,7 @@ def visit_due_parts(nodes: int, a: Any) -> int:
             if still_waits(node_at(nodes + NODE_SIZE * part)):
                 discard(a.due, part)
                 continue
-            made = visit(nodes, a, part)
+            made = visit(nodes, a, part) if at_memory else run_part(nodes, a, part)
             if made == FAULTY:
                 return FAULTY
             fired += made
@@ -50,7 +51,7 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
     wake_all(a)
     fired, complete = 0, True
     while True:
-        new_firings = visit_due_parts(nodes, a)
+        new_firings = visit_due_parts(nodes, a, False)
         if new_firings == FAULTY:
             return FAULT
         if new_firings == 0 and complete:
@@ -73,7 +74,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
     forget_bounds(a)
     fired, complete = 0, True
     while True:
-        new_firings = visit_due_parts(nodes, a)
+        new_firings = visit_due_parts(nodes, a, True)
         if new_firings == FAULTY:
             return FAULT
         fired += new_firings
@@ -96,7 +97,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
         while True:
             if call_advance(advance, memory, until) != 0:
                 return SHORT + STATUS_COUNT * until
-            if memory_at(memory).open == 0:
+            if memory_at(memory).open == 0 or a.defers == 0:
                 break
             until = memory_at(memory).now + step
             new_firings = meet_horizon(nodes, a, until)

@@ -44,6 +44,8 @@ from fuseflow.tensors import Tensor
 LAPS = 2
 """The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
 piece, so the ring is cut where it begins again."""
+WINDOWS = 3
+"""Parts are left for later windows if a FIFO holds more than what is produced in so many."""
 PAGE = 4096
 """The bytes of a page of memory."""
 
@@ -112,7 +114,7 @@ def lay_out(
     _fill_streams(layout, machine, timings, depths)
     _fill_readers(layout, machine, depths)
     askers = [p for p, part in enumerate(layout.parts) if part.asks]
-    layout.agenda = new_agenda(_neighbours(layout), askers, layout.arrays)
+    layout.agenda = new_agenda(_neighbours(layout), askers, _defers(layout, depths), layout.arrays)
     return layout
 
 
@@ -235,6 +237,15 @@ def _reader_depths(layout: NetworkLayout, machine: Machine) -> list[int | None]:
         else:
             depths.append(key.depth if isinstance(key, Link) else None)
     return depths
+
+
+def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
+    """Return whether parts that decide about no request are left for later windows of the memory. Where all FIFOs are shallow, they can do
+    little more then than now, and rounds through all parts take less time than to find out which decide."""
+    if layout.controller is None:
+        return False
+    shallow = WINDOWS * layout.controller.step
+    return any(depth is None or depth > shallow for depth, reader in zip(depths, layout.edges, strict=True) if reader.edge)
 
 
 def _ring_size(limit: int, needed: Sequence[int | None]) -> int:

@@ -33,7 +33,17 @@ FAULTY = -1
 
 @inline
 def visit(nodes: int, a: Any, part: int) -> int:
-    """Run a part as far as it gets, and return the number of its firings, or FAULTY."""
+    """Run a part as far as it gets, and note what it waits for then. Return the number of its firings, or FAULTY."""
+    made = run_part(nodes, a, part)
+    if made != FAULTY:
+        _note_wait(a, node_at(nodes + NODE_SIZE * part), part)
+    return made
+
+
+@inline
+def run_part(nodes: int, a: Any, part: int) -> int:
+    """Run a part as far as it gets, and decide which parts are due then. Return the number of its firings, or FAULTY. Where the memory
+    answers at once, this is all of a visit."""
     discard(a.due, part)
     address = nodes + NODE_SIZE * part
     node = node_at(address)
@@ -43,7 +53,8 @@ def visit(nodes: int, a: Any, part: int) -> int:
         return FAULTY
     if node.firings > firings_before:
         wake_neighbours(a, part)
-    _schedule(a, node, part)
+    if node.waits < INPUT or node.waits in (GROW, ROOM):
+        add(a.due, part)
     made: int = node.firings - firings_before
     return made
 
@@ -62,24 +73,22 @@ def still_waits(node: Any) -> bool:
 
 
 @inline
-def _schedule(a: Any, node: Any, part: int) -> None:
-    """Decide when a part is visited again if no neighbour fires."""
-    wait = node.waits
-    if wait == ANSWER:
+def _note_wait(a: Any, node: Any, part: int) -> None:
+    """Note what a part waits for: an answer, the engine, or which other part."""
+    if node.waits == ANSWER:
         add(a.answers, part)
     else:
         discard(a.answers, part)
-    if wait < INPUT or wait in (GROW, ROOM):
-        add(a.due, part)
-    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
-    outlook.ready = node.ready
-    outlook.visits += 1
-    if needs_engine(node):
+    stuck = needs_engine(node)
+    if stuck:
         add(a.held, part)
-        outlook.awaited = ENGINE
     else:
         discard(a.held, part)
-        outlook.awaited, outlook.delay = _awaited(node, part)
+    if a.defers != 0:
+        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+        outlook.ready = node.ready
+        outlook.visits += 1
+        outlook.awaited, outlook.delay = (ENGINE, 0) if stuck else _awaited(node, part)
 
 
 @inline

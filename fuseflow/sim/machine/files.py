@@ -116,7 +116,8 @@ def _nearest(keys: list[str], error: Any) -> str:
     model = error["loc"][1]
     others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
     if others:
-        return f"it is one of {' and '.join(others)}; the model here is `{model}`"
+        listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
+        return f"it is one of {listed}; the model here is `{model}`"
     return did_you_mean(keys[-1], MODEL_SETTINGS[model].model_fields)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fuseflow.sim.memory import mapping as maps
 from fuseflow.sim.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
 from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
+from fuseflow.sim.memory.fixed_latency import FIXED, advance_fixed
 from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.statistics import ChannelStatistics
@@ -49,6 +50,24 @@ class MemoryModel(Protocol):
     def grow(self, short: int) -> None: ...
 
     def channels(self) -> tuple[ChannelStatistics, ...]: ...
+
+
+class FixedLatency:
+    """A memory that answers every request so many cycles later. Each of its ports can move a line in every cycle."""
+
+    name, advance, delay, clock = "fixed", staticmethod(advance_fixed), 0, Fraction(1)
+
+    def __init__(self, latency: int, line: int, ports: int) -> None:
+        self.lookahead, self.transaction = latency, line
+        self.peak: Fraction = Fraction(line * max(ports, 1))
+        self.state: NumpyArray = FIXED.array(1)
+        self.state["latency"] = latency
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("has no queues")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
 
 
 class ComalFixed:

@@ -69,6 +69,7 @@ def _mapping(value: Any) -> Any:
 
 MOST_LINE = 4096
 MOST_LINES = 1 << 20
+MOST_LATENCY = 1 << 20
 Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
@@ -78,23 +79,36 @@ class IdealMemory(_Strict):
     model: Literal["ideal"] = "ideal"
 
 
-class _Ports(_Strict):
-    """How nodes make requests. `line` is the number of bytes of a request. `prefetch` is the number of lines that are fetched ahead
-    where an array is read in order. `outstanding` is the largest number of lines without an answer at one port, and the number of
-    lines of elements that a port holds for its node."""
+class TimedMemory(_Strict):
+    """A memory that takes time, and how nodes make requests of it. `line` is the number of bytes of a request. `prefetch` is the number of
+    lines that are fetched ahead where an array is read in order. `outstanding` is the largest number of lines without an answer at one
+    port, and the number of lines of elements that a port holds for its node."""
 
     line: Annotated[int, BeforeValidator(_line)] = 64
     prefetch: Annotated[int, _lines(0)] = 8
     outstanding: Annotated[int, _lines(1)] = 32
 
 
-class ComalFixedMemory(_Ports):
+def _latency(value: Any) -> Any:
+    if not 1 <= whole_number(value) <= MOST_LATENCY:
+        raise PydanticCustomError("latency", f"must be a whole number of cycles, 1 to {MOST_LATENCY:,}")
+    return whole_number(value)
+
+
+class FixedMemory(TimedMemory):
+    """A memory that answers every request `latency` cycles later, however many there are."""
+
+    model: Literal["fixed"] = "fixed"
+    latency: Annotated[int, BeforeValidator(_latency)] = 32
+
+
+class ComalFixedMemory(TimedMemory):
     """The fixed pipe of the released Comal simulator. It is not HBM2, and ignores addresses."""
 
     model: Literal["comal_fixed"] = "comal_fixed"
 
 
-class Hbm2Memory(_Ports):
+class Hbm2Memory(TimedMemory):
     """HBM2, command by command (docs/memory.md), with 2 GB and 32 bytes a memory cycle for each channel."""
 
     model: Literal["hbm2"] = "hbm2"
@@ -103,7 +117,7 @@ class Hbm2Memory(_Ports):
     clock_ghz: Clock = 1.0
 
 
-MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
+MemorySettings: TypeAlias = IdealMemory | FixedMemory | ComalFixedMemory | Hbm2Memory
 MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
 """The settings of each model, by its name. A new model is a class above, a model in `models.py` and a line in `controller`."""
 
@@ -141,8 +155,10 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     """Return the controller of a new run on a machine of that clock, or None if the memory answers at once."""
     if isinstance(settings, IdealMemory):
         return None
-    make: Callable[[int], MemoryDevice] = _make_fixed
+    make: Callable[[int], MemoryDevice] = _make_comal_fixed
     capacity = maps.capacity(maps.CHANNEL_COUNTS[-1])  # addresses do not matter
+    if isinstance(settings, FixedMemory):
+        make = partial(_make_fixed, settings)
     if isinstance(settings, Hbm2Memory):
         make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
         capacity = maps.capacity(settings.channels)
@@ -156,7 +172,14 @@ def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevic
     return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
 
 
-def _make_fixed(ports: int) -> MemoryDevice:
+def _make_fixed(settings: FixedMemory, ports: int) -> MemoryDevice:
+    from fuseflow.sim.memory.memory import Memory
+    from fuseflow.sim.memory.models import FixedLatency
+
+    return Memory(FixedLatency(settings.latency, settings.line, ports), ports)
+
+
+def _make_comal_fixed(ports: int) -> MemoryDevice:
     from fuseflow.sim.memory.memory import Memory
     from fuseflow.sim.memory.models import ComalFixed
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sweeps
 from browser import browser, opened, when
+from hostile_names import HOSTILE, OBEYED, renamed
+from sweeps import InProcessRunner, write_program
 
 import fuseflow as ff
 from fuseflow.explain.cycles import explain_cycles
@@ -17,6 +22,7 @@ from fuseflow.report.cycle_tables import cycles_json
 from fuseflow.report.page.comparison import comparison_page
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import StoredRun, read_run
+from fuseflow.report.page.sweep_page import sweep_page
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
 
@@ -38,6 +44,20 @@ WALK = """async () => {
 }"""
 
 
+CLICK_ALL = """() => {
+  const bad = [], hrefs = new Set([...document.querySelectorAll("main a[href^='#']")].map(link => link.getAttribute("href")));
+  for (const href of hrefs) {
+    [...document.querySelectorAll("main a[href^='#']")].find(link => link.getAttribute("href") === href).dispatchEvent(
+      new MouseEvent("click", { bubbles: true, cancelable: true }));
+    const view = document.querySelector("[data-view]:not([hidden])");
+    const stands = [...document.querySelectorAll(".chosen")].some(element => view.contains(element) || element.closest("#tabs"));
+    if (!document.querySelector("#inspector h2") || !stands) bad.push(href);
+  }
+  return [hrefs.size, bad];
+}"""
+"""Clicks on every link of the page of a run inside the page of a sweep, which has no address bar of its own."""
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     with browser() as started:
@@ -55,10 +75,10 @@ def gcn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def walk(chromium: Any, file: Path) -> None:
+def walk(chromium: Any, file: Path, least: int = 20) -> None:
     with opened(chromium, file) as shown:
         count, bad = shown.evaluate(WALK)
-    assert count > 20 and not bad
+    assert count > least and not bad
 
 
 def test_every_link_of_a_page_leads_somewhere(chromium: Any, gcn: Path):
@@ -137,26 +157,158 @@ def test_two_runs_are_compared(chromium: Any, gcn: Path, tmp_path: Path):
     walk(chromium, tmp_path / "page.html")
 
 
-HOSTILE = (
-    "</script><script>window.hurt = 1</script>",
-    "\"'><img src=x onerror='window.hurt=1'>",
-    "\u202egnp\u2066",
-    "\x07\x1b[31m\ud800",
-    "n" * 10_000,
-)
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=["script", "attribute", "right to left", "control", "long"])
-def test_names_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
-    stored = read_run(gcn)
-    assert stored.cycles is not None
-    spoiled = [json.loads(json.dumps(values).replace('"acc_l"', json.dumps(name)).replace('"adj"', json.dumps(name)))
-               for values in (stored.result, stored.cycles, stored.program)]  # fmt: skip
-    (tmp_path / "page.html").write_text(page(StoredRun(spoiled[0], {}, spoiled[1], spoiled[2])), encoding="utf-8")
+def test_a_run_is_compared_with_its_baseline_on_its_page(chromium: Any, gcn: Path, tmp_path: Path):
+    compiled = ff.compile(MODELS / "gcn.py", schedule=Schedule.fuse("none"))
+    compiled.save(tmp_path / "none", compiled.run(check=False))
+    before, after = read_run(tmp_path / "none"), read_run(gcn)
+    (tmp_path / "page.html").write_text(page(after, ("none", before)), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
     with opened(chromium, tmp_path / "page.html") as shown:
-        assert shown.evaluate(WALK)[1] == []
+        table = shown.locator(".pane", has_text="Speed-up over the baseline, none").locator("table")
+        layer1 = table.locator("tr", has_text="layer1").first.locator("td").all_inner_texts()
+        cycles = {
+            side: sum(r["cycles"] * r["times"] for r in run.result["regions"]) for side, run in (("A", before), ("B", after))
+        }
+        assert layer1[0] == "layer1" and layer1[1] == "layer1.matmul, layer1.matmul_2, layer1.add, relu"
+        last = table.locator("tr").last.locator("td").all_inner_texts()
+        assert last[2:5] == [f"{cycles['A']:,}", f"{cycles['B']:,}", f"{cycles['A'] / cycles['B']:.2f}"]
+        assert table.locator(".fill-good").count() and not table.locator(".fill-bad").count()
+        table.locator("a", has_text="layer1").first.click()
+        when(shown.locator("section:not([hidden]) h2")).to_have_text("Region layer1")
+
+
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_no_page_scrolls_sideways(width: int, chromium: Any, gcn: Path, sweep: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    (tmp_path / "page.html").write_text(comparison_page(stored, stored, ("one", "other")), encoding="utf-8")
+    for file, hash in (
+        (gcn / "report.html", ""),
+        (gcn / "report.html", "#region/layer1"),
+        (sweep, ""),
+        (tmp_path / "page.html", ""),
+    ):
+        with opened(chromium, file, hash) as shown:
+            shown.set_viewport_size({"width": width, "height": 900})
+            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (file, hash)
+
+
+SWEEP = """\
+model: p.ein
+tensors: t.yaml
+machine: [ideal, rda]
+mode: simulate
+vary:
+  fuse: [none, full]
+  par: [{}, {i: 2}]
+"""
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a sweep of eight points that were simulated."""
+    folder = tmp_path_factory.mktemp("sweep")
+    write_program(folder)
+    simulated = sweeps.opened(folder, SWEEP)
+    simulated.run(InProcessRunner())
+    (folder / "sweep.html").write_text(sweep_page(simulated), encoding="utf-8")
+    return folder / "sweep.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_point_of_a_sweep_opens_its_run(scheme: str, chromium: Any, sweep: Path):
+    walk(chromium, sweep, least=8)
+    with opened(chromium, sweep, color_scheme=scheme) as shown:
+        assert shown.locator("svg .point").count() > 8
+        for k in range(8):
+            shown.evaluate("location.hash = '#overview'")
+            when(shown.locator("#overview")).to_be_visible()
+            heads = shown.locator("#overview thead th").all_inner_texts()
+            cells = shown.locator("#overview tbody tr").nth(k).locator("td").all_inner_texts()
+            told = dict(zip(heads, cells, strict=True))
+            shown.locator("#overview tbody td a").nth(k).click()
+            section = shown.locator("section:not([hidden])")
+            run = section.frame_locator("iframe.run")
+            when(run.locator("header h1")).to_have_text("p")
+            when(run.locator(".cards .card").first).to_contain_text(f"{told['cycles']} cycles")
+            when(run.locator(".cards .card").first).to_contain_text(f"on {told['machine']}")
+            dark = run.locator("body").evaluate("body => getComputedStyle(body).backgroundColor") != "rgb(251, 251, 250)"
+            assert dark == (scheme == "dark")
+            assert section.locator("a.save").get_attribute("href").startswith("blob:")
+
+
+def test_the_run_of_a_point_is_a_page_to_work_in(chromium: Any, sweep: Path):
+    with opened(chromium, sweep) as shown:
+        shown.locator("svg a:has(.point.best)").first.click()
+        run = shown.locator("section:not([hidden])").frame_locator("iframe.run")
+        run.locator("#tabs a").nth(1).click()
+        section = run.locator("section:not([hidden])")
+        section.locator(".node").first.click()
+        when(section.locator(".node.chosen")).to_have_count(1)
+        shown.wait_for_url(re.compile("#point/[^/]*!node/"))
+        address = shown.url
+        count, bad = run.locator("body").evaluate(CLICK_ALL)
+        assert count > 20 and bad == []
+    with opened(chromium, sweep, address[address.index("#") :]) as shown:
+        run = shown.locator("section:not([hidden])").frame_locator("iframe.run")
+        when(run.locator("section:not([hidden]) .node.chosen")).to_have_count(1)
+        shown.evaluate("location.hash = location.hash.split('!')[0] + '!overview'")
+        when(run.locator("#overview")).to_be_visible()
+
+
+def test_the_page_of_the_run_of_a_point_can_be_saved(chromium: Any, sweep: Path, tmp_path: Path):
+    with opened(chromium, sweep) as shown:
+        shown.locator("svg a:has(.point.best)").first.click()
+        with shown.expect_download() as download:
+            shown.locator("section:not([hidden]) a.save").click()
+        download.value.save_as(tmp_path / "run.html")
+    walk(chromium, tmp_path / "run.html")
+
+
+def test_a_page_of_a_sweep_says_why_a_point_opens_no_run(tmp_path: Path):
+    write_program(tmp_path)
+    estimated = sweeps.opened(tmp_path, SWEEP.replace("mode: simulate\n", ""))
+    assert sweep_page(estimated).count("has not run yet") == 8
+    estimated.run(InProcessRunner())
+    assert sweep_page(estimated).count("was estimated, and has no run") == 8
+    simulated = sweeps.opened(tmp_path, SWEEP)
+    simulated.run(InProcessRunner())
+    assert sweep_page(estimated).count('<script type="text/plain" class="packed">') == 8
+    assert sweep_page(simulated, with_runs=False).count("is not in the page") == 8
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_names_in_a_graph_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    names = {"acc_l": name, "adj": f"adj{name}", "layer1": f"layer1{name}", "k": f"k{name}", "models/gcn.py": f"models/{name}.py"}
+    spoiled = StoredRun(*(renamed(getattr(stored, field.name), names) for field in dataclasses.fields(stored)))
+    (tmp_path / "page.html").write_text(page(spoiled), encoding="utf-8")
+    with opened(chromium, tmp_path / "page.html") as shown:
+        count, bad = shown.evaluate(WALK)
+        assert bad == [] and count > 100
+        assert shown.locator(".canvas .node").count() == sum(len(graph.nodes) for _, graph in stored.compiled.values())
         assert shown.evaluate("window.hurt") is None and shown.locator("img").count() == 0
-        assert not any(letter in shown.content() for letter in "\u202e\u2066\x07\x1b")
+        text = shown.content()
+        told = json.dumps(shown.evaluate("JSON.parse(document.getElementById('data').textContent)"), ensure_ascii=False)
+        assert not any(letter in text or letter in told for letter in OBEYED)
+        assert "\\u00" not in told.replace("\\\\", "")
+        assert not name.startswith("{{") or "{{ 7 * 7 }}" in text
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_names_in_a_comparison_and_in_a_sweep_are_text(name: str, chromium: Any, gcn: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    spoiled = StoredRun(*(renamed(getattr(stored, field.name), {"acc_l": name}) for field in dataclasses.fields(stored)))
+    (tmp_path / "page.html").write_text(comparison_page(stored, spoiled, (name, f"b{name}")), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+    write_program(tmp_path)
+    named = SWEEP.replace("machine: [ideal, rda]", f"schedules: [{{name: {json.dumps(name)}}}]")
+    swept = sweeps.opened(tmp_path, named)
+    swept.run(InProcessRunner())
+    (tmp_path / "sweep.html").write_text(sweep_page(swept), encoding="utf-8")
+    with opened(chromium, tmp_path / "sweep.html") as shown:
+        assert shown.evaluate(WALK)[1] == [] and shown.evaluate("window.hurt") is None
+        assert not any(letter in shown.content() for letter in OBEYED)
 
 
 def chain(count: int) -> StoredRun:

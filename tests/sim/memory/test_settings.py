@@ -15,7 +15,7 @@ from fuseflow.errors import MachineError
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.machine.files import read_machine
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.settings import ComalFixedMemory, FixedMemory, Hbm2Memory, IdealMemory
 
 ALL = {"channels": 16, "mapping": "MOP4CLXOR", "clock_ghz": 0.75, "line": 256, "prefetch": 0, "outstanding": 1}
 
@@ -33,11 +33,19 @@ def test_the_defaults() -> None:
     assert read_machine("name: m\nmemory: comal_fixed\n").memory.model_dump() == {
         "model": "comal_fixed", "line": 64, "prefetch": 8, "outstanding": 32,
     }  # fmt: skip
+    assert read_machine("name: m\nmemory: fixed\n").memory.model_dump() == {
+        "model": "fixed", "latency": 32, "line": 64, "prefetch": 8, "outstanding": 32,
+    }  # fmt: skip
     assert read_machine("name: m\n").memory == read_machine("name: m\nmemory: {model: ideal}\n").memory == IdealMemory()
 
 
 def test_a_name_alone_and_a_mapping_are_the_same() -> None:
-    for model, memory in (("ideal", IdealMemory()), ("comal_fixed", ComalFixedMemory()), ("hbm2", Hbm2Memory())):
+    for model, memory in (
+        ("ideal", IdealMemory()),
+        ("fixed", FixedMemory()),
+        ("comal_fixed", ComalFixedMemory()),
+        ("hbm2", Hbm2Memory()),
+    ):
         short, long = read_machine(f"name: m\nmemory: {model}\n"), read_machine(f"name: m\nmemory: {{model: {model}}}\n")
         assert short == long == Machine(name="m", memory=memory)
 
@@ -124,7 +132,7 @@ def test_what_cannot_be_is_refused_where_it_stands(text: str, message: str) -> N
     assert str(caught.value).startswith(f"m.yaml:4:3: error[machine]: {message}")
 
 
-NAMED = "must name a model: ideal, comal_fixed, hbm2\n  hint: write `memory: hbm2`, or a mapping"
+NAMED = "must name a model: ideal, fixed, comal_fixed, hbm2\n  hint: write `memory: hbm2`, or a mapping"
 CLOCKS = "clocks must be in a ratio of whole numbers up to 1000\n  hint: change `clock_ghz` or `memory.clock_ghz`"
 
 
@@ -149,7 +157,8 @@ CLOCKS = "clocks must be in a ratio of whole numbers up to 1000\n  hint: change 
         ),
         (
             "memory: {model: ideal, line: 64}",
-            "2:24: error[machine]: unknown key `memory.line`\n  hint: it is one of `comal_fixed` and `hbm2`; the model here is `ideal`",
+            "2:24: error[machine]: unknown key `memory.line`\n"
+            "  hint: it is one of `fixed`, `comal_fixed` and `hbm2`; the model here is `ideal`",
         ),
         ("memory: {model: comal_fixed, clock_ghz: 2}", "2:30: error[machine]: unknown key `memory.clock_ghz`\n  hint: it is one of"),
         (

@@ -23,7 +23,7 @@ function turnTheme() {
 function turn(steps) {
   const at = views.findIndex(view => view.dataset.view === shownView);
   const next = views[(at + steps + views.length) % views.length].dataset.view;
-  location.hash = next === OVERVIEW ? "#" + OVERVIEW : "#" + things[Number(next)].key;
+  goToAddress(next === OVERVIEW ? OVERVIEW : things[Number(next)].key);
 }
 
 function nextColour() {
@@ -32,7 +32,7 @@ function nextColour() {
 }
 
 const KEYS = {
-  "/": () => search.focus(), "?": openLegend, t: turnTheme, o: () => { location.hash = "#" + OVERVIEW; },
+  "/": () => search.focus(), "?": openLegend, t: turnTheme, o: () => goToAddress(OVERVIEW),
   "[": () => turn(-1), "]": () => turn(1), c: nextColour, Escape: () => goTo(null),
 };
 

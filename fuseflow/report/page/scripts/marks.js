@@ -17,7 +17,7 @@ function hover(number) {
 function choose(number) {
   if (chosen !== null) { mark([chosen], "chosen", false); mark(belonging(chosen), "near", false); }
   chosen = number;
-  document.documentElement.classList.toggle("choosing", number !== null && things[number].kind !== "region");
+  document.documentElement.classList.toggle("choosing", number !== null && !KINDS_WITH_A_VIEW.has(things[number].kind));
   if (number === null) return;
   mark([number], "chosen", true);
   mark(belonging(number), "near", true);

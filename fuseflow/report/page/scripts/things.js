@@ -6,6 +6,7 @@ const elementsOf = things.map(() => []);
 for (const element of document.querySelectorAll("[data-t]")) elementsOf[element.dataset.t].push(element);
 
 const KIND_NAMES = { region: "region", node: "node", fifo: "FIFO", tensor: "tensor", einsum: "Einsum", line: "line", point: "point" };
+const KINDS_WITH_A_VIEW = new Set(["region", "point"]);
 
 /** Return the number of the thing that an element of the page names, or null. */
 function thingAt(target) {
@@ -17,5 +18,5 @@ function thingAt(target) {
 function belonging(number) {
   const thing = things[number];
   const linked = Object.values(thing.links ?? {}).flat();
-  return linked.filter(other => things[other].kind !== thing.kind && things[other].kind !== "region");
+  return linked.filter(other => things[other].kind !== thing.kind && !KINDS_WITH_A_VIEW.has(things[other].kind));
 }

@@ -7,7 +7,7 @@ let shownView = null;
 /** Return the view in which a thing is shown: that of its region, the present one if the thing stands in it, or the overview. */
 function viewOf(number) {
   const thing = things[number];
-  if (thing.kind === "region") return String(number);
+  if (KINDS_WITH_A_VIEW.has(thing.kind)) return String(number);
   const here = views.find(view => view.dataset.view === shownView);
   if (here && elementsOf[number].some(element => here.contains(element)) && thing.region === undefined) return shownView;
   return thing.region === undefined ? OVERVIEW : String(thing.region);
@@ -49,18 +49,18 @@ function scrollInside(pane, element) {
 
 /** Show what the address bar says. */
 function follow() {
-  const key = location.hash.slice(1);
-  const number = numberOfKey.get(key) ?? null;
+  const number = numberOfKey.get(address()) ?? null;
   if (number === null) { show(OVERVIEW); choose(null); inspect(null); return; }
   show(viewOf(number));
   choose(number);
   inspect(number);
   reveal(number);
+  openRun(views.find(view => view.dataset.view === shownView));
 }
 
 function goTo(number) {
-  const hash = number === null ? "#" + (shownView === OVERVIEW ? OVERVIEW : things[Number(shownView)].key) : "#" + things[number].key;
-  if (location.hash === hash) follow(); else location.hash = hash;
+  const key = number !== null ? things[number].key : shownView === OVERVIEW ? OVERVIEW : things[Number(shownView)].key;
+  if (address() === key) follow(); else goToAddress(key);
 }
 
 document.addEventListener("click", event => {
@@ -68,4 +68,3 @@ document.addEventListener("click", event => {
   const number = thingAt(event.target);
   if (number !== null && !getSelection().toString()) goTo(number);
 });
-window.addEventListener("hashchange", follow);

@@ -1,0 +1,140 @@
+"""The memory of a testbench: what stands behind the ports of a circuit, and what is printed of them.
+
+A memory of a fixed latency is SystemVerilog. Any other one is the model of the simulators, in the process that started the testbench. The
+testbench writes its requests to its standard output, a line `R port cycle address` for each. It goes on for a window of the look-ahead of
+the model, says `W cycle` at its end, and reads from its standard input which answers become visible in the next window. An answer is never
+visible earlier, so no cycle is another one than in the simulators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from fuseflow.hardware.memory_run import MemoryRun, PortRun
+from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.sim.memory.settings import FixedMemory, MemorySettings, TimedMemory
+
+
+@dataclass(frozen=True, slots=True)
+class BenchMemory:
+    """The memory of a testbench as text: declarations and instances, what is done at the begin, what in every cycle before its end, what is
+    printed, and whether anything is still to be answered."""
+
+    parts: tuple[str, ...] = ()
+    begin: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    prints: tuple[str, ...] = ()
+    busy: str = "0"
+    server: MemoryServer | None = None
+
+
+def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun) -> BenchMemory:
+    """Return the memory behind the ports of a circuit."""
+    ports = tuple(ports)
+    if not ports:
+        return BenchMemory()
+    assert isinstance(settings, TimedMemory)
+    parts = [f"wire [{bits - 1}:0] {wire};" for port in ports for wire, bits in (*port.inputs.values(), *port.outputs.values())]
+    for port in ports:
+        base = run.ports[port.node, port.kind].place.base
+        parts += [f"assign {port.inputs['base'][0]} = {ADDRESS_BITS}'d{base};", f"assign {port.inputs['ready'][0]} = 1;"]
+    prints = [line for port in ports for line in _prints(port)]
+    busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
+    if isinstance(settings, FixedMemory):
+        parts += [_fixed(port, settings.latency) for port in ports]
+        return BenchMemory(tuple(parts), (), (), tuple(prints), busy)
+    server = MemoryServer(run)
+    more, begin, steps = _served(ports, server.window)
+    return BenchMemory((*parts, *more), begin, steps, tuple(prints), busy, server)
+
+
+def _prints(port: MemoryTopPort) -> Iterator[str]:
+    address, _ = port.outputs["address"]
+    yield f'if ({port.outputs["valid"][0]}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
+    yield f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);'
+
+
+def _fixed(port: MemoryTopPort, latency: int) -> str:
+    pins = {"clk": "clk", "rst": "rst", "valid": port.outputs["valid"][0], "id": port.outputs["id"][0]}
+    pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
+    connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+    return f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});"
+
+
+def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
+    """Return the declarations, the begin and the steps of a testbench whose memory is served. `due` says of each port and each cycle of a
+    window whether answers become visible, and `tags` up to which one."""
+    count, tag = len(ports), ports[0].tag
+    parts = [
+        "integer asked, answered, start = 0, number, slot, port;",
+        f"reg [{count - 1}:0] answer_valids = 0;",
+        f"reg [{count * tag - 1}:0] answer_tags;",
+        f"reg due [0:{count * window - 1}];",
+        f"reg [{tag - 1}:0] tags [0:{count * window - 1}];",
+        f"reg [{tag - 1}:0] answer_tag;",
+    ]
+    for port in ports:
+        parts.append(f"assign {port.inputs['answer_valid'][0]} = answer_valids[{port.number}];")
+        parts.append(f"assign {port.inputs['answer_id'][0]} = answer_tags[{port.number * tag} +: {tag}];")
+    begin = (
+        'asked = $fopen("/dev/stdout", "w");',
+        'answered = $fopen("/dev/stdin", "r");',
+        f"for (slot = 0; slot < {count * window}; slot = slot + 1) due[slot] = 0;",
+    )
+    steps = [
+        f'if ({port.outputs["valid"][0]}) $fwrite(asked, "R {port.number} %0d %0d\\n", cycle, {port.outputs["address"][0]});'
+        for port in ports
+    ]
+    steps += [
+        f"if (answered != 0 && cycle + 1 == start + {window}) begin",  # Verilator 5.006 does not see that $fscanf reads `answered`
+        '  $fwrite(asked, "W %0d\\n", cycle + 1);',
+        "  $fflush(asked);",
+        "  start = cycle + 1;",
+        '  if ($fscanf(answered, "%d", number) != 1) $finish;',
+        "  while (number > 0) begin",
+        '    if ($fscanf(answered, "%d %d", slot, answer_tag) != 2) $finish;',
+        "    due[slot] = 1;",
+        "    tags[slot] = answer_tag;",
+        "    number = number - 1;",
+        "  end",
+        "end",
+        f"for (port = 0; port < {count}; port = port + 1) begin",
+        f"  slot = port * {window} + cycle + 1 - start;",
+        "  answer_valids[port] = due[slot];",
+        f"  answer_tags[port * {tag} +: {tag}] = tags[slot];",
+        "  due[slot] = 0;",
+        "end",
+    ]
+    return parts, begin, tuple(steps)
+
+
+class MemoryServer:
+    """Answers the requests of a testbench with the model of the simulators."""
+
+    def __init__(self, run: MemoryRun) -> None:
+        self.run, self.window = run, run.lookahead
+
+    def serve(self, requests: IO[str], answers: IO[str]) -> None:
+        """Answer what a testbench writes, until it ends. Lines of its simulator are passed over."""
+        for line in requests:
+            kind, *numbers = line.split()
+            if kind == "R" and len(numbers) == 3:
+                port, cycle, address = map(int, numbers)
+                self.run.ask(self.run.by_number[port], address, cycle)
+            elif kind == "W" and len(numbers) == 1:
+                self._answer(int(numbers[0]), answers)
+
+    def _answer(self, start: int, answers: IO[str]) -> None:
+        self.run.advance(start)
+        due = [answer for port in self.run.by_number for answer in self._due(port, start)]
+        answers.write("".join(f"{text}\n" for text in (str(len(due)), *due)))
+        answers.flush()
+
+    def _due(self, port: PortRun, start: int) -> Iterator[str]:
+        """Return the answers of a port that become visible in a window: for each cycle its place, and the tag of the last one."""
+        while port.visible and port.visible[0] < start + self.window:
+            cycle = port.visible[0]
+            last = port.answers(cycle) - 1
+            yield f"{port.number * self.window + cycle - start} {last % (1 << self.run.tag)}"

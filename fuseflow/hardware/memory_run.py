@@ -1,0 +1,123 @@
+"""The memory behind a circuit that runs: the model of the simulators, asked by the ports of the circuit.
+
+A port counts the answers that it sees. A request is answered after those before it, so the count says which ones are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fuseflow.hardware.arrays import array_of
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.expressions import count_bits
+from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.sim.memory.controller import Controller
+from fuseflow.sim.memory.layout import AddressRange
+from fuseflow.tensors import Tensor
+
+Request: TypeAlias = tuple[int, int]
+"""A request: its cycle, and the address of its line."""
+
+
+@dataclass(slots=True)
+class PortRun:
+    """A port while its circuit runs. `site` is the number of its node, and `visible` has the cycles of answers that are known and were not
+    counted yet. `known` counts the answers that are known, and `seen` those that the node sees."""
+
+    number: int
+    site: int
+    place: AddressRange
+    write: bool
+    outstanding: int
+    requests: list[Request] = field(default_factory=list)
+    visible: deque[int] = field(default_factory=deque)
+    known: int = 0
+    seen: int = 0
+
+    def answers(self, cycle: int) -> int:
+        """Return how many answers are visible in a cycle."""
+        while self.visible and self.visible[0] <= cycle:
+            self.visible.popleft()
+            self.seen += 1
+        return self.seen
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.requests) - self.seen < self.outstanding
+
+
+class MemoryRun:
+    """The memory of one run of a circuit, and its ports by node and kind of array. A circuit whose arrays answer at once has none."""
+
+    def __init__(self, circuit: Circuit, tensors: Mapping[str, Tensor]) -> None:
+        self.controller, self.ports, self.last = circuit.machine.controller(), dict[tuple[str, str], PortRun](), -1
+        if self.controller is not None:
+            self._open(self.controller, circuit, {**auxiliary_tensors(circuit.graph), **tensors})
+        self.by_number = list(self.ports.values())
+
+    def _open(self, controller: Controller, circuit: Circuit, tensors: Mapping[str, Tensor]) -> None:
+        places = controller.lay_out(circuit.graph, tensors)
+        for site, unit in enumerate(circuit.units):
+            for kind, port in unit.module.ports.items():
+                array = array_of(unit, kind)
+                number = controller.join(unit.node.name, array, port.write)
+                self.ports[unit.node.name, kind] = PortRun(number, site, places[array], port.write, controller.outstanding)
+        controller.open()
+
+    @property
+    def lookahead(self) -> int:
+        """The cycles after which an answer is seen at the earliest."""
+        assert self.controller is not None
+        return self.controller.memory.lookahead
+
+    @property
+    def tag(self) -> int:
+        """The bits of a number that tells the open requests of a port apart."""
+        assert self.controller is not None
+        return count_bits(self.controller.outstanding)
+
+    def address(self, port: PortRun, line: int) -> int:
+        """Return the address of a line of the array of a port."""
+        assert self.controller is not None
+        return port.place.base + line * self.controller.line
+
+    def ask(self, port: PortRun, address: int, cycle: int) -> None:
+        """Ask for a line in a cycle."""
+        assert self.controller is not None
+        self.controller.memory.issue(port.number, address, self.controller.line, port.write, cycle)
+        port.requests.append((cycle, address))
+
+    def advance(self, cycle: int) -> None:
+        """Let the memory go on to a cycle, before which everything was asked."""
+        assert self.controller is not None
+        self.controller.memory.advance(cycle)
+        for _ in self.answers():
+            pass
+
+    def goes_on(self, until: int | None) -> bool:
+        """Let the memory go on by a window, if it has anything to answer and if nothing is asked before the end of that. `until` is the
+        cycle in which the circuit may fire next, or None."""
+        if self.controller is None:
+            return False
+        ports, memory = self.controller.memory.ports, self.controller.memory
+        if (ports["answered"] >= ports["issued"]).all():
+            return False
+        start = memory.cycle
+        if (ports["answered"] >= ports["sent"]).all():
+            start = max(start, int(ports["due"].min()))
+        return (until is None or until >= start + self.controller.step) and self.controller.advance()
+
+    def answers(self) -> Iterator[tuple[int, int]]:
+        """Return the answers that became known: the number of the node, and the cycle from which it sees the answer."""
+        assert self.controller is not None
+        memory = self.controller.memory
+        for port, answered in zip(self.by_number, memory.ports["answered"].tolist(), strict=True):
+            for request in range(port.known, answered):
+                visible = memory.answer_cycle(port.number, request)
+                port.visible.append(visible)
+                self.last = max(self.last, visible)
+                yield port.site, visible
+            port.known = answered

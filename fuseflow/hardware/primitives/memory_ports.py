@@ -1,0 +1,224 @@
+"""The ports of a node at a memory that takes time: rules that ask for lines, and what says that a line is there. They are those of
+`fuseflow.sim.reference.memory_ports`, and their requests are in the same cycles.
+
+A request is the number of a line in the array of the port. It is a token of an output that has as much room as requests may be without an
+answer. A process that waits for an answer compares the number of answers that its port had with the number that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fuseflow.hardware.expressions import Expr, const, count_bits, mux
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.hardware.rules import Head, Module
+from fuseflow.sim.memory.settings import TimedMemory
+
+Gives = Callable[[Expr], Mapping[str, Expr]]
+"""The tokens of the last firing that asks, by the number of answers that brings the last line of what it asks for."""
+
+
+LINES = "_lines"
+"""The array of a port that reads ahead, behind the kind: one number, of the lines that there are."""
+
+
+def elements_in_flight(memory: TimedMemory, bits: int) -> int:
+    """Return how many elements of so many bits a port holds for its node: those of all lines that may be on their way."""
+    return memory.outstanding * max(8 * memory.line // bits, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """Bits of an array, from `low` to `last`. `spans` says that they may lie in several lines."""
+
+    low: Expr
+    last: Expr
+    spans: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a port is asked for, in an array of elements of `bits` bits: at once `size` bits, or any number where that is None, from a
+    multiple of `stride` on. The factors of that have `index` bits."""
+
+    bits: int
+    stride: int
+    size: int | None
+    index: int
+
+    @property
+    def width(self) -> int:
+        """The bits of the number of a bit of the array."""
+        return self.index + max(self.stride, self.size or 0).bit_length() + 1
+
+    def at(self, number: Expr, memory: TimedMemory) -> Bits:
+        """Return the bits from a multiple of the stride on, where the size is known."""
+        assert self.size is not None
+        low = number.fit(self.width) * self.stride
+        inside = 8 * memory.line % self.stride == 0 and self.size <= self.stride
+        return Bits(low, low + (self.size - 1), not inside)
+
+    def between(self, number: Expr, behind: Expr) -> Bits:
+        """Return the bits from a multiple of the stride up to another one."""
+        return Bits(number.fit(self.width) * self.stride, behind.fit(self.width) * self.stride - 1, True)
+
+    def most_lines(self, memory: TimedMemory) -> int:
+        """The most lines in which the bits lie that are asked for at once."""
+        return 1 << self.width if self.size is None else (self.size - 1) // (8 * memory.line) + 2
+
+
+@dataclass(eq=False)
+class ReadPort:
+    """A port that reads an array. `answers` counts the answers that it had."""
+
+    m: Module
+    kind: str
+    memory: TimedMemory
+    extent: Extent
+    answers: Expr = field(init=False)
+    shift: int = field(init=False)
+    lines: int = field(init=False)
+    """The bits of the number of a line, and of the number behind it."""
+
+    def __post_init__(self) -> None:
+        self.shift = (8 * self.memory.line).bit_length() - 1
+        self.lines = max(self.extent.width - self.shift, 1) + 1
+
+    @property
+    def request(self) -> str:
+        return self.m.ports[self.kind].request
+
+    def line(self, bit: Expr) -> Expr:
+        """Return the number of the line in which a bit lies."""
+        return (bit >> min(self.shift, (1 << bit.width) - 1)).fit(self.lines) if self.shift < bit.width else const(0, self.lines)
+
+    def sent(self, line: Expr) -> dict[str, Expr]:
+        """Return the token of a request."""
+        return {self.request: self.m.value(self.request, line)}
+
+    def ask(
+        self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
+    ) -> None:
+        raise NotImplementedError
+
+    def is_answered(self, needed: Expr) -> Expr:
+        raise NotImplementedError
+
+
+class DemandPort(ReadPort):
+    """A port that reads the lines that its asker names. A register holds the number behind the last one, and bits in the same line ask for
+    nothing. `issued` counts the requests."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        m, kind = self.m, self.kind
+        held = elements_in_flight(self.memory, self.extent.bits) + 2
+        width = count_bits(2 * (held * self.extent.most_lines(self.memory) + self.memory.outstanding)) + 1
+        self.answers = m.port(kind, self.lines, width)
+        self.issued, self.behind = m.register(f"{kind}_issued", width), m.register(f"{kind}_behind", self.lines)
+
+    def ask(
+        self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
+    ) -> None:
+        """Add the rules of a process that asks for bits: one firing for each line that is new, of which the last takes and gives, and one
+        if none is."""
+        m, kind = self.m, self.kind
+        first, last = self.line(bits.low), self.line(bits.last)
+        known = (first + 1).is_(self.behind)
+        after, issued = {f"{kind}_behind": last + 1}, {f"{kind}_issued": self.issued + 1}
+        at = mux(known, first + 1, first)
+        if bits.spans:
+            within, line = m.register(f"{kind}_within", 1), m.register(f"{kind}_line", self.lines)
+            at = mux(within, line, at)
+            more = {f"{kind}_within": const(1, 1), f"{kind}_line": at + 1, **issued}
+            outs = tuple(gives(self.issued))
+            m.rule(f"{label} line", when & (at < last), looks=takes, gives=self.sent(at), sets=more, on=on, awaits=outs)
+            after[f"{kind}_within"] = const(0, 1)
+        m.rule(f"{label} held", when & (last < at), takes, gives=gives(self.issued), sets=sets, on=on)
+        given = {**gives(self.issued + 1), **self.sent(at)}
+        m.rule(label, when & at.is_(last), takes, gives=given, sets={**sets, **after, **issued}, on=on)
+
+    def is_answered(self, needed: Expr) -> Expr:
+        """Return whether the port had so many answers. Both counts go around, and differ by less than half of what they hold."""
+        return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
+
+
+class PrefetchPort(ReadPort):
+    """A port that reads a whole array in order, ahead of its asker. A process of its own asks for line n in the cycle after line
+    n - `prefetch` was needed. `touched` counts the lines that were, and `fetched` those that were asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        m, kind, ahead = self.m, self.kind, self.memory.prefetch
+        width = self.lines = max(self.lines, ahead.bit_length()) + 1
+        self.answers = m.port(kind, width, width)
+        self.touched, fetched = m.register(f"{kind}_touched", width), m.register(f"{kind}_fetched", width)
+        count, on = m.array(f"{kind}{LINES}", const(0, 1), width), f"fetch_{kind}"
+        m.helpers.add(on)
+        m.intervals[on] = 1
+        due = (fetched < count) & (fetched < self.touched + ahead)
+        m.rule(f"fetches {kind}", due, gives=self.sent(fetched), sets={f"{kind}_fetched": fetched + 1}, on=on)
+
+    def ask(
+        self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
+    ) -> None:
+        """Add the rule of a process that needs bits, which are asked for by another one."""
+        behind = self.line(bits.last) + 1
+        touched = mux(self.touched < behind, behind, self.touched)
+        self.m.rule(label, when, takes, gives=gives(behind), sets={**sets, f"{self.kind}_touched": touched}, on=on)
+
+    def is_answered(self, needed: Expr) -> Expr:
+        return needed <= self.answers
+
+
+def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> ReadPort:
+    """Return a port that reads an array of a node."""
+    assert context.memory is not None
+    fetches = context.in_order and context.memory.prefetch > 0
+    return (PrefetchPort if fetches else DemandPort)(m, kind, context.memory, extent)
+
+
+class WritePort:
+    """A port that writes an array from its start. `fill` are the bits in its last line, and `line` is the number of that. A line is sent
+    once it is full. At the start there are `filled` bits."""
+
+    def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0) -> None:
+        """Make a port that writes `size` bits at a time."""
+        assert context.memory is not None
+        self.m, self.kind, self.size = m, kind, size
+        self.shift = (8 * context.memory.line).bit_length() - 1
+        self.answers = m.port(kind, context.index + size.bit_length() + 1, count_bits(context.memory.outstanding + 1), write=True)
+        self.request = m.ports[kind].request
+        self.fill = m.register(f"{kind}_fill", self.shift, filled)
+        self.line = m.register(f"{kind}_line", m.outputs[self.request])
+
+    def put(
+        self,
+        label: str,
+        when: Expr,
+        takes: Sequence[Head],
+        looks: Sequence[Head],
+        gives: Mapping[str, Expr],
+        sets: Mapping[str, Expr | int],
+    ) -> None:
+        """Add the rules of a firing that writes: one firing for each line that is full then, of which the last takes and gives, or one
+        where none is."""
+        m, width = self.m, max(self.shift, self.size.bit_length()) + 1
+        total = self.fill.fit(width) + self.size
+        full, after = total >> self.shift, {f"{self.kind}_fill": total.bits(0, self.shift)}
+        moved = {f"{self.kind}_line": self.line + 1}
+        sent = const(0, width)
+        if self.size > 1 << self.shift:
+            sent = m.register(f"{self.kind}_sent", width)
+            more = {**moved, f"{self.kind}_sent": sent + 1}
+            m.rule(f"{label} line", when & (sent + 1 < full), looks=[*takes, *looks], gives=self.asked(), sets=more)
+            after[f"{self.kind}_sent"] = const(0, width)
+        else:
+            m.rule(label, when & full.is_(0), takes, looks, gives, {**sets, **after})
+        fills = when & full.is_(sent + 1)
+        m.rule(f"{label} fills", fills, takes, looks, {**gives, **self.asked()}, {**sets, **after, **moved})
+
+    def asked(self) -> dict[str, Expr]:
+        """Return the token of the request that writes the line."""
+        return {self.request: self.m.value(self.request, self.line)}

@@ -1,0 +1,80 @@
+"""Write at a memory that takes time: what is written is sent line by line, and the node goes on once a line is sent.
+
+After `D` it sends the lines that it began, one in each firing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fuseflow.hardware.expressions import Expr, all_of, count_bits
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.hardware.primitives.memory_ports import WritePort
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import EMPTY, Head, Module
+from fuseflow.samml import nodes as n
+
+
+def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
+    """The elements of an entry are written with it, and those of a fiber at its end."""
+    arrays = context.level(node).arrays(context.size(node))
+    entry, closing = None, list[WritePort]()
+    x = context.input(m, 0)
+    for stored in sorted(arrays, key=lambda stored: stored.entry == 0):
+        port = WritePort(context, m, stored.kind, (stored.entry or stored.fiber) * stored.bits, stored.first * stored.bits)
+        if stored.entry:
+            entry = port
+        else:
+            closing.append(port)
+    _write(m, x, entry, closing, context.declared[node.tensor].room(node.level) or 0)
+
+
+def write_values(node: n.WriteValues, context: NodeContext, m: Module) -> None:
+    decl, x = context.declared[node.tensor], context.input(m, 0)
+    _write(m, x, WritePort(context, m, "val", decl.value_bits), [], decl.room(-1) or 0)
+
+
+def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
+    """After `D` a register of each port says whether the line that it began is `left` to be sent. `filled` counts the entries of a fiber
+    that is filled up to its `room`."""
+    memory = m.output(WRITTEN, x.width)
+    ports = [*([entry] if entry else []), *closing]
+    left = [m.register(f"{port.kind}_left", 1) for port in ports]
+    open_ = all_of(~register for register in left)
+    ends, value = open_ & x.is_stop & x.low.is_(0), open_ & ~x.control
+    taken: dict[str, Expr] = {memory: x.token}
+    counted: dict[str, Expr | int] = {}
+    begun: dict[str, Expr | int] = {}
+    if room:
+        filled = m.register("filled", count_bits(room + 1))
+        lacks, counted, begun = ends & (filled < room), {"filled": filled + 1}, {"filled": 0}
+        assert entry is not None, "a fiber with room has entries"
+        entry.put("pad", lacks, [], [x], {memory: m.mark(memory, EMPTY)}, counted)
+        ends = ends & ~lacks
+    if entry is None:
+        m.rule("value", value, [x], gives=taken)
+    else:
+        entry.put("value", value, [x], [], taken, counted)
+    if closing:
+        _close(m, x, ends, closing, taken, begun)
+    else:
+        m.rule("end", ends, [x], gives=taken, sets=begun, closes=True)
+    m.rule("stop", open_ & x.is_stop & x.low.is_not(0), [x], gives=taken, closes=True)
+    partial: dict[str, Expr | int] = {f"{port.kind}_left": port.fill.is_not(0) for port in ports}
+    m.rule("done", open_ & x.is_done, [x], gives=taken, sets=partial, closes=True)
+    for k, port in enumerate(ports):
+        mine = left[k] & all_of(~other for other in left[:k])
+        m.rule(f"flushes {port.kind}", mine, gives=port.asked(), sets={f"{port.kind}_left": 0})
+
+
+def _close(
+    m: Module, x: Head, ends: Expr, closing: Sequence[WritePort], taken: Mapping[str, Expr], begun: Mapping[str, Expr | int]
+) -> None:
+    """The end of a fiber: each port writes in its turn, and the last one takes the stop."""
+    turn = m.register("turn", count_bits(len(closing)))
+    for k, port in enumerate(closing):
+        mine = ends & turn.is_(k)
+        if k < len(closing) - 1:
+            port.put(f"closes {k}", mine, [], [x], {}, {"turn": k + 1})
+        else:
+            port.put(f"closes {k}", mine, [x], [], taken, {**begun, "turn": 0})

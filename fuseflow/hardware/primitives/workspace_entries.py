@@ -1,0 +1,96 @@
+"""Which entries of the two buffers of a workspace hold a value, and which one is next.
+
+Up to 64 keys have a bit each in a register, and the next entry is the lowest bit. More keys have their bits in words of 64, in a memory.
+A register has a bit for each word in which a bit is set, so a buffer is emptied by that register alone. The next entry is the lowest bit of
+the lowest such word: two searches among 64 at most, in the same cycle, up to 4,096 keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseflow.hardware.arithmetic import lowest
+from fuseflow.hardware.expressions import YES, Expr, concat, const, mux
+from fuseflow.hardware.rules import Module, Store
+
+WORD_BITS = 6
+"""The bits of the place of an entry in a word."""
+WORD = 1 << WORD_BITS
+BUFFERS = 2
+HELD, SENT, GIVEN = "held", "sent", "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A value that is put at a key of the buffer in work: whether there `was` one, and the registers and words after it. `touched` are the
+    registers after a firing that puts nothing."""
+
+    was: Expr
+    sets: dict[str, Expr | int]
+    stores: tuple[Store, ...]
+    touched: dict[str, Expr | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The next entry of the buffer that is emptied: whether there is one, its key, and the registers after it was given."""
+
+    some: Expr
+    key: Expr
+    sets: dict[str, Expr | int]
+
+
+class Entries:
+    """The entries of two buffers with so many keys, of `width` bits. Their registers are `full0` and `full1`. Of the buffer that is emptied
+    `sent` says which bits of its register are done with, and `given` which entries of the word in work were given."""
+
+    def __init__(self, m: Module, count: int, width: int) -> None:
+        self.m, self.split, self.width = m, count > WORD, width
+        self.places = -(-count // WORD) if self.split else count
+        self.full = [m.register(f"full{k}", self.places) for k in range(BUFFERS)]
+        self.sent = m.register(SENT, self.places)
+        if self.split:
+            m.memory(HELD, WORD, BUFFERS << (width - WORD_BITS))
+            self.given = m.register(GIVEN, WORD)
+
+    def put(self, fill: Expr, work: Expr, key: Expr) -> Put:
+        """Return what putting a value does. A buffer that is not in `work` holds nothing at first."""
+        full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
+        place = self._place(key)
+        was, stores = (full & _bit(place, self.places)).is_not(0), tuple[Store, ...]()
+        if self.split:
+            address, bit = concat(fill, place), _bit(key.bits(0, WORD_BITS), WORD)
+            word = mux(was, self.m.read(HELD, address), const(0, WORD))
+            was, stores = (word & bit).is_not(0), (Store(HELD, address, word | bit),)
+        return Put(was, self._filled(fill, full | _bit(place, self.places)), stores, self._filled(fill, full))
+
+    def next(self, emit: Expr) -> Next:
+        """Return the next entry of a buffer."""
+        left = mux(emit, self.full[1], self.full[0]) & ~self.sent
+        some, place = left.is_not(0), lowest(left)
+        after = self.sent | _bit(place, self.places)
+        if not self.split:
+            return Next(some, place.fit(self.width), {SENT: after})
+        place = place.fit(self.width - WORD_BITS)
+        word = self.m.read(HELD, concat(emit, place)) & ~self.given
+        at = lowest(word)
+        bit = _bit(at, WORD)
+        last = (word & ~bit).is_(0)
+        sets: dict[str, Expr | int] = {SENT: mux(last, after, self.sent), GIVEN: mux(last, const(0, WORD), self.given | bit)}
+        return Next(some, concat(place, at), sets)
+
+    @property
+    def emptied(self) -> dict[str, Expr | int]:
+        """The registers after the last entry of a buffer."""
+        return {SENT: const(0, self.places)}
+
+    def _place(self, key: Expr) -> Expr:
+        return key.bits(WORD_BITS, self.width - WORD_BITS) if self.split else key
+
+    def _filled(self, fill: Expr, full: Expr) -> dict[str, Expr | int]:
+        return {f"full{k}": mux(fill.is_(k), full, held) for k, held in enumerate(self.full)}
+
+
+def _bit(place: Expr, width: int) -> Expr:
+    """Return a number of so many bits with one bit set."""
+    return const(1, width) << place.fit(width) if width > 1 else YES

@@ -1,0 +1,113 @@
+"""The ports of a circuit at the memory: one for each array of a node, in the shape of the channels AR and R, or AW and B, of AXI.
+
+Each is an instance of `ff_port`, which counts requests and answers. An id is the number of the port, and below it a tag that counts its
+requests. A port has at most `outstanding` requests without an answer, and these have different tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from fuseflow.errors import HardwareError
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.expressions import count_bits
+from fuseflow.hardware.rules import KIND_BITS
+from fuseflow.sim.memory.settings import TimedMemory
+
+PORT_BITS = 10
+"""The bits of an id that name a port."""
+ADDRESS_BITS = 40
+"""The bits of an address of a byte."""
+_INTEGER = '!hw.int<#hw.param.decl.ref<"{}">>'
+_ID = '!hw.int<#hw.param.expr.add<#hw.param.decl.ref<"I">, #hw.param.decl.ref<"T">>>'
+PORT_MODULE = (
+    "hw.module.extern @ff_port<W: i32, N: i32, K: i32, T: i32, P: i32, S: i32, A: i32, I: i32>(in %clk : !seq.clock, in %rst : i1, "
+    f"in %request_valid : i1, in %request_data : {_INTEGER.format('N')}, in %base : {_INTEGER.format('A')}, in %ready : i1, "
+    f"in %answer_valid : i1, in %answer_id : {_ID}, out request_ready : i1, out answers : {_INTEGER.format('W')}, out valid : i1, "
+    f"out address : {_INTEGER.format('A')}, out id : {_ID})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTopPort:
+    """A port at the memory of a top module: for an array of a node, with its number, and the bits of its tags and of its answers. `lines`
+    are the bits of the number of a line. `name` begins the names of its wires."""
+
+    name: str
+    node: str
+    kind: str
+    number: int
+    write: bool
+    answers: int
+    lines: int
+    tag: int
+
+    @property
+    def id(self) -> int:
+        """The bits of an id."""
+        return PORT_BITS + self.tag
+
+    def _wire(self, read: str, write: str) -> str:
+        return f"{self.name}_{write if self.write else read}"
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, int]]:
+        """The inputs of the top module, by the ports of `ff_port`, with their bits."""
+        return {
+            "base": (f"{self.name}_base", ADDRESS_BITS),
+            "ready": (self._wire("arready", "awready"), 1),
+            "answer_valid": (self._wire("rvalid", "bvalid"), 1),
+            "answer_id": (self._wire("rid", "bid"), self.id),
+        }
+
+    @property
+    def outputs(self) -> dict[str, tuple[str, int]]:
+        """The outputs of the top module, by the ports of `ff_port`, with their bits."""
+        return {
+            "valid": (self._wire("arvalid", "awvalid"), 1),
+            "address": (self._wire("araddr", "awaddr"), ADDRESS_BITS),
+            "id": (self._wire("arid", "awid"), self.id),
+        }
+
+
+def memory_ports(circuit: Circuit, instances: Iterable[str]) -> list[MemoryTopPort]:
+    """Return the ports of a circuit in the order of their numbers. `instances` are the names of the units. Raises `HardwareError` if ids
+    cannot name them all."""
+    ports, numbers = list[MemoryTopPort](), count()
+    for unit, instance in zip(circuit.units, instances, strict=True):
+        for kind, port in unit.module.ports.items():
+            assert isinstance(circuit.machine.memory, TimedMemory)
+            tag, lines = count_bits(circuit.machine.memory.outstanding), unit.module.outputs[port.request]
+            name = f"{instance}_{kind}"
+            ports.append(MemoryTopPort(name, unit.node.name, kind, next(numbers), port.write, port.answers, lines, tag))
+    if len(ports) > 1 << PORT_BITS:
+        raise HardwareError(
+            f"graph `{circuit.graph.name}` has {len(ports):,} ports at the memory, and the ids of a circuit name {1 << PORT_BITS}",
+            hint="fuse fewer statements in one region, or use fewer lanes; `cosimulate --tool python` runs any number",
+        )
+    return ports
+
+
+def port_instance(port: MemoryTopPort, memory: TimedMemory) -> str:
+    """Return the line of MLIR of a port. What the node gives and gets are `NAME_request_valid`, `NAME_request_data`, `NAME_request_room`
+    and `NAME_answers`."""
+    name, width = port.name, port.lines + KIND_BITS
+    shift = memory.line.bit_length() - 1
+    parameters = {
+        "W": port.answers, "N": width, "K": memory.outstanding, "T": port.tag, "P": port.number, "S": shift, "A": ADDRESS_BITS,
+        "I": PORT_BITS,
+    }  # fmt: skip
+    given = [
+        "clk: %clk: !seq.clock",
+        "rst: %rst: i1",
+        f"request_valid: %{name}_request_valid: i1",
+        f"request_data: %{name}_request_data: i{width}",
+        *(f"{pin}: %{wire}: i{bits}" for pin, (wire, bits) in port.inputs.items()),
+    ]
+    results = [f"%{name}_request_room", f"%{name}_answers", *(f"%{wire}" for wire, _ in port.outputs.values())]
+    made = ["request_ready: i1", f"answers: i{port.answers}", *(f"{pin}: i{bits}" for pin, (_, bits) in port.outputs.items())]
+    listed = ", ".join(f"{key}: i32 = {value}" for key, value in parameters.items())
+    me, ports = name.removeprefix("n_"), f"({', '.join(given)}) -> ({', '.join(made)})"
+    return f'  {", ".join(results)} = hw.instance "p_{me}" @ff_port<{listed}>{ports}'

@@ -1,0 +1,81 @@
+"""Where the values of a program begin to differ, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fuseflow.errors import FuseFlowError
+from fuseflow.run.bisection import Bisection, Deviation, NodeValues, bisect
+from fuseflow.run.compiled import Compiled
+from fuseflow.sim import Engine
+
+MOST_NAMES = 6
+"""The tensors that a sentence lists."""
+
+
+def explain_deviation(compiled: Compiled, alone: Callable[[], Compiled], engine: Engine, passed: bool) -> Iterator[str]:
+    """Yield sentences about where the values of a run begin to differ. `alone` compiles the same program with every Einsum in a region of
+    its own, which tells the Einsums of a region apart. Only for a check that did not pass is the fused program looked at, too."""
+    values: NodeValues = {}
+    if compiled.source.simplified is None:  # what no output needs may have any value
+        try:
+            values = compiled.source.intermediates()
+        except FuseFlowError as error:
+            yield f"PyTorch's values on the way are not known: {error.message}"
+    search = bisect(alone(), engine, values)
+    yield from _alone(search)
+    if passed or search.deviation is not None:
+        return
+    fused = bisect(compiled, engine, values).deviation
+    if fused is not None:
+        yield f"the first difference is in region `{fused.region}`, and only if its Einsums are fused: {difference(fused)}"
+    else:
+        yield (
+            "every region computes what its Einsums say: the program differs from the model, not the run; "
+            "`compile --emit einsum` shows it"
+        )
+
+
+def _alone(search: Bisection) -> Iterator[str]:
+    """Yield sentences about the first Einsum that differs, where each Einsum ran in a region of its own."""
+    deviation = search.deviation
+    if deviation is None:
+        yield f"no Einsum differs by itself: {_compared(search)}"
+        return
+    yield f"the first Einsum that differs{' from PyTorch' if deviation.from_torch else ''}: {difference(deviation)}"
+    yield _blame(deviation)
+    yield f"before it, {_compared(search, without=deviation.einsum.name)}"
+
+
+def difference(deviation: Deviation) -> str:
+    """Return the Einsum of a deviation, its place in the model, the element that differs most, and both values."""
+    einsum, largest = deviation.einsum, deviation.check.largest
+    places = [str(place) for place in (einsum.location.path, einsum.location.span) if place]
+    source = f" ({', '.join(places)})" if places else ""
+    return f"`{einsum.name}`{source}" + (f", {largest}" if largest is not None else "")
+
+
+def _blame(deviation: Deviation) -> str:
+    """Return whether the program or its run is wrong."""
+    name, by_itself = deviation.einsum.name, deviation.by_itself
+    if not deviation.from_torch:
+        return f"PyTorch has no value of `{name}`, so the other value is what the dense interpreter computes from what it read"
+    if by_itself is not None and not by_itself.passed:
+        return "the dense interpreter computes another value from what it read, too: its graph, or the simulation of it, is wrong"
+    return "the dense interpreter computes the same from what it read: the program says something else than the model"
+
+
+def _compared(search: Bisection, without: str = "") -> str:
+    torch = [name for name in search.with_torch if name != without]
+    interpreter = [name for name in search.with_interpreter if name != without]
+    parts = [f"{len(torch)} were compared with PyTorch"] if torch else []
+    if interpreter:
+        why = ", of which PyTorch has no value" if search.with_torch else ""
+        parts.append(f"{len(interpreter)} with the dense interpreter on what they read{why} ({_names(interpreter)})")
+    text = " and ".join(parts) or "nothing was compared"
+    return text if torch or not interpreter else text.replace(" with", " were compared with", 1)
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
+    return listed if len(names) <= MOST_NAMES else f"{listed} and {len(names) - MOST_NAMES} more"
