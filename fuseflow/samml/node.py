@@ -248,7 +248,7 @@ class Node:
         return False
 
 
-MOST_STREAMS: Final = 1 << 16
+MOST_STREAMS: Final = 1 << 12
 """The most streams that a node may have on one side."""
 
 
