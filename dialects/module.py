@@ -10,23 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from torch_mlir import ir
 from torch_mlir.dialects import irdl
 
-from fuseflow.dialects import declaration
 from fuseflow.dialects.attributes import UnrepresentableError
+from fuseflow.dialects.canonical import Diagnostic, InvalidModuleError, canonical_text, declaration_text
 from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FuseFlowError, Span
 
 T = TypeVar("T")
-
-
-@cache
-def _declaration_text(dialect: str) -> str:
-    return declaration(dialect).read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -35,15 +29,12 @@ def context(*dialects: str, error: type[FuseFlowError], file: str = "<mlir>") ->
     `file`."""
     with ir.Context(), ir.Location.unknown():
         for dialect in dialects:
-            irdl.load_dialects(ir.Module.parse(_declaration_text(dialect)))
+            irdl.load_dialects(ir.Module.parse(declaration_text(dialect)))
         try:
             yield
         except ir.MLIRError as problem:
-            if not problem.error_diagnostics:
-                raise error("MLIR: not a module, and it does not say why", span=Span(file, 1)) from None
-            first = problem.error_diagnostics[0]
-            notes = [str(note) for note in first.notes if "see current operation" not in str(note)]
-            raise error(f"MLIR: {first.message}", notes=notes, span=_span(first.location, file)) from None
+            diagnostics = [Diagnostic(d.message, str(d.location), tuple(map(str, d.notes))) for d in problem.error_diagnostics]
+            raise _refusal(diagnostics, error, _span(diagnostics[0].location, file)) from None
         except UnrepresentableError as problem:
             raise error(f"there is no MLIR form: {problem}") from None
 
@@ -57,12 +48,22 @@ def show(module: ir.Module) -> str:
 def parse(text: str, file: str, dialects: Sequence[str], error: type[FuseFlowError]) -> Module:
     """Parse a text in the current context, which must know `dialects`. Raise `error` if the module holds operations of other dialects."""
     screen_text(text, file, dialects, error)
-    module = Module(ir.Module.parse(text), file, error)
+    try:
+        canonical = canonical_text(text, dialects)
+    except InvalidModuleError as problem:
+        raise _refusal(problem.diagnostics, error, _span(problem.diagnostics[0].location, file) or Span(file, 1)) from None
+    module = Module(ir.Module.parse(canonical), file, error)
     for op in module.operations:
         if op.name.partition(".")[0] not in dialects:
             dialect_names = " and ".join(f"`{dialect}`" for dialect in dialects)
             op.refuse("does not belong here", f"the module should hold operations of {dialect_names} alone")
     return module
+
+
+def _refusal(diagnostics: Sequence[Diagnostic], error: type[FuseFlowError], span: Span | None) -> FuseFlowError:
+    """Return the error that says why MLIR refuses a module."""
+    first = diagnostics[0]
+    return error(f"MLIR: {first.message}", notes=[note for note in first.notes if "see current operation" not in note], span=span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Operation:
     @property
     def place(self) -> Span | None:
         """The place of the operation in the text, or None if the text does not tell."""
-        return _span(self.op.location, self.module.file)
+        return _span(str(self.op.location), self.module.file)
 
     def refuse(self, reason: str, hint: str = "") -> NoReturn:
         """Raise the error of the module with the place of this operation."""
@@ -164,9 +165,9 @@ class Operation:
             self.refuse(f"has the attribute `{name}` = {excerpt}; it should be {expected}")
 
 
-def _span(location: ir.Location, file: str) -> Span | None:
+def _span(location: str, file: str) -> Span | None:
     """Return the place of a location in the parsed text, or None if the text itself gives the operation another location."""
-    place = re.fullmatch(r'loc\("-":(\d+):(\d+)\)', str(location))
+    place = re.fullmatch(r'loc\("-":(\d+):(\d+)\)', location)
     return Span(file, int(place[1]), int(place[2])) if place else None
 
 

@@ -21,6 +21,7 @@ from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
 from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.element_types import refuse_wide_tensors
+from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import refuse_auto
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
@@ -111,9 +112,10 @@ def compile_source(
     refuse_wide_tensors(partitioned.program, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
-    for region in lowered:
-        observe(region)
-        regions.append(region)
+    with collector_off():
+        for region in lowered:
+            observe(region)
+            regions.append(region)
     if schedule.depth_policy == "auto":
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
     return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

@@ -49,7 +49,7 @@ class FuseFlowError(Exception):
         lines = [f"{place}error[{self.code}]: {self.message}"]
         lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  hint: {self.hint}"] if self.hint else []
-        return "\n".join(lines)
+        return _LONG_WORD.sub(_shortened, "\n".join(lines))
 
 
 class UsageError(FuseFlowError):
@@ -191,6 +191,20 @@ class SweepError(FuseFlowError):
     """A sweep cannot be read, stored or run."""
 
     code = "sweep"
+
+
+_LONG_WORD = re.compile(r"\S{2001,}")
+"""A word that is longer than any place in a file system. A message may name an index of 10,000 letters several times."""
+
+
+def _shortened(match: re.Match[str]) -> str:
+    """Return the two ends of a word with the number of characters that are left out.
+
+    >>> len(str(FuseFlowError("no tensor `" + "a" * 10_000 + "`")))
+    648
+    """
+    word = match[0]
+    return f"{word[:500]}...({len(word) - 600:,} characters)...{word[-100:]}"
 
 
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")

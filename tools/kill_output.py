@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -51,14 +51,31 @@ def finish(folder: Path, *words: str, **variables: str) -> float:
     return time.monotonic() - began
 
 
-def kill(process: subprocess.Popen[bytes], seconds: float, appeared: Callable[[], bool] | None, chance: random.Random) -> None:
-    """Kill a process after so many seconds, or shortly after something has appeared."""
+def kill(process: subprocess.Popen[bytes], seconds: float, appeared: Callable[[], bool] | None, chance: random.Random) -> bool:
+    """Kill a process after so many seconds, or shortly after something has appeared. Return whether it was alive until then."""
     end = time.monotonic() + (seconds if appeared is None else 60)
     while time.monotonic() < end and process.poll() is None and not (appeared is not None and appeared()):
         time.sleep(0.001)
     time.sleep(0 if appeared is None else chance.uniform(0, 0.05))
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    return process.wait() == -signal.SIGKILL
+
+
+class Kills:
+    """A loop that goes on until so many processes were killed. `number` counts the attempts, and `killed` those that were alive."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.number, self.killed = wanted, 0, 0
+
+    def __iter__(self) -> Iterator[int]:
+        while self.killed < self.wanted:
+            if self.number >= 10 * self.wanted:
+                raise Lost(f"only {self.killed} of {self.number} processes were alive when they were killed")
+            yield self.number
+            self.number += 1
+
+    def __str__(self) -> str:
+        return f"{self.killed} kills of {self.number} processes"
 
 
 def whole(directory: Path) -> str:
@@ -83,12 +100,12 @@ def temporaries(folder: Path) -> list[Path]:
 def kill_runs(folder: Path, kills: int, chance: random.Random) -> None:
     words = ("run", "p.ein", "--tensors", "t.yaml", "-o", "out", "-q", "--set")
     seconds = finish(folder, *words, "fifo_depth=100")
-    old, replaced = "100", 0
-    for number in range(kills):
+    old, replaced, deaths = "100", 0, Kills(kills)
+    for number in deaths:
         new = str(101 + number)
         process = start(folder, *words, f"fifo_depth={new}")
         before = set(temporaries(folder))
-        kill(
+        deaths.killed += kill(
             process,
             chance.uniform(0, seconds),
             (lambda b=before: set(temporaries(folder)) - b != set()) if number % 2 else None,
@@ -103,16 +120,18 @@ def kill_runs(folder: Path, kills: int, chance: random.Random) -> None:
     finish(folder, *words, "fifo_depth=99")
     if temporaries(folder) or whole(folder / "out") != "99":
         raise Lost(f"{temporaries(folder)} is left behind")
-    click.echo(f"run -o: {kills} kills, {replaced} new results, {left} temporary directories were left and removed")
+    click.echo(f"run -o: {deaths}, {replaced} new results, {left} temporary directories were left and removed")
 
 
 def kill_reports(folder: Path, kills: int, chance: random.Random) -> None:
     finish(folder, "run", "p.ein", "--tensors", "t.yaml", "-o", "out", "-q")
     seconds = finish(folder, "report", "out", "-q")
-    for number in range(kills):
+    deaths = Kills(kills)
+    for number in deaths:
         (folder / "out" / "report.html").unlink() if number % 3 == 0 and (folder / "out" / "report.html").exists() else None
         process = start(folder, "report", "out", "-q")
-        kill(process, chance.uniform(seconds / 2, seconds), (lambda: bool(temporaries(folder))) if number % 2 else None, chance)
+        appeared = (lambda: bool(temporaries(folder))) if number % 2 else None
+        deaths.killed += kill(process, chance.uniform(seconds / 2, seconds), appeared, chance)
         whole(folder / "out")
         page = folder / "out" / "report.html"
         if page.exists() and not page.read_text().rstrip().endswith("</html>"):
@@ -121,16 +140,20 @@ def kill_reports(folder: Path, kills: int, chance: random.Random) -> None:
     finish(folder, "run", "p.ein", "--tensors", "t.yaml", "-o", "out", "-q")
     if temporaries(folder):
         raise Lost(f"{temporaries(folder)} is left behind")
-    click.echo(f"report: {kills} kills, and the next run replaced the directory")
+    click.echo(f"report: {deaths}, and the next run replaced the directory")
 
 
 def kill_sweeps(folder: Path, kills: int, chance: random.Random) -> None:
     (folder / "s.yaml").write_text(SWEEP)
     seconds, rows = finish(folder, "sweep", "s.yaml", "--store", "peace.sqlite", "-q", "--jobs", "1"), 0
-    for _ in range(kills):
-        kill(
-            start(folder, "sweep", "s.yaml", "--store", "s.sqlite", "-q", "--jobs", "1"), chance.uniform(0, seconds), None, chance
-        )
+    deaths = Kills(kills)
+    for number in deaths:
+        if number % 5 == 4:  # what is done is not measured again, so that the sweep would end at once
+            for path in folder.glob("s.sqlite*"):
+                path.unlink()
+            rows = 0
+        process = start(folder, "sweep", "s.yaml", "--store", "s.sqlite", "-q", "--jobs", "1")
+        deaths.killed += kill(process, chance.uniform(0, seconds), None, chance)
         now = _rows(folder / "s.sqlite")
         if now < rows:
             raise Lost(f"{rows - now} rows of the sweep are gone")
@@ -138,7 +161,7 @@ def kill_sweeps(folder: Path, kills: int, chance: random.Random) -> None:
     finish(folder, "sweep", "s.yaml", "--store", "s.sqlite", "-q", "--jobs", "1")
     if _rows(folder / "s.sqlite") != _rows(folder / "peace.sqlite"):
         raise Lost("the sweep has other rows")
-    click.echo(f"sweep: {kills} kills, {_rows(folder / 's.sqlite')} rows")
+    click.echo(f"sweep: {deaths}, {_rows(folder / 's.sqlite')} rows")
 
 
 def _rows(store: Path) -> int:
@@ -163,15 +186,14 @@ def kill_kernels(folder: Path, kills: int, chance: random.Random) -> None:
     all_kernels = len(list((folder / "peace").rglob("*.kernel")))
     if all_kernels == 0:
         raise Lost("the first run compiled no kernel")
-    killed = 0
-    for number in range(kills):
+    deaths = Kills(kills)
+    for number in deaths:
         if number % 5 == 0:
             shutil.rmtree(cache, ignore_errors=True)
         kept = len(list(cache.rglob("*.kernel")))
         begun = (lambda k=kept: len(list(cache.rglob("*.kernel"))) > k) if number % 2 and kept < all_kernels else None
         process = start(folder, *words, **variables)
-        kill(process, chance.uniform(seconds / 10, seconds), begun, chance)
-        killed += process.returncode == -signal.SIGKILL
+        deaths.killed += kill(process, chance.uniform(seconds / 10, seconds), begun, chance)
         if len(list(cache.rglob("*.kernel"))) < kept:
             raise Lost("a kernel that was kept is gone")
     finish(folder, *words, **variables)
@@ -184,9 +206,7 @@ def kill_kernels(folder: Path, kills: int, chance: random.Random) -> None:
         kernel.write_bytes(bytes(content) if chance.random() < 0.5 else content[: len(content) // 2])
     finish(folder, *words, **variables)
     stray = [path for path in cache.rglob("*") if path.is_file() and path.suffix not in (".kernel", ".import")]
-    click.echo(
-        f"kernels: {killed} kills of {kills} runs, {len(kernels)} kernels, all spoiled and compiled again; {len(stray)} stray files"
-    )
+    click.echo(f"kernels: {deaths}, {len(kernels)} kernels, all spoiled and compiled again; {len(stray)} stray files")
 
 
 def _without_kernels(folder: Path) -> Path:
@@ -293,7 +313,9 @@ PARTS: dict[str, Callable[[Path, int, random.Random], None]] = {
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--kills", default=25, show_default=True, type=click.IntRange(1), help="Of each command.")
+@click.option(
+    "--kills", default=25, show_default=True, type=click.IntRange(1), help="Of each command, of processes that are alive."
+)
 @click.option("--seed", default=0, show_default=True, help="Of the moments.")
 @click.option("--only", type=click.Choice(list(PARTS)))
 def main(kills: int, seed: int, only: str | None) -> None:

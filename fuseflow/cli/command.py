@@ -60,13 +60,19 @@ class ErrorBoundary(click.Group):
             _fail(ctx, str(FuseFlowError(f"the run was ended from inside, with status {error.code!r}", hint=_HINT_EXIT)), 1)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Return the context of the group. A wrong option of the group itself is told as any other error."""
+        """Return the context of the group. A wrong option of the group itself is told as any other error, and so is a text of help or of
+        the version that cannot be written."""
         try:
             return super().make_context(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError:
             raise
         except click.UsageError as error:
             click.echo(visible(_usage_message(error, self.name or "fuseflow")), err=True)
+            raise click.exceptions.Exit(2) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            click.echo(str(_unwritten(error)), err=True)
             raise click.exceptions.Exit(2) from None
 
     @staticmethod
@@ -83,10 +89,14 @@ class ErrorBoundary(click.Group):
         except MemoryError:
             _fail(ctx, f"error[memory]: this machine has not enough memory for that\n  hint: {_HINT_MEMORY}", 1)
         except OSError as error:  # a full disk, a lost network drive
-            _fail(ctx, str(FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")), 2)
+            _fail(ctx, str(_unwritten(error)), 2)
         except Exception as error:
             again = "" if ctx.meta.get(_DEBUG) else "; `--debug` shows where"
             _fail(ctx, f"internal error: {type(error).__name__}: {error}\n  hint: this is a fault of fuseflow{again}", 1)
+
+
+def _unwritten(error: OSError) -> FileError:
+    return FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
 
 
 def _usage_message(error: click.UsageError, command: str) -> str:

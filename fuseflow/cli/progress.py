@@ -24,12 +24,16 @@ MOST_NAME = 24
 
 @contextmanager
 def working(activity: str, quiet: bool) -> Iterator[None]:
-    """Show the activity while the block runs."""
+    """Show the activity while the block runs, and for how long it has."""
     err = None if quiet else console(stderr=True)
     if err is None or not err.is_terminal:
         yield
         return
-    with err.status(activity):
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=err, transient=True) as bar:
+        bar.add_task(activity, total=None)
         yield
 
 

@@ -14,6 +14,7 @@ from fuseflow.cli.deferred import deferred
 @click.argument("other", type=FILE, required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]")
 @click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run.")
+@click.option("--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region.")
 @click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]")
 @click.option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page.")
 @quiet_option

@@ -10,7 +10,7 @@ from typing import Any
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions
 from fuseflow.cli.common import console, write_out
-from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.progress import counting_bar, firings_bar, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
@@ -98,11 +98,13 @@ class ProgramRequest:
                 hint="leave something to it: `--fuse auto`, `--plan auto` or `--order auto`",
             )
         target = target or Target(load_machine("rda"))
-        with working("compiling", quiet):
+        with working("reading the model", quiet):
             source = load(self.model)
             observe(source)
-            if not self.schedule.open:
-                return ScheduledProgram(compile_source(source, self.schedule, target.machine, observe))
+        if not self.schedule.open:
+            with counting_bar("lowering Einsums", quiet) as progress:
+                seen = _counted(observe, progress)
+                return ScheduledProgram(compile_source(source, self.schedule, target.machine, seen))
         choice = self._choose(source, target, quiet, estimator, sample)
         observe(choice.compiled.program)
         for region in choice.compiled.regions:
@@ -128,6 +130,23 @@ class ProgramRequest:
                 progress=progress,
                 sample=sample,
             )
+
+
+def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
+    """Return an observer that also says how many Einsums of the program are lowered."""
+    total, lowered = 0, 0
+
+    def seen(stage: Source | Program | CompiledRegion) -> None:
+        nonlocal total, lowered
+        match stage:
+            case Program():
+                total = len(stage.einsums)
+            case CompiledRegion():
+                lowered += len(stage.einsums)
+        progress(lowered, total)
+        observe(stage)
+
+    return seen
 
 
 def _print_choice(choice: ScheduleChoice) -> None:

@@ -3,17 +3,18 @@ loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from torch_mlir import ir
-from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
+from fuseflow.dialects.canonical import InvalidModuleError, canonical_text
 from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FrontendError, Span
-from fuseflow.frontend.mlir_locations import from_location
+from fuseflow.frontend.mlir_locations import Origin, from_location
 
 NAME_ATTRIBUTE = "samml.name"
 """The attribute of an argument that has the name of the tensor in the user's model."""
@@ -38,15 +39,27 @@ _DIALECTS = ("arith", "bufferization", "dlti", "linalg", "memref", "sparse_tenso
 def new_context() -> Any:
     """Return a new MLIR context that knows torch-mlir's dialects."""
     context = ir.Context()
-    torch_dialect.register_dialect(context)
+    # `torch_mlir.dialects.torch` has it too, and loads thousands of classes.
+    import_module("torch_mlir._mlir_libs._torchMlir").register_dialect(context)
     return context
 
 
 def parse_module(text: str, file: str) -> Any:
-    """Read a module. Raise `FrontendError` with the place in `file` for a text that does not parse or verify."""
+    """Read a module and turn its named Linalg operations into generic ones. Raise `FrontendError` with the place in `file` for a text that
+    does not parse or verify."""
     screen_text(text, file, _DIALECTS, FrontendError)
-    with new_context() as context, _diagnostics(context, f"{file} is not a valid MLIR module", file):
-        return ir.Module.parse(text)
+    message = f"{file} is not a valid MLIR module"
+    with new_context() as context, _diagnostics(context, message, file):
+        try:
+            return ir.Module.parse(canonical_text(text, passes=GENERALIZE_PIPELINE))
+        except InvalidModuleError as error:
+            located = [(_origin(diagnostic.location, context, file), diagnostic.message) for diagnostic in error.diagnostics]
+            raise _refusal(message, located, Span(file, 1)) from None
+
+
+def _origin(location: str, context: Any, file: str) -> Origin:
+    """Return the origin of the text of a location. MLIR's Python reads none that stands alone."""
+    return from_location(ir.Module.parse(f"module {{}} {location}", context).operation.location, file) if location else Origin()
 
 
 def run_pipeline(module: Any, pipeline: str, step: str, file: str = "") -> None:
@@ -79,7 +92,7 @@ def only_function(module: Any) -> Any:
 @contextmanager
 def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
     """Turn an MLIR error inside the block into a `FrontendError`. The first diagnostic gives its place, and all of them become notes."""
-    diagnostics: list[tuple[Any, str]] = []
+    diagnostics: list[tuple[Origin, str]] = []
 
     def collect(diagnostic: Any) -> bool:
         diagnostics.append((from_location(diagnostic.location, file), diagnostic.message))
@@ -90,10 +103,15 @@ def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
         yield
     except ir.MLIRError as error:
         diagnostics += [(from_location(d.location, file), d.message) for d in error.error_diagnostics]
-        spans: list[Span] = [origin.span for origin, _ in diagnostics if origin.span is not None]
-        notes = [" ".join(text.split())[:300] for _, text in diagnostics] or [str(error)[:300]]
-        paths = [origin.path for origin, _ in diagnostics if origin.path]
-        place = f" at module `{paths[0]}`" if paths else ""
-        raise FrontendError(message + place, notes=notes, span=spans[0] if spans else None) from error
+        raise _refusal(message, diagnostics or [(Origin(), str(error))], None) from error
     finally:
         handler.detach()
+
+
+def _refusal(message: str, diagnostics: Sequence[tuple[Origin, str]], span: Span | None) -> FrontendError:
+    """Return the error with the place of the first diagnostic that has one, or `span`, and all of them as notes."""
+    spans = [origin.span for origin, _ in diagnostics if origin.span is not None]
+    notes = [" ".join(text.split())[:300] for _, text in diagnostics]
+    paths = [origin.path for origin, _ in diagnostics if origin.path]
+    place = f" at module `{paths[0]}`" if paths else ""
+    return FrontendError(message + place, notes=notes, span=spans[0] if spans else span)

@@ -13,7 +13,6 @@ def read_program(text: str, file: str) -> Program:
     """Read a Linalg module as an Einsum program; see `fuseflow.frontend.read_mlir`."""
     screen_encodings(text, file)
     module = linalg_modules.parse_module(text, file)
-    linalg_modules.run_pipeline(module, linalg_modules.GENERALIZE_PIPELINE, f"reading {file}", file)
     program = extract_program(module, file)
     verify(program)
     return program

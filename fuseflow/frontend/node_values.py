@@ -33,8 +33,9 @@ def node_values(call: ModelCall, formats: Mapping[str, str], program: Program) -
     """Return what PyTorch computes in a call of a model, by the names of the Einsums of `program`, the import of that call.
 
     An Einsum that is a piece of one operator has no value, nor has one that only moves elements. A value may have another shape than its
-    Einsum, where an operator that moves elements comes after it. What depends on a `keep` has none either,
-    since the graph of operators does not say what is kept. Raises `FrontendError` if an argument is too large as a dense array.
+    Einsum, where an operator that moves elements comes after it. What depends on a `keep` has none either, since the graph of operators
+    does not say what is kept. And a value that is NaN somewhere is left out: the graph has dense products in the place of sparse ones, in
+    which 0 times infinity is NaN. Raises `FrontendError` if an argument is too large as a dense array.
     """
     exported = export_graph(call, formats)
     nodes = _einsum_nodes(exported, program)
@@ -94,6 +95,6 @@ class _Recorder(Interpreter):
 
     def run_node(self, node: Node) -> Any:
         result = super().run_node(node)
-        if node.name in self.wanted and isinstance(result, torch.Tensor):
+        if node.name in self.wanted and isinstance(result, torch.Tensor) and not result.isnan().any():
             self.values[node.name] = dense_array(result, node.name)
         return result

@@ -25,10 +25,10 @@ from fuseflow.fusion.order_graph import (
     refuse_order,
     with_storage_order,
 )
-from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders, starting_orders
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
 from fuseflow.fusion.precedence import Precedence
-from fuseflow.fusion.refusal import attempt
+from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
@@ -317,6 +317,18 @@ def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", re
     )
     later = partial(priced_order, region, cost)
     return replace(region, order=choice.order, compared=ComparedOrders(tuple(choice.outcomes), later, choice.priced))
+
+
+def starts_above(region: FusedRegion, cost: RegionCost, limit: float) -> bool:
+    """Return whether the orders from which the search for the best one starts all rank above a limit, or are refused, but not all are."""
+    start = starting_orders(region.constraints, region.indices, candidate_limit(region), pipeline_order(region))
+    priced = False
+    for order in dict.fromkeys((start.first, *start.orders)):
+        outcome = attempt(cost, replace(region, order=order), limit)
+        if not isinstance(outcome, Refusal) and outcome.rank <= limit:
+            return False
+        priced = priced or not isinstance(outcome, Refusal)
+    return priced
 
 
 def priced_order(region: FusedRegion, cost: RegionCost, order: tuple[str, ...]) -> OrderCandidate:

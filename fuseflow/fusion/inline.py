@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable
+from fuseflow.fusion.tree import Constant, Reduction, Tree, TreeTable, nodes
 from fuseflow.selection import NONZERO
 
 MOST_VIEWS = 500
@@ -76,10 +75,16 @@ class Inliner:
                 )
             memo[self.trees.view(einsum.name, indices)] = tree
             self.local_names.setdefault(einsum.name, table)
-        rename = partial(self.trees.rename, table={}, memo=memo, replaced=einsum.name)
-        results = tuple((name, indices, rename(tree)) for name, indices, tree in fused.results)
+        bodies = dict(memo)
+        self.trees.rename_all(fused.nodes, {}, memo, replaced=einsum.name)
+        results = tuple([(name, indices, memo[tree]) for name, indices, tree in fused.results])
         merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo.get(r, r), Reduction))
-        return replace(fused, results=results, views=tuple(self._views), merges=merged)
+        expanded = replace(fused, results=results, views=tuple(self._views), merges=merged)
+        if any(isinstance(body, Constant) for body in bodies.values()):
+            return expanded  # operators on constants are folded, and their operands are not in the trees
+        return expanded.visiting(
+            [below for node in fused.nodes for below in (nodes(bodies[node]) if node in bodies else (memo[node],))]
+        )
 
     def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:
         """Record that indices were renamed. Return the old names that are not among the `present` indices any more: they are free again."""
@@ -166,4 +171,4 @@ def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tup
                 hint="reshape the tensor before it enters the model",
                 span=einsum.location.span,
             )
-    return tuple(i for i in indices if isinstance(i, str))
+    return tuple([i for i in indices if isinstance(i, str)])

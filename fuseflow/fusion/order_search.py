@@ -164,6 +164,32 @@ class OrderSearch:
         raise next(outcome.error for outcome in self.outcomes.values() if isinstance(outcome, Refusal))
 
 
+@dataclass(frozen=True, slots=True)
+class StartingOrders:
+    """The orders from which a search starts. `first` is the one that is priced first; it is () if there are none. They are `complete` if
+    there are no others.
+    """
+
+    orders: tuple[LoopOrder, ...]
+    first: LoopOrder
+    complete: bool
+
+
+def starting_orders(
+    graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES, guess: Sequence[str] = ()
+) -> StartingOrders:
+    """Return the orders from which a search for the best of up to `limit` orders starts. These are all orders if they are few, else the
+    nearest to the program, a sample of the others, and the nearest to a `guess`.
+    """
+    few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
+    complete = len(few) <= limit
+    orders = few if complete else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
+    near_guess = next(enumerate_orders(graph, guess), ()) if guess else ()
+    if near_guess and not complete:
+        orders = (*orders, near_guess)
+    return StartingOrders(orders, near_guess if near_guess in orders else next(iter(orders), ()), complete)
+
+
 def compare_orders(
     graph: nx.DiGraph[str],
     program_order: Sequence[str],
@@ -172,20 +198,17 @@ def compare_orders(
     limit: int = MAX_CANDIDATES,
     guess: Sequence[str] = (),
 ) -> OrderChoice:
-    """Return the best of up to `limit` orders. These are all orders if they are few, else the nearest to the program, a sample of the
-    others, the nearest to a `guess`, and what is found from the cheapest by moving one index at a time.
+    """Return the best of up to `limit` orders: those that the search starts from, and what is found from the cheapest by moving one index
+    at a time.
 
     `price` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
     """
-    few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
-    start = few if len(few) <= limit else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
-    near_guess = next(enumerate_orders(graph, guess), ()) if guess else ()
-    orders = start if len(few) <= limit or not near_guess else (*start, near_guess)
-    if not orders:
+    start = starting_orders(graph, program_order, limit, guess)
+    if not start.orders:
         raise FusionError(f"region `{region}` has no legal order")
-    search = OrderSearch(graph, price, dict.fromkeys(orders, UNKNOWN))
-    search.consider(near_guess if near_guess in search.outcomes else orders[0], math.inf)
-    if len(few) > limit:
+    search = OrderSearch(graph, price, dict.fromkeys(start.orders, UNKNOWN))
+    search.consider(start.first, math.inf)
+    if not start.complete:
         search.descend(limit)
     rank = {v: p for p, v in enumerate(program_order)}
     compared = sorted(search.outcomes, key=lambda order: [rank[v] for v in order])

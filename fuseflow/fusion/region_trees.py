@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from fuseflow.fusion.region import Copy
 from fuseflow.fusion.tree import Producer, Reduction, Selection, Tree, View, loops, nodes
@@ -37,20 +37,25 @@ class RegionTrees:
         """The nodes of all trees, producers first."""
         return nodes(*self.trees)
 
+    def visiting(self, nodes: Iterable[Tree]) -> RegionTrees:
+        """Return these trees, whose `nodes` are known already: these, each where it comes first."""
+        vars(self)["nodes"] = tuple(dict.fromkeys(nodes))
+        return self
+
     @cached_property
     def leaves(self) -> tuple[View, ...]:
         """The views that are read: of stored tensors, and of Einsums that are not expanded yet."""
-        return tuple(n for n in self.nodes if isinstance(n, View))
+        return tuple([n for n in self.nodes if isinstance(n, View)])
 
     @cached_property
     def reductions(self) -> tuple[Reduction, ...]:
         """The reductions of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Reduction))
+        return tuple([n for n in self.nodes if isinstance(n, Reduction)])
 
     @cached_property
     def selections(self) -> tuple[Selection, ...]:
         """The selections of all trees, producers first."""
-        return tuple(n for n in self.nodes if isinstance(n, Selection))
+        return tuple([n for n in self.nodes if isinstance(n, Selection)])
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
@@ -79,21 +84,29 @@ class RegionTrees:
         return around
 
     @cached_property
-    def partners(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    def partners(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
         """For every index, the others that would make two views equal, with their tensors: the views differ in this place alone."""
         views_by_tensor: dict[str, list[tuple[str, ...]]] = {}
         for tensor, indices in self.views:
             views_by_tensor.setdefault(tensor, []).append(indices)
-        partners: dict[str, dict[str, tuple[str, ...]]] = {}
+        partners: dict[str, dict[str, list[str]]] = {}
         for tensor, views in views_by_tensor.items():
-            for position in range(len(views[0]) if len(views) > 1 else 0):
-                groups: dict[tuple[str, ...], list[str]] = {}
-                for indices in views:
-                    groups.setdefault(indices[:position] + indices[position + 1 :], []).append(indices[position])
-                for group in groups.values():
-                    for v in group if len(group) > 1 else ():
-                        others = partners.setdefault(v, {})
-                        for w in group:
-                            if w != v:
-                                others[w] = (*others.get(w, ()), tensor)
+            for v, w in _alternatives(tuple(views)) if len(views) > 1 else ():
+                partners.setdefault(v, {}).setdefault(w, []).append(tensor)
         return partners
+
+
+@lru_cache(maxsize=4096)  # a merge changes the views of few tensors
+def _alternatives(views: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of indices at one place of a tensor, where two views of it agree in all other places.
+
+    >>> _alternatives((("i", "k"), ("i", "j"), ("l", "m")))
+    (('k', 'j'), ('j', 'k'))
+    """
+    pairs: list[tuple[str, str]] = []
+    for position in range(len(views[0])):
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for indices in views:
+            groups.setdefault(indices[:position] + indices[position + 1 :], []).append(indices[position])
+        pairs += [(v, w) for group in groups.values() if len(group) > 1 for v in group for w in group if w != v]
+    return tuple(pairs)

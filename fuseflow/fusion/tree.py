@@ -154,31 +154,7 @@ class TreeTable:
         below a node of this table in which none of these names stands: such a node stays.
         """
         tensors = tensors or {}
-        renamed: tuple[str | tuple[str], ...] = (*table, *((view.tensor,) for view in tensors), (replaced,))
-        changing = 0
-        for name in renamed:
-            changing |= self._bits.get(name, 0)
-        names = self._names
-
-        def new(node: Tree) -> Tree:
-            match node:
-                case View():
-                    return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
-                case Constant():
-                    return node
-                case Operation():
-                    args = tuple([memo[a] for a in node.args])
-                    return node if args == node.args else self.op(node.name, args)
-                case Reduction():
-                    return self.reduction(
-                        node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
-                    )
-                case Selection():
-                    over, free = rename_indices(node.over, table), rename_indices(node.free, table)
-                    return self.selection(node.rule, over, free, memo[node.body], node.label)
-                case unknown:
-                    assert_never(unknown)
-
+        names, changing = self._names, self._bits_of(*table, *((view.tensor,) for view in tensors), (replaced,))
         waiting = [tree]
         while waiting:
             node = waiting[-1]
@@ -189,9 +165,44 @@ class TreeTable:
                     waiting += below
                     continue
                 else:
-                    memo[node] = new(node)
+                    memo[node] = self._renamed(node, table, memo, tensors)
             waiting.pop()
         return memo[tree]
+
+    def rename_all(self, nodes: Iterable[Tree], table: Mapping[str, str], memo: dict[Tree, Tree], replaced: str = "") -> None:
+        """Add to the `memo` what `rename` gives for each of some nodes of this table, which stand producers first."""
+        names, changing = self._names, self._bits_of(*table, (replaced,))
+        for node in nodes:
+            if not names[node] & changing:
+                memo[node] = node
+            elif node not in memo:
+                memo[node] = self._renamed(node, table, memo, {})
+
+    def _bits_of(self, *names: str | tuple[str]) -> int:
+        """Return the bits of some indices and tensors."""
+        bits = 0
+        for name in names:
+            bits |= self._bits.get(name, 0)
+        return bits
+
+    def _renamed(self, node: Tree, table: Mapping[str, str], memo: Mapping[Tree, Tree], tensors: Mapping[View, str]) -> Tree:
+        """Return a node with its indices renamed, given what its operands have become."""
+        match node:
+            case View():
+                return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
+            case Constant():
+                return node
+            case Operation():
+                args = tuple([memo[a] for a in node.args])
+                return node if args == node.args else self.op(node.name, args)
+            case Reduction():
+                over, free = rename_indices(node.over, table), rename_indices(node.free, table)
+                return self.reduction(node.op, over, free, memo[node.body], node.label)
+            case Selection():
+                over, free = rename_indices(node.over, table), rename_indices(node.free, table)
+                return self.selection(node.rule, over, free, memo[node.body], node.label)
+            case unknown:
+                assert_never(unknown)
 
     def mentions(self, tree: Tree, index: str) -> bool:
         """Return whether an index stands in a node of this table, or below it."""
@@ -200,7 +211,7 @@ class TreeTable:
 
 def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the indices under their new names; an index that is not in the table keeps its name."""
-    return tuple([table.get(v, v) for v in indices])
+    return indices if table.keys().isdisjoint(indices) else tuple([table.get(v, v) for v in indices])
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] | None = None) -> tuple[Tree, ...]:

@@ -176,9 +176,8 @@ def _clash(fused: RegionTrees) -> tuple[Reduction, Reduction] | None:
 
 def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> RegionTrees:
     memo: dict[Tree, Tree] = {}
-    results = tuple(
-        (name, rename_indices(indices, table), trees.rename(tree, table, memo)) for name, indices, tree in fused.results
-    )
+    trees.rename_all(fused.nodes, table, memo)
+    results = tuple([(name, rename_indices(indices, table), memo[tree]) for name, indices, tree in fused.results])
     keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merges:
@@ -187,7 +186,8 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
         merged[node, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())
     copies = tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies)
-    return replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
+    renamed = replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
+    return renamed.visiting([memo[node] for node in fused.nodes])
 
 
 def _captures(fused: RegionTrees) -> bool:

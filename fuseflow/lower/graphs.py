@@ -84,6 +84,8 @@ def verified(state: LoweringState, graph: Graph) -> Graph:
         place = {node.name: n for n, node in enumerate(marked.nodes)}
         known[key] = tuple([(place[edge.node], edge.input) for edge in marked.fiber_fifos])
         return marked
+    if not known[key]:
+        return graph
     return replace(graph, fiber_fifos=tuple([Edge(graph.nodes[n].name, k) for n, k in known[key]]))
 
 

@@ -108,6 +108,8 @@ def without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
 
 def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[StagedRegion]) -> None:
     """Raise `ScheduleError` for lanes of an index that no region has, or of a stage that its region does not have."""
+    if not schedule.parallel:
+        return
     by_name = {region.fused.name: region for region in regions}
     names = {key: None for region in by_name.values() for keys in _keys(region.fused).values() for key in keys}
     for name, count in schedule.parallel:

@@ -25,8 +25,9 @@ def lower(
     `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given. Raises
     `ProgramError`, `ScheduleError` or `FusionError`.
     """
-    partitioned = partition_program(program, schedule, regions)
-    return partitioned.program, tuple(lower_regions(partitioned, tensors))
+    with collector_off():
+        partitioned = partition_program(program, schedule, regions)
+        return partitioned.program, tuple(lower_regions(partitioned, tensors))
 
 
 def lower_regions(

@@ -13,7 +13,7 @@ from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order, starts_above
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
 from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.order_search import ComparedOrders, CostBound
@@ -77,6 +77,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         iteration=schedule.iteration,
         choose_order=partial(order_region, costs),
         cost=partial(cost_with_copies, costs),
+        starts_above=partial(region_starts_above, costs),
         extents=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
     )
@@ -161,6 +162,16 @@ def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
         public = attempt(_order_region, costs, fused, public_cost, candidate_limit(fused))
         return ordered if isinstance(public, Refusal) else public
     return ordered
+
+
+def region_starts_above(costs: OrderCosts, fused: FusedRegion, limit: float) -> bool:
+    """Return whether the search for the best order of a region would start above a limit of the rank. Other policies search for no best
+    order, and public primitives cost something else.
+    """
+    schedule = costs.state.partitioned.schedule
+    if schedule.order_policy != "best" or schedule.primitives == "public":
+        return False
+    return starts_above(apply_settings(costs.state, fused), partial(cost_with_copies, costs), limit)
 
 
 def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:

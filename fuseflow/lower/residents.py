@@ -14,6 +14,8 @@ from fuseflow.samml.nodes import Graph
 def resident_tensors(partitioned: PartitionedProgram) -> frozenset[str]:
     """Return the names of the resident tensors, and of their views, which are the same memory."""
     names = set(partitioned.schedule.resident)
+    if not names:
+        return frozenset()
     for name, view in partitioned.views.items():  # a view of a view comes after it
         if source_of(view).tensor in names:
             names.add(name)

@@ -65,7 +65,7 @@ COLUMN_MEANINGS = {
     "estimated cycles": "expected cycles on the machine",
     "FIFO": "the FIFO of a stream, by the node that reads it and the number of its input",
     "FIFO bytes": "bytes of all FIFOs of the region; an unbounded one has none",
-    "FIFOs": "cycles by which full FIFOs hold up what is expected",
+    "FIFOs": "cycles of the loop of full FIFOs that holds the region up longest",
     "firings": "how often nodes fired: took tokens, and gave some",
     "firings again": "firings that fusing adds, since a value is computed more than once",
     "FLOPs": "floating-point operations; an operator counts as `fuseflow ops` says",

@@ -95,6 +95,12 @@ class Graph:
         depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
         return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
 
+    def with_structure_of(self, other: Graph, tensors: Mapping[str, str]) -> Graph:
+        """Return this graph, which is another one with other names: its structure is known. `tensors` has the new names of tensors."""
+        structure = other.structure
+        vars(self)["structure"] = GraphStructure(tuple([tensors[name] for name in structure.tensors]), structure.key)
+        return self
+
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
         """Return the graph with these FIFO depths; the depths of the other FIFOs stay as they are."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))

@@ -21,6 +21,7 @@ from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
 
 T = TypeVar("T")
+N = TypeVar("N", bound="Node")
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
 UNBOUNDED = 1 << 62
@@ -247,7 +248,7 @@ class Node:
         return False
 
 
-MOST_STREAMS: Final = 1 << 16
+MOST_STREAMS: Final = 1 << 12
 """The most streams that a node may have on one side."""
 
 
@@ -343,6 +344,14 @@ def settings(node: Node) -> Hashable:
     return primitive, None if read is None else read(node)
 
 
+def with_names(node: N, name: str, inputs: tuple[Port, ...], tensor: str = "") -> N:
+    """Return a node under another name, with other inputs, and with another `tensor` if it uses one."""
+    primitive: Any = type(node)
+    own = [getattr(node, field) for field in _unnamed_fields(primitive)]
+    renamed: N = primitive(name, inputs, tensor, *own) if isinstance(node, TensorUser) else primitive(name, inputs, *own)
+    return renamed
+
+
 @cache
 def _content_of(primitive: Any) -> Callable[[Node], Any]:
     """Return the function that reads all fields of a primitive but the name."""
@@ -352,8 +361,14 @@ def _content_of(primitive: Any) -> Callable[[Node], Any]:
 @cache
 def _settings_of(primitive: Any) -> Callable[[Node], Any] | None:
     """Return the function that reads the fields of a primitive that hold no names, or None if there are none."""
-    names = [f.name for f in fields(primitive) if f.name not in ("name", "inputs", "tensor")]
+    names = _unnamed_fields(primitive)
     return attrgetter(*names) if names else None
+
+
+@cache
+def _unnamed_fields(primitive: Any) -> tuple[str, ...]:
+    """Return the fields of a primitive that hold no names."""
+    return tuple(f.name for f in fields(primitive) if f.name not in ("name", "inputs", "tensor"))
 
 
 def stream_name(node: Node, output: int) -> str:

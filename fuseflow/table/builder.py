@@ -19,7 +19,7 @@ from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Align, Alu, Drop, Operand, Port, Range, Reduce, Select
 from fuseflow.selection import NONZERO, Largest, Threshold
 from fuseflow.table.cells import Cells
-from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
+from fuseflow.table.join_trees import EVERYWHERE, JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.memo import Reach, TableMemo
 from fuseflow.table.nest import Loop, Nest, Step, Steps
 from fuseflow.table.table import Evaluation
@@ -272,7 +272,6 @@ class TableBuilder:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
-        everywhere = Total()  # what lacks the index is defined at every coordinate
         for node in self.reach(nest).by_index.get(v, ()):
             match node:
                 case View():
@@ -282,15 +281,15 @@ class TableBuilder:
                 case Constant():
                     pass
                 case Reduction() | Selection():
-                    bundle, body = nest.env.get(node), trees.get(node.body, everywhere)
+                    bundle, body = nest.env.get(node), trees.get(node.body, EVERYWHERE)
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else self.open_tree(node, body)
                 case Operation():
                     pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
-                    operands = [(trees.get(a, everywhere), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
+                    operands = [(trees.get(a, EVERYWHERE), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
                     trees[node] = combine_operands(operands)
                 case unknown:
                     assert_never(unknown)
-        return trees.get(nest.body, everywhere), scanned
+        return trees.get(nest.body, EVERYWHERE), scanned
 
     def open_tree(self, node: Producer, body: JoinTree) -> JoinTree:
         """Return the join tree of a producer that is not completed, given that of its body. A selection whose absent entries are not 0 is
@@ -301,7 +300,7 @@ class TableBuilder:
     def bundle_tree(self, node: Producer, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed producer at loop `v`."""
         if v not in bundle.indices:
-            return Total()
+            return EVERYWHERE
         if bundle.indices[0] != v:
             raise self.enclosed(node, v, bundle.indices[0])
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())

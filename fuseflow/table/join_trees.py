@@ -42,6 +42,8 @@ class JoinNode(NamedTuple):
 
 
 JoinTree: TypeAlias = Total | Side | JoinNode
+EVERYWHERE = Total()
+"""The tree of what is defined at every coordinate and looks nothing up."""
 
 
 def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
@@ -70,7 +72,7 @@ def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
         return join_of("left", (join_of("intersect", deciding), *others, *probed))
     if len(others) == len(operands) and others:
         return join_of("union", others)
-    return Total(tuple(dict.fromkeys((*others, *probed))))
+    return Total(tuple(dict.fromkeys((*others, *probed)))) if others or probed else EVERYWHERE
 
 
 class JoinedPayload(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from fuseflow.samml.node import with_names
 from fuseflow.samml.nodes import Drop, Graph, Port, Primitive, Select, TensorUser, TensorWriter
 from fuseflow.table.cells import NodeNames
 from fuseflow.table.table import FusionTable
@@ -53,16 +54,15 @@ def renamed_graph(table: FusionTable, graph: Graph, names: TableNames) -> Graph 
         after = names.tensors[write.tensor]
         node_names[write.name] = f"write_{after}" + write.name.removeprefix(f"write_{write.tensor}")
     tensors = [replace(tensor, name=names.tensors[tensor.name]) for tensor in graph.tensors]
-    return Graph(
+    renamed = Graph(
         names.region,
         tuple(sorted(tensors, key=lambda tensor: tensor.name)),
         tuple([_renamed(node, node_names, names.tensors) for node in graph.nodes]),
         tuple([names.tensors[output] for output in graph.outputs]),
     )
+    return renamed.with_structure_of(graph, names.tensors)
 
 
 def _renamed(node: Primitive, nodes: Mapping[str, str], tensors: Mapping[str, str]) -> Primitive:
     inputs = tuple([Port(nodes[port.node], port.output) for port in node.inputs])
-    if isinstance(node, TensorUser):
-        return replace(node, name=nodes[node.name], inputs=inputs, tensor=tensors[node.tensor])
-    return replace(node, name=nodes[node.name], inputs=inputs)
+    return with_names(node, nodes[node.name], inputs, tensors[node.tensor] if isinstance(node, TensorUser) else "")

@@ -160,6 +160,19 @@ def run_fuseflow(*arguments: str, **variables: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "ops", "compile p.ein --emit samml", "run p.ein --tensors t.yaml --json -"]
+)
+@pytest.mark.parametrize("target", ["> /dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_is_an_error(here, words, target):
+    done = subprocess.run(
+        f"exec '{sys.executable}' -m fuseflow {words} {target}", shell=True, stderr=subprocess.PIPE, text=True, cwd=here
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[file]: cannot write the output: ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("seconds", [0.15, 0.5])
 def test_an_interruption_while_modules_are_imported_is_one_word(here, seconds):
     process = run_fuseflow("run", "p.ein", "--tensors", "t.yaml")

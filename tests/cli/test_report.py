@@ -80,6 +80,15 @@ def test_two_runs_have_a_page_that_compares_them(here: Path):
     assert "explains one run" in fuseflow("report", "out", "none", "--cycles", "run.json").output
 
 
+def test_a_page_says_how_much_faster_a_run_is_than_its_baseline(here: Path):
+    assert fuseflow("run", *SPMM, "--fuse", "none", "-o", "none").exit_code == 0
+    assert fuseflow("report", "out", "--baseline", "none").exit_code == 0
+    text = (here / "out" / "report.html").read_text()
+    assert "Speed-up over the baseline, none" in text and "times as fast as none" in text
+    assert "is for the page of one run" in fuseflow("report", "out", "none", "--baseline", "none").output
+    assert "no directory of a run" in fuseflow("report", "out", "--baseline", ".").output
+
+
 def test_a_sweep_has_a_page_of_its_points(here: Path):
     sweep = EXAMPLE / "sweep.yaml"
     assert "no results" in fuseflow("report", sweep, "-o", "sweep.html").output

@@ -8,13 +8,17 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
+from fuseflow.fusion.fuse import fuse, starts_above
 from fuseflow.fusion.fusion_choices import (
+    FAR,
     MERGE_POLICIES,
     FusionCandidate,
     FusionProblem,
@@ -23,6 +27,8 @@ from fuseflow.fusion.fusion_choices import (
     merge_policies_for,
     search,
 )
+from fuseflow.fusion.order_search import CostBound
+from fuseflow.fusion.orders import enumerate_orders
 from fuseflow.fusion.refusal import Refusal, attempt
 
 SOFTMAX = """
@@ -30,6 +36,17 @@ tensor X[4, 6] csr
 m[i]    = max(j) X[i, j]
 E[i, j] = exp(X[i, j] - m[i])
 Y[i, j] = E[i, j] * 2
+output Y
+"""
+RESIDUAL = """
+tensor X[4, 6]
+tensor W[6, 6]
+tensor U[6, 8]
+tensor V[8, 6]
+R[i, j] = sum(k) X[i, k] * W[k, j]
+m[i]    = max(j) R[i, j]
+H[i, g] = relu(sum(k) (R[i, k] - m[i]) * U[k, g])
+Y[i, j] = R[i, j] + (sum(g) H[i, g] * V[g, j])
 output Y
 """
 
@@ -104,3 +121,38 @@ def test_an_order_decides_how_views_are_merged() -> None:
     candidate = search(replace(case, copies=(unmerged.copies,)), ("i", "j"))
     assert isinstance(candidate, FusionCandidate) and has_loops(candidate.region, ("j", "i"))
     assert not has_loops(candidate.region, ("i", "i"))
+
+
+@given(st.lists(st.integers(0, 9) | st.none(), min_size=6, max_size=6), st.integers(0, 9))
+def test_a_search_starts_above_a_limit_if_all_of_few_orders_do(ranks: list[int | None], limit: int) -> None:
+    """`None` is a refused order; the three loops of the region have six orders."""
+    program = infer(parse("tensor A[2, 3]\ntensor B[3, 4]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"))
+    region = fuse(program, "r", ("Y",), ("Y",), {t.name: t for t in program.inputs})
+    rank_by_order = dict(zip(enumerate_orders(region.constraints, region.indices), ranks, strict=True))
+
+    def cost(ordered: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
+        rank = rank_by_order[ordered.order]
+        if rank is None:
+            raise FusionError("no such order")
+        return CostBound((limit + rank) / 2) if rank > limit else Estimate(rank, rank, 0, 0)
+
+    known = [rank for rank in ranks if rank is not None]
+    assert starts_above(region, cost, limit) == (bool(known) and min(known) > limit)
+
+
+@pytest.mark.parametrize(("behind", "searches"), [(FAR - 1, 2), (FAR + 1, 1)])
+def test_a_way_is_not_searched_if_it_starts_far_behind_a_leaner_one(behind: float, searches: int) -> None:
+    searched: list[int] = []
+
+    def rank(region: FusedRegion, limit: float = math.inf) -> Estimate:
+        cycles = 1 if len(region.merges) == 1 else behind
+        return Estimate(cycles, cycles, 0, 0)
+
+    def ordered(region: FusedRegion) -> FusedRegion:
+        searched.append(len(region.merges))
+        return choose_order(region, rank)
+
+    case = replace(problem(RESIDUAL, ordered), cost=rank, starts_above=lambda region, limit: starts_above(region, rank, limit))
+    candidate = search(case)
+    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "lean"
+    assert len(searched) == searches

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import pytest
 
 from fuseflow.einsum.parse import parse
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
+from fuseflow.fusion import FusedRegion, fusion_choices
 from fuseflow.fusion.order_search import ComparedOrders
 from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.lower import region_fusion
+from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.program import lower
 from fuseflow.lower.region_fusion import renamed_refusals
 from fuseflow.schedule import Schedule
 
+MODELS = Path(__file__).resolve().parents[2] / "models"
 LAYERS = """
     tensor A[6, 6] csr
     tensor X[6, 4] dense
@@ -46,3 +54,21 @@ def test_a_refusal_has_the_names_of_its_own_region() -> None:
     compared = ComparedOrders.of([OrderCandidate(("i", "d", "j"), None, refusal)])
     (renamed,) = renamed_refusals(compared, ("a-2", "a.softmax", "a.soft"), ("b", "b.softmax", "other"))
     assert renamed.refusal == "order i,d,j of region `b` reads b.softmax.max[i, j] and other[d] inside loop d, `a` lacks it"
+
+
+def test_a_way_that_starts_far_behind_is_not_searched_and_would_not_have_been_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = load(ModelSpec(MODELS / "paper" / "gpt.py", options={"small": True}))
+    searched: list[tuple[int, int]] = []
+    order_region = region_fusion.order_region
+
+    def recorded(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
+        searched.append((len(fused.indices), len(fused.merges)))
+        return order_region(costs, fused)
+
+    monkeypatch.setattr(region_fusion, "order_region", recorded)
+    _, quick = lower(source.program, Schedule.fuse("layerwise"), source.tensors)
+    few = len(searched)
+    monkeypatch.setattr(fusion_choices, "FAR", math.inf)
+    _, thorough = lower(source.program, Schedule.fuse("layerwise"), source.tensors)
+    assert few < len(searched) - few
+    assert [(r.graph, r.estimate, r.fused.compared) for r in quick] == [(r.graph, r.estimate, r.fused.compared) for r in thorough]

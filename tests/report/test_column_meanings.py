@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from terminal import plain, shown
 
 import fuseflow
 from fuseflow.cli.main import main
@@ -76,29 +73,10 @@ def test_the_legend_stands_below_all_tables_and_once(monkeypatch):
     assert "columns" not in CliRunner().invoke(main, [*SPMM, "--legend", "--quiet"]).stdout
 
 
-def shown(columns: int, *words: str, **environment: str) -> str:
-    """What a command shows on a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    settings = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", **environment}
-    with subprocess.Popen(
-        [sys.executable, "-m", "fuseflow", *words], stdout=theirs, stderr=subprocess.DEVNULL, env=settings
-    ) as run:
-        os.close(theirs)
-        parts = list[bytes]()
-        while True:
-            try:
-                parts.append(os.read(ours, 1 << 16))
-            except OSError:  # the other side is closed
-                break
-    os.close(ours)
-    assert run.returncode == 0
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 @pytest.mark.parametrize("columns", [20, 45, 80])
 def test_tables_and_legends_fit_into_a_terminal(columns: int):
     text = shown(columns, *SPMM, "--legend")
-    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
+    lines = plain(text).splitlines()
     numbers, _, legend = "\n".join(lines).partition("\ncolumns\n")
     assert all(number in numbers for number in ("203", "389", "374", "132"))  # none is cut
     assert all(len(line) <= max(columns, 25) for line in numbers.splitlines() if not line.startswith("check"))

@@ -144,6 +144,22 @@ def test_a_wrong_value_of_a_simulation_is_told_from_a_wrong_program(layers: ff.C
     assert "its graph, or the simulation of it, is wrong" in text
 
 
+class Infinite(nn.Module):
+    """A model in which a sparse product leaves out what is infinite, and a dense one would make NaN of it."""
+
+    def forward(self, adj: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.sparse.mm(adj, 1 / x))
+
+
+def test_what_only_a_dense_product_makes_nan_accuses_nothing():
+    adj, x = torch.tensor([[1.0, 0, 2], [0, 0, 3], [4, 0, 0]]), torch.tensor([[1.0, 2], [0, 0], [4, 5]])
+    program = ff.compile(Infinite(), inputs=(adj.to_sparse_csr(), x))
+    assert program.run().check.passed
+    values = program.source.intermediates()
+    assert set(values) < {einsum.name for einsum in program.source.program.einsums} and values
+    assert explained(program, passed=True).startswith("no Einsum differs by itself")
+
+
 def test_the_import_cache_recalls_what_computes_the_values(tmp_path, monkeypatch):
     monkeypatch.setenv("FUSEFLOW_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "m.py").write_text(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 from random_graphs import random_case
@@ -12,7 +13,7 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import node_rules, proto_read, proto_streams, proto_wire
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
+from fuseflow.samml.node import AttributeType, Grain, Role, require_entry, with_names
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
 from fuseflow.sim.reference import build
@@ -63,6 +64,14 @@ def test_a_primitive_without_facts_says_so() -> None:
             fact()
     with pytest.raises(GraphError, match="the primitive `bare` has no kernel"):
         require_entry(kernels.RULES, Bare, "kernel")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_node_under_other_names_is_the_same_otherwise(seed: int) -> None:
+    for node in random_case(seed, "small").graph.nodes:
+        inputs = tuple(n.Port(f"{port.node}.new", port.output) for port in node.inputs)
+        names: dict[str, Any] = {"tensor": "T"} if isinstance(node, n.TensorUser) else {}
+        assert with_names(node, "new", inputs, "T") == replace(node, name="new", inputs=inputs, **names)
 
 
 @pytest.mark.parametrize("seed", range(100))

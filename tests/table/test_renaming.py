@@ -40,6 +40,7 @@ def test_nodes_that_then_want_one_name_are_numbered() -> None:
     assert renamed == emit(wanted)
     assert renamed is not None
     assert "rep_j'2" in renamed.by_name
+    assert renamed.structure == replace(renamed).structure  # which is computed again
 
 
 def test_tensors_are_declared_in_the_order_of_their_new_names() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fuseflow.cli.common import console, require_writable, say
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import counting_bar
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
 from fuseflow.errors import CheckError, UsageError, did_you_mean
@@ -33,7 +33,8 @@ def cosimulate_command(
         raise UsageError("`--wave` is of one region", hint="name it: `--region NAME`")
     comparison = _Comparison(region, tool, wave)
     try:
-        with working("comparing", quiet):
+        with counting_bar("regions compared", quiet) as progress:
+            comparison.report = lambda: progress(len(comparison.rows), len(compiled.regions) if region is None else 1)
             compiled.run(check=False, dedup=False, execute=comparison)
     finally:
         if not quiet and comparison.rows:
@@ -75,6 +76,7 @@ class _Comparison:
     def __init__(self, region: str | None, tool: str, wave: Path | None) -> None:
         self.region, self.tool, self.wave = region, tool, wave
         self.rows: list[Cosimulation] = []
+        self.report: Callable[[], None] = lambda: None
 
     def __call__(
         self,
@@ -89,6 +91,7 @@ class _Comparison:
         if self.region is None or graph.name == self.region:
             row = cosimulate(graph, tensors, machine, self.tool, self.wave)
             self.rows.append(row)
+            self.report()
             if row.simulation is not None:
                 return row.simulation
         return simulate(graph, tensors, machine, progress, engine=engine, expected=expected)  # which explains a deadlock

@@ -20,17 +20,24 @@ SWEEP_SUFFIXES = (".yaml", ".yml")
 
 
 def report(
-    run: Path, other: Path | None, output: Path | None, cycles: Path | None, store: Path | None, no_runs: bool, quiet: bool
+    run: Path,
+    other: Path | None,
+    output: Path | None,
+    cycles: Path | None,
+    baseline: Path | None,
+    store: Path | None,
+    no_runs: bool,
+    quiet: bool,
 ) -> None:
     is_sweep = run.suffix in SWEEP_SUFFIXES and not run.is_dir()
-    _refuse_unused(is_sweep, other, cycles, store, no_runs)
-    make = partial(_sweep, run, store, no_runs, quiet) if is_sweep else partial(_runs, run, other, cycles, quiet)
+    _refuse_unused(is_sweep, other, cycles, baseline, store, no_runs)
+    make = partial(_sweep, run, store, no_runs, quiet) if is_sweep else partial(_runs, run, other, cycles, baseline, quiet)
     target = output or _usual(run, other)
     if str(target) == "-":
         write_out(make(), None)
         return
     require_writable(target, directory=False)
-    if target.exists() and any(target.samefile(source) for source in (run, other, cycles) if source is not None):
+    if target.exists() and any(target.samefile(source) for source in (run, other, cycles, baseline) if source is not None):
         raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
     content = make()
     if run.is_dir() and target.absolute() == (run / PAGE).absolute():
@@ -49,12 +56,12 @@ def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
         return sweep_page(sweep, not no_runs, progress)
 
 
-def _runs(run: Path, other: Path | None, cycles: Path | None, quiet: bool) -> str:
+def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | None, quiet: bool) -> str:
     """Return the page of a run, or that of two."""
     with working("laying out graphs", quiet):
         if other is not None:
             return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
-        return page(read_run(run, cycles))
+        return page(read_run(run, cycles), None if baseline is None else (str(baseline), read_run(baseline)))
 
 
 def _usual(run: Path, other: Path | None) -> Path:
@@ -65,10 +72,14 @@ def _usual(run: Path, other: Path | None) -> Path:
     return run / PAGE if run.is_dir() else run.with_suffix(".html")
 
 
-def _refuse_unused(is_sweep: bool, other: Path | None, cycles: Path | None, store: Path | None, no_runs: bool) -> None:
+def _refuse_unused(
+    is_sweep: bool, other: Path | None, cycles: Path | None, baseline: Path | None, store: Path | None, no_runs: bool
+) -> None:
     """Raise `UsageError` for what the page that is asked for would not use."""
     if other is not None and is_sweep:
         raise UsageError("two runs can be compared, and a sweep has its own comparison", hint="`fuseflow report SWEEP`")
+    if baseline is not None and (is_sweep or other is not None):
+        raise UsageError("`--baseline` is for the page of one run", hint="`fuseflow report A B` compares two, A is the baseline")
     if cycles is not None and (is_sweep or other is not None):
         raise UsageError(
             "`--cycles` explains one run", hint="`fuseflow run -o DIR --explain` keeps it in the directory of each run"

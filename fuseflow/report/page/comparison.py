@@ -9,12 +9,14 @@ from typing import Any
 from fuseflow.report.page.assets import render, script_json
 from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
 from fuseflow.report.page.dataflow import draw_graph
-from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
+from fuseflow.report.page.html_table import Cell, Column, Link, html_table
 from fuseflow.report.page.node_pairs import NodePair, node_pairs
 from fuseflow.report.page.page import printable
 from fuseflow.report.page.region_pairs import RegionPair, region_pairs
 from fuseflow.report.page.regions import repeated_label
+from fuseflow.report.page.roofline import RooflinePoint, roofline
 from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.speed_ups import speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 from fuseflow.report.page.time_bar import BarPart, time_bar
@@ -55,17 +57,18 @@ def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
             {"side": side, "name": name, "run": stored.result, "bar": bar}
             for side, name, stored, bar in zip(SIDES, names, (before, after), bars, strict=True)
         ],
-        speed_up=_speed_up(*cycles),
+        speed_up=speed_up(*cycles),
         pairs=pages,
-        speed_ups=_speed_up_table(pairs, pages, cycles),
+        speed_ups=speed_up_table(pairs, [_link(pair, page) for pair, page in zip(pairs, pages, strict=True)], cycles),
+        roofline=_roofline(before, after, pages, pairs),
         differences=_differences(before.result, after.result),
         memory=_memory(before.result, after.result),
         data=script_json({"things": things.values()}),
     )
 
 
-def _speed_up(before: int, after: int) -> str:
-    return f"{before / after:.2f}" if after else ""
+def _link(pair: RegionPair, page: PairPage) -> Link:
+    return Link(", ".join(map(repeated_label, pair.after)) or "none", page.key, page.number)
 
 
 def _pair_page(k: int, pair: RegionPair, before: StoredRun, after: StoredRun, things: Things) -> PairPage:
@@ -73,7 +76,7 @@ def _pair_page(k: int, pair: RegionPair, before: StoredRun, after: StoredRun, th
     thing = things[number]
     cycles = pair.cycles
     thing.facts += [("cycles in A", f"{cycles[0]:,}"), ("cycles in B", f"{cycles[1]:,}")]
-    thing.facts += [("speed-up", _speed_up(*cycles))] if all(cycles) else []
+    thing.facts += [("speed-up", speed_up(*cycles))] if all(cycles) else []
     thing.facts += [("regions of A", ", ".join(r["name"] for r in pair.before) or "none")]
     thing.facts += [("regions of B", ", ".join(r["name"] for r in pair.after) or "none"), ("Einsums", ", ".join(pair.einsums))]
     nodes = node_pairs(pair, before, after)
@@ -158,27 +161,21 @@ def _bar(stored: StoredRun, sides: Sequence[Sequence[Values]], pages: Sequence[P
     return time_bar(parts, scale, [owner[region["name"]] for region in stored.result["regions"]])
 
 
-def _speed_up_table(pairs: Sequence[RegionPair], pages: Sequence[PairPage], cycles: tuple[int, int]) -> Markup:
-    columns = (
-        Column("regions of B", "that compute the same as those of A", words=True),
-        Column("regions of A", words=True),
-        Column("A, cycles"),
-        Column("B, cycles"),
-        Column("speed-up", "the cycles of A, divided by those of B"),
-        Column("saved, cycles", "the cycles of A less those of B"),
-        Column("share of A", "of all its cycles", words=True),
-        Column("share of B", words=True),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for pair, page in zip(pairs, pages, strict=True):
-        before, after = pair.cycles
-        shares = (Bar(100 * part / whole if whole else 0.0) for part, whole in zip((before, after), cycles, strict=True))
-        speed_up = _speed_up(before, after) if before and after else ""
-        first = ", ".join(map(repeated_label, pair.before)) or "none"
-        name = ", ".join(map(repeated_label, pair.after)) or "none"
-        rows.append((Link(name, page.key, page.number), first, before, after, speed_up, before - after, *shares))
-    rows.append(("total", "total", *cycles, _speed_up(*cycles), cycles[0] - cycles[1], None, None))
-    return html_table(columns, rows, sortable=False)
+def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pairs: Sequence[RegionPair]) -> Markup | None:
+    """Draw the regions of both runs, those of the first hollow. Each leads to its pair."""
+    points = []
+    for k, stored in enumerate((before, after)):
+        owner = {region["name"]: page for page, pair in zip(pages, pairs, strict=True) for region in (pair.before, pair.after)[k]}
+        for region in stored.result["regions"]:
+            page, memory = owner[region["name"]], region["statistics"]["memory"]
+            asked = sum(traffic["bytes"] for traffic in region["statistics"]["traffic"])
+            moved = asked if memory is None else memory["read_bytes"] + memory["written_bytes"]
+            flops, compute = sum(region["statistics"]["flops"].values()), region["roofline"]["compute"]
+            name = f"{SIDES[k]}: {repeated_label(region)}"
+            points.append(RooflinePoint(name, flops, moved, region["cycles"], compute, page.key, page.number, hollow=not k))
+    memories = [region["statistics"]["memory"] for stored in (before, after) for region in stored.result["regions"]]
+    peaks = {None if memory is None else float(memory["peak_bytes_per_cycle"]) for memory in memories}
+    return roofline(points, peaks.pop() if len(peaks) == 1 else None)
 
 
 def _differences(before: Values, after: Values) -> Markup | None:

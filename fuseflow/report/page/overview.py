@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fuseflow.report.page.html_table import Bar, Cell, Column, Link, html_table
-from fuseflow.report.page.regions import RegionPage
+from fuseflow.report.page.region_pairs import region_pairs
+from fuseflow.report.page.regions import RegionPage, repeated_label
 from fuseflow.report.page.roofline import roofline
 from fuseflow.report.page.run_directory import StoredRun, Values
+from fuseflow.report.page.speed_ups import speed_up, speed_up_table
 from fuseflow.report.page.svg import Markup
 from fuseflow.report.page.things import Things
 from fuseflow.report.page.time_bar import BarPart, time_bar
@@ -24,10 +26,23 @@ class Overview:
     roofline: Markup | None
     unplaced: tuple[str, ...]
     memory: Markup | None
+    baseline: Baseline | None
 
 
-def overview(stored: StoredRun, regions: Sequence[RegionPage], things: Things) -> Overview:
-    """Return the first screen of a run."""
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The run that another is compared with: what it is called, its cycles, how many times as fast the other is, and that by region."""
+
+    name: str
+    cycles: int
+    speed_up: str
+    table: Markup
+
+
+def overview(
+    stored: StoredRun, regions: Sequence[RegionPage], things: Things, baseline: tuple[str, StoredRun] | None = None
+) -> Overview:
+    """Return the first screen of a run, which is compared with a `baseline` if there is one: its name, and the run."""
     peak = next((float(r.memory["peak_bytes_per_cycle"]) for r in regions if r.memory is not None), None)
     return Overview(
         time=region_bar(regions, stored.result["cycles"]),
@@ -36,7 +51,19 @@ def overview(stored: StoredRun, regions: Sequence[RegionPage], things: Things) -
         roofline=roofline([region.point for region in regions], peak),
         unplaced=tuple(r.label for r in regions if not (r.flops and r.point.bytes)),
         memory=_memory_table(stored.result, things),
+        baseline=None if baseline is None else _baseline(*baseline, stored, regions),
     )
+
+
+def _baseline(name: str, before: StoredRun, after: StoredRun, regions: Sequence[RegionPage]) -> Baseline:
+    pairs, pages = region_pairs(before, after), {region.name: region for region in regions}
+    links = []
+    for pair in pairs:
+        page = pages[pair.after[0]["name"]] if pair.after else None
+        label = ", ".join(map(repeated_label, pair.after))
+        links.append(None if page is None else Link(label, page.key, page.number))
+    cycles = before.result["cycles"], after.result["cycles"]
+    return Baseline(name, cycles[0], speed_up(*cycles), speed_up_table(pairs, links, cycles, ("baseline", "this run")))
 
 
 def region_bar(regions: Sequence[RegionPage], cycles: int, scale: int | None = None) -> Markup:
@@ -45,7 +72,9 @@ def region_bar(regions: Sequence[RegionPage], cycles: int, scale: int | None = N
     for region in regions:
         spent = region.values["times"] * region.values["cycles"]
         share = 100 * spent / cycles if cycles else 0.0
-        tip = f"{region.label}: {spent:,} cycles, {share:.1f} % of all"
+        tip = f"{region.label}: {spent:,} cycles, {share:.1f} % of all" + (
+            f"; {region.span.replace('`', '')}" if region.span else ""
+        )
         parts.append(BarPart(region.label, spent, tip, region.key, region.number))
     return time_bar(parts, scale)
 
@@ -55,8 +84,7 @@ def _region_table(run: Values, regions: Sequence[RegionPage]) -> Markup:
         Column("region", "a click opens it; regions that run alike share a row, with the numbers of one", words=True),
         Column("Einsums", "how many are fused in it"),
         Column("cycles", "how long one of them takes"),
-        Column("of all cycles", "the share of all that run like it", words=True),
-        Column("of all, %", "the same as a number"),
+        Column("of all, %", "the share of all that run like it, of the cycles of the run"),
         Column("roofline, cycles", "at least so many: of its busiest node, or to move its bytes"),
         Column("over roofline", "cycles, divided by the roofline"),
         Column("limited by", "the node that most of its critical path is due to, or its busiest node", words=True),
@@ -76,7 +104,7 @@ def _region_row(run: Values, region: RegionPage) -> tuple[Cell, ...]:
     over: Cell = f"{values['cycles'] / bound:.2f}" if bound else ""
     return (
         Link(region.label, region.key, region.number),
-        len(values["einsums"]), values["cycles"], Bar(share), share, bound, over, region.limits or "",
+        len(values["einsums"]), values["cycles"], share, bound, over, region.limits or "",
         values["nodes"], values["firings"], values["tokens"], region.flops, region.read, region.written,
     )  # fmt: skip
 
@@ -87,15 +115,13 @@ def _change_table(changes: Sequence[Values], now: int) -> Markup | None:
         Column("change of the schedule", "the flags that make it", words=True),
         Column("cycles", "of all regions"),
         Column("speed-up", "the cycles of this run, divided by those"),
-        Column("fewer", "of the cycles of this run", words=True),
         Column("how known", "simulated, or estimated without running it", words=True),
     )
     rows: list[tuple[Cell, ...]] = []
     for change in changes:
         cycles, how = change["cycles"], "measured" if change["measured"] else "estimated"
-        fewer = 100 * (now - cycles) / now if now else 0.0
         speed_up = f"{now / cycles:.2f}" if cycles else ""
-        rows.append((change["change"], cycles, speed_up, Bar(max(fewer, 0.0), "good"), how))
+        rows.append((change["change"], cycles, speed_up, how))
     return html_table(columns, rows) if rows else None
 
 

@@ -30,9 +30,10 @@ MALFORMED = (
 """What values raise that are not those of a run, where they are drawn."""
 
 
-def page(stored: StoredRun) -> str:
-    """Return the page of a run. Raises `FileError` if the values of the run are not those that fuseflow writes."""
-    return printable(lambda: _page(stored))
+def page(stored: StoredRun, baseline: tuple[str, StoredRun] | None = None) -> str:
+    """Return the page of a run, which is compared region by region with a `baseline` if there is one: its name, and the run. Raises
+    `FileError` if the values of a run are not those that fuseflow writes."""
+    return printable(lambda: _page(stored, baseline))
 
 
 def printable(make: Callable[[], str]) -> str:
@@ -49,10 +50,10 @@ def packed_page(text: str) -> str:
     return b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _page(stored: StoredRun) -> str:
+def _page(stored: StoredRun, baseline: tuple[str, StoredRun] | None) -> str:
     things = catalog(stored)
     regions = [region_page(k, values, stored, things) for k, values in enumerate(stored.result["regions"], 1)]
-    whole: Overview = overview(stored, regions, things)
+    whole: Overview = overview(stored, regions, things, baseline)
     return render(
         "page.html.jinja",
         run=stored.result,

@@ -61,6 +61,7 @@ class RegionPage:
     read: int
     written: int
     order: tuple[str, ...]
+    span: str
     sentences: tuple[str, ...]
     limits: Link | None
     loops: Markup | None
@@ -105,6 +106,7 @@ def region_page(number: int, values: Values, stored: StoredRun, things: Things) 
         read=read,
         written=written,
         order=() if compiled is None else tuple(compiled["order"]),
+        span=einsum_span(values["einsums"]),
         sentences=tuple(_sentences(values, explained)),
         limits=None if limits is None else names.link("node", limits),
         loops=None
@@ -195,6 +197,17 @@ def _einsums(names: Sequence[str], things: Things) -> Markup | None:
         line: Cell = Link(PurePath(lines[0].name).name, lines[0].key, things.number("line", lines[0].name)) if lines else ""
         rows.append((Link(name, thing.key, number), statement, line))
     return html_table(columns, rows, sortable=False) if rows else None
+
+
+def einsum_span(einsums: Sequence[str]) -> str:
+    """Return from which Einsum to which a region goes, since its name may say nothing of it, as `full-2`.
+
+    >>> einsum_span(["h.0.norm.sum", "h.0.norm.div", "h.0.attn.add"]), einsum_span(["relu"]), einsum_span([])
+    ('3 Einsums, from `h.0.norm.sum` to `h.0.attn.add`', 'one Einsum, `relu`', '')
+    """
+    if len(einsums) < 2:
+        return f"one Einsum, `{einsums[0]}`" if einsums else ""
+    return f"{len(einsums)} Einsums, from `{einsums[0]}` to `{einsums[-1]}`"
 
 
 def _sentences(values: Values, explained: Values | None) -> Iterator[str]:

@@ -21,7 +21,7 @@ LETTERS = 20
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
     """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes. `key` and
-    `thing` are its place in the address bar and its number on a page."""
+    `thing` are its place in the address bar and its number on a page. A `hollow` point is of the run that another is compared with."""
 
     name: str
     flops: int
@@ -30,6 +30,7 @@ class RooflinePoint:
     compute: int
     key: str | None = None
     thing: int | None = None
+    hollow: bool = False
 
     @property
     def intensity(self) -> float:
@@ -55,7 +56,7 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
     roofs = [] if peak is None else [peak * across.low, peak * across.high]
     speeds = [s for p in points for s in (p.speed, p.ceiling)]
     up = LogAxis.around([*speeds, *(r for r in roofs if r < 10 * max(speeds))], TOP + HIGH, TOP)
-    places = LabelPlaces.around((across.at(p.intensity), up.at(p.speed)) for p in points)
+    places = LabelPlaces.around((across.at(p.intensity), up.at(speed)) for p in points for speed in (p.speed, p.ceiling))
     parts = [*_grid(across, up)]
     if peak is not None:
         parts += _memory(peak, across, up)
@@ -117,5 +118,5 @@ def _mark(point: RooflinePoint, across: LogAxis, up: LogAxis, places: LabelPlace
         element("circle", cx=x, cy=y, r=5),
         Markup("") if place is None else text(*place, name, "op"),
     ]
-    drawn = element("g", Markup("").join(inside), class_="point", data_t=point.thing)
+    drawn = element("g", Markup("").join(inside), class_="point hollow" if point.hollow else "point", data_t=point.thing)
     return drawn if point.key is None else element("a", drawn, href=f"#{point.key}", data_t=point.thing)

@@ -157,6 +157,41 @@ def test_two_runs_are_compared(chromium: Any, gcn: Path, tmp_path: Path):
     walk(chromium, tmp_path / "page.html")
 
 
+def test_a_run_is_compared_with_its_baseline_on_its_page(chromium: Any, gcn: Path, tmp_path: Path):
+    compiled = ff.compile(MODELS / "gcn.py", schedule=Schedule.fuse("none"))
+    compiled.save(tmp_path / "none", compiled.run(check=False))
+    before, after = read_run(tmp_path / "none"), read_run(gcn)
+    (tmp_path / "page.html").write_text(page(after, ("none", before)), encoding="utf-8")
+    walk(chromium, tmp_path / "page.html")
+    with opened(chromium, tmp_path / "page.html") as shown:
+        table = shown.locator(".pane", has_text="Speed-up over the baseline, none").locator("table")
+        layer1 = table.locator("tr", has_text="layer1").first.locator("td").all_inner_texts()
+        cycles = {
+            side: sum(r["cycles"] * r["times"] for r in run.result["regions"]) for side, run in (("A", before), ("B", after))
+        }
+        assert layer1[0] == "layer1" and layer1[1] == "layer1.matmul, layer1.matmul_2, layer1.add, relu"
+        last = table.locator("tr").last.locator("td").all_inner_texts()
+        assert last[2:5] == [f"{cycles['A']:,}", f"{cycles['B']:,}", f"{cycles['A'] / cycles['B']:.2f}"]
+        assert table.locator(".fill-good").count() and not table.locator(".fill-bad").count()
+        table.locator("a", has_text="layer1").first.click()
+        when(shown.locator("section:not([hidden]) h2")).to_have_text("Region layer1")
+
+
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_no_page_scrolls_sideways(width: int, chromium: Any, gcn: Path, sweep: Path, tmp_path: Path):
+    stored = read_run(gcn)
+    (tmp_path / "page.html").write_text(comparison_page(stored, stored, ("one", "other")), encoding="utf-8")
+    for file, hash in (
+        (gcn / "report.html", ""),
+        (gcn / "report.html", "#region/layer1"),
+        (sweep, ""),
+        (tmp_path / "page.html", ""),
+    ):
+        with opened(chromium, file, hash) as shown:
+            shown.set_viewport_size({"width": width, "height": 900})
+            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (file, hash)
+
+
 SWEEP = """\
 model: p.ein
 tensors: t.yaml

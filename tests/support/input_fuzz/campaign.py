@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from fuseflow.dialects import canonical
 from fuseflow.errors import FuseFlowError
-from input_fuzz.kinds import Kind, prepare
+from input_fuzz.kinds import Kind, ask_in_fork, prepare
 
 SECONDS = 2.0
 """What one input may take of a processor."""
@@ -164,6 +165,7 @@ def _child(kind: Kind, seed: int, numbers: range, state: mmap.mmap, write_end: i
     """Read inputs, and note before each which one it is."""
     bounded_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    canonical.ask = ask_in_fork
     tally, told = Tally(), 0
     folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what native code says of damaged files

@@ -1,0 +1,25 @@
+"""The standard streams of a process that was started without them."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+
+def open_closed_streams() -> None:
+    """Open what is closed of the three standard streams. Otherwise the first file that is opened would get the number of one, and what is
+    printed would go into that file or be lost without a word. Each write to a standard output that was closed is an `OSError`."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # The lowest number that is free is this one.
+    sys.stdout = sys.stdout or _unbuffered(1)
+    sys.stderr = sys.stderr or _unbuffered(2)
+
+
+def _unbuffered(number: int) -> TextIO:
+    """Return a stream that keeps nothing that it could not write: Python would try again when the process ends."""
+    return io.TextIOWrapper(io.FileIO(number, "w", closefd=False), write_through=True)  # type: ignore[type-var,arg-type,unused-ignore]

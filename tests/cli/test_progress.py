@@ -1,0 +1,44 @@
+"""What commands say while they work: bars on a terminal, and nothing where nobody asked or looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from terminal import plain, shown
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+SPMM = (str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compile", *SPMM, "-o", "out"), "lowering Einsums"),
+        (("run", *SPMM), "lowering Einsums"),
+        (("estimate", *SPMM), "estimating"),
+        (("cosimulate", *SPMM, "--fuse", "none"), "regions compared"),
+        (("report", "out"), "laying out graphs"),
+    ],
+)
+def test_a_terminal_is_told_what_a_command_does(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    if words[0] == "report":
+        subprocess.run([sys.executable, "-m", "fuseflow", "run", *SPMM, "-o", "out", "-q"], check=True)
+    text = plain(shown(60, *words, messages=True))
+    assert said in text and ("0:00:0" in text or "-:--:--" in text)
+
+
+@pytest.mark.parametrize("words", [("compile", *SPMM, "-o", "out", "--quiet"), ("run", *SPMM, "--quiet")], ids=["compile", "run"])
+def test_who_wants_quiet_sees_nothing(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert shown(60, *words, messages=True) == shown(60, *words) == ""
+
+
+def test_a_pipe_gets_neither_bars_nor_colours():
+    run = subprocess.run([sys.executable, "-m", "fuseflow", "run", *SPMM], capture_output=True, check=True)
+    assert run.stderr == b"" and b"\x1b" not in run.stdout and run.stdout
