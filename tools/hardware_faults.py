@@ -8,13 +8,15 @@ Exit status 1 if a fault is not found in any of the graphs.
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from hardware_cases import hardware_case
+from hardware_cases import MemoryKind, hardware_case
 from hardware_faults import faults, noticed
 
 from fuseflow.hardware.comparison import Simulated, simulated
@@ -26,12 +28,13 @@ from fuseflow.hardware.python_code import Step
 def main(graphs: int) -> None:
     left = dict.fromkeys(faults(), 0)
     total, steps = len(left), dict[str, Step]()
-    for seed in range(graphs):
-        case = hardware_case(seed)
-        if case is None or not left:
+    for seed, memory in product(range(graphs), get_args(MemoryKind)):
+        tried = [fault for fault in left if fault.memory == memory]
+        case = hardware_case(seed, memory) if tried else None
+        if case is None:
             continue
         ops, answers = {node.op for node in case.graph.nodes}, dict[bool, Simulated]()
-        for fault in [fault for fault in left if not fault.op or fault.op in ops]:
+        for fault in [fault for fault in tried if not fault.op or fault.op in ops]:
             if fault.slow not in answers:
                 answers[fault.slow] = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
             left[fault] += 1

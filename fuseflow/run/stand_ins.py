@@ -54,7 +54,10 @@ def check_region(
         return None
     results = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
-    part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in results))
+    declared = tuple(
+        program.declared[name] for name in (*read, *(e.name for e in einsums))
+    )  # a broadcast has its extents from there
+    part = Program(declared, einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
     arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}
     expected = evaluate_operands(part, arrays)

@@ -144,6 +144,12 @@ def test_a_wrong_value_of_a_simulation_is_told_from_a_wrong_program(layers: ff.C
     assert "its graph, or the simulation of it, is wrong" in text
 
 
+def test_an_einsum_whose_extents_are_declared_alone_is_compared():
+    text = "tensor b[3] dense\ntensor y[2, 3] dense\ny[i, j] = b[j]\nz[i, j] = relu(y[i, j])\noutput z\n"
+    program = ff.compile(parse(text), tensors={"b": np.arange(3.0)}, schedule=ff.Schedule.fuse("none"))
+    assert bisect(program, "reference").deviation is None
+
+
 class Infinite(nn.Module):
     """A model in which a sparse product leaves out what is infinite, and a dense one would make NaN of it."""
 

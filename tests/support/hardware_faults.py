@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from hardware_cases import MemoryKind
 from random_graphs import Case
 
 from fuseflow.errors import HardwareError
@@ -31,6 +32,8 @@ class Fault:
     plant: Callable[[Circuit], Circuit]
     slow: bool = False
     """Whether it shows on machines alone whose units start a value every third cycle."""
+    memory: MemoryKind = "ideal"
+    """The memory of the cases that can show it."""
 
     def machine(self, case: Case) -> Machine:
         return case.machine.model_copy(update={"interval": UnitIntervals(default=3, fold=3)}) if self.slow else case.machine
@@ -61,6 +64,54 @@ def faults() -> Iterator[Fault]:
     yield Fault("accumulate: one workspace", "accumulate", lambda c: _modules(c, "accumulate", _one_workspace))
     yield Fault("permute: one workspace", "permute", lambda c: _modules(c, "permute", _one_workspace))
     yield Fault("merge: begins with the second lane", "merge", lambda c: _modules(c, "merge", _later_turn))
+    yield from remote_faults()
+
+
+def remote_faults() -> Iterator[Fault]:
+    """Faults of nodes at a memory that takes time, and of their ports."""
+
+    def fault(name: str, op: str, plant: Callable[[Circuit], Circuit]) -> Fault:
+        return Fault(f"at a memory: {name}", op, plant, memory="fixed")
+
+    yield fault("a request more without an answer", "", lambda c: _memory(c, outstanding=1))
+    yield fault("answers a cycle later", "", lambda c: _memory(c, latency=1))
+    yield fault("links have a slot fewer", "load", lambda c: _channels(c, lambda ch: ch if ch.edge else _fewer(ch)))
+    for op, head in (("load", "asked"), ("scan", "walked")):
+        yield fault(f"{op} does not wait", op, _rule(op, "value", lambda m, r, head=head: _any_value(m, r, head)))
+    yield fault("the walker does not wait", "scan", _rule("scan", "walks first", lambda m, r: _any_value(m, r, "asked")))
+    for op, label in (("load", "ask value"), ("scan", "walks first"), ("scan", "ask value")):
+        yield fault(f"{op}: `{label}` does not know its line", op, _rule(op, label, _forget))
+    for op, kind in (("load", "val"), ("scan", "crd")):
+        yield fault(
+            f"{op}: fetches a line at a time", op, _rule(op, f"fetches {kind}", lambda m, r: replace(r, closes=False, sets=()))
+        )
+    yield fault("a last line is not sent", "write", _rule("write", "flushes", lambda m, r: replace(r, gives=())))
+    yield fault("the stop of a fiber writes nothing", "write", _rule("write", "closes 0", lambda m, r: replace(r, sets=())))
+    yield fault("a full line is not sent", "write_values", _rule("write_values", "value fills", _nothing_asked))
+
+
+def _memory(circuit: Circuit, **more: int) -> Circuit:
+    settings = circuit.machine.memory
+    update = {key: getattr(settings, key) + count for key, count in more.items()}
+    machine = circuit.machine.model_copy(update={"memory": settings.model_copy(update=update)})
+    return replace(circuit, machine=machine)
+
+
+def _fewer(channel: Channel) -> Channel:
+    return replace(channel, depth=channel.depth and max(channel.depth - 1, 1))
+
+
+def _any_value(module: Module, rule: Rule, head: str) -> Rule:
+    """A rule that holds for any value at the head, whether its answer is there or not."""
+    return replace(rule, when=rule.when | module.inputs[head].is_value) if head in module.inputs else rule
+
+
+def _forget(module: Module, rule: Rule) -> Rule:
+    return replace(rule, sets=tuple(pair for pair in rule.sets if not pair[0].endswith("_behind")))
+
+
+def _nothing_asked(module: Module, rule: Rule) -> Rule:
+    return replace(rule, gives=tuple(pair for pair in rule.gives if not pair[0].endswith("_request")))
 
 
 STOPS = (
