@@ -60,6 +60,12 @@ def test_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "in the simulator" in result.stderr
 
 
+def test_a_memory_that_takes_time() -> None:
+    result = fuseflow("cosimulate", *SPMM, "--machine", "rda")
+    assert result.exit_code == 0
+    assert "equal" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -67,7 +73,6 @@ def test_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--region", "fulll"), "there is no region `fulll`\n  hint: did you mean `full`?"),
         (("--wave", "w.vcd"), "`--wave` needs a simulator of SystemVerilog"),
         (("--machine", "comal"), "machine `comal` has `rules: comal`"),
-        (("--machine", "rda"), "has a memory that takes time, `hbm2`"),
     ],
 )
 def test_what_is_refused(options: tuple[str, ...], message: str) -> None:
