@@ -31,7 +31,7 @@ _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 @dataclass(frozen=True, slots=True)
 class Part:
     """A module, with its parameters. `name` says what it is, as in `scan` or `64 x 34`. The module of a node is known by its `body`,
-    its text in MLIR. The others are `module`s in files."""
+    its text in MLIR. Each other one is the `module` of a file."""
 
     kind: PartKind
     name: str
