@@ -207,7 +207,7 @@ def _shortened(match: re.Match[str]) -> str:
     return f"{word[:500]}...({len(word) - 600:,} characters)...{word[-100:]}"
 
 
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """Control characters but for tabs and line breaks, marks that turn the direction of a text, and halves of pairs, which no file can hold."""
 
 
@@ -217,7 +217,7 @@ def visible(text: str) -> str:
     >>> print(visible("red \x1b[31m, turned \u202e"))
     red \\x1b[31m, turned \\u202e
     """
-    return _INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return INVISIBLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -141,7 +141,7 @@ def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, cl
     return complete
 
 
-def with_options(options: list[Callable[[Any], Any]], command: Command) -> Command:
+def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
     """Add options to a command, in this order."""
     for option in reversed(options):
         command = option(command)

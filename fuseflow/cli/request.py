@@ -103,8 +103,8 @@ class ProgramRequest:
             observe(source)
         if not self.schedule.open:
             with counting_bar("lowering Einsums", quiet) as progress:
-                seen = _counted(observe, progress)
-                return ScheduledProgram(compile_source(source, self.schedule, target.machine, seen))
+                counted = _counted(observe, progress)
+                return ScheduledProgram(compile_source(source, self.schedule, target.machine, counted))
         choice = self._choose(source, target, quiet, estimator, sample)
         observe(choice.compiled.program)
         for region in choice.compiled.regions:
@@ -136,7 +136,7 @@ def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
     """Return an observer that also says how many Einsums of the program are lowered."""
     total, lowered = 0, 0
 
-    def seen(stage: Source | Program | CompiledRegion) -> None:
+    def observe_and_count(stage: Source | Program | CompiledRegion) -> None:
         nonlocal total, lowered
         match stage:
             case Program():
@@ -146,7 +146,7 @@ def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
         progress(lowered, total)
         observe(stage)
 
-    return seen
+    return observe_and_count
 
 
 def _print_choice(choice: ScheduleChoice) -> None:

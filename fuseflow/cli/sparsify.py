@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, quiet_option
-from fuseflow.cli.json_file import json_option
-from fuseflow.cli.model_options import model_options
-
-if TYPE_CHECKING:
-    pass
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.json_file import json_option
 from fuseflow.cli.legend import legend_option
+from fuseflow.cli.model_options import model_options
 
 
 @click.command(cls=StrictCommand, short_help="Prune a PyTorch model and say what is kept of it.")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,14 +20,11 @@ from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import VIEWS
 from fuseflow.frontend.dependence import Memories, remove_unused
 from fuseflow.frontend.fourier import TRANSFORMS, transformed, transforms
+from fuseflow.frontend.pair_arithmetic import Pair, PairArithmetic, Part
 from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.selections import Selections, described
 
 aten = torch.ops.aten
-
-Part: TypeAlias = Node | float | None
-"""The real or the imaginary part of an operand. None is 0."""
-Pair: TypeAlias = tuple[Part, Part]
 
 _LINEAR = VIEWS - {"to", "_to_copy", "type_as"} | {
     *("slice", "select", "narrow", "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "diagonal", "tril", "triu"),
@@ -138,8 +134,8 @@ class _Pass:
         if part is None or not isinstance(value, Tensor):
             return part
         if not isinstance(part, Node):
-            return self._call(node, _filled, list(value.shape), part, value.dtype.to_real())
-        return part if described(part).shape == value.shape else self._call(node, aten.expand.default, part, list(value.shape))
+            return self._at(node).call(_filled, list(value.shape), part, value.dtype.to_real())
+        return part if described(part).shape == value.shape else self._at(node).call(aten.expand.default, part, list(value.shape))
 
     def _parts(self, node: Node, name: str) -> Pair | None:
         """Return the parts of the value of a node, or None if it has no form."""
@@ -195,36 +191,8 @@ class _Pass:
 
     # Operators --------------------------------------------------------------------------------------------------------
 
-    def _call(self, node: Node, function: Callable[..., Any], *args: Any) -> Node:
-        return self._selections.computed(node, function, args)
-
-    def _zeros(self, node: Node, like: Part) -> Node:
-        return self._call(node, aten.zeros_like.default, like)
-
-    def _add(self, node: Node, x: Part, y: Part) -> Part:
-        return self._combined(node, aten.add.Tensor, x, y)
-
-    def _subtract(self, node: Node, x: Part, y: Part) -> Part:
-        if y is None:
-            return x
-        return self._negative(node, y) if x is None else self._combined(node, aten.sub.Tensor, x, y)
-
-    def _negative(self, node: Node, x: Part) -> Part:
-        return self._call(node, aten.neg.default, x) if isinstance(x, Node) else None if x is None else -x
-
-    def _multiply(self, node: Node, x: Part, y: Part) -> Part:
-        return None if x is None or y is None else self._combined(node, aten.mul.Tensor, x, y)
-
-    def _combined(self, node: Node, function: Any, x: Part, y: Part) -> Part:
-        """Return what an operator of two operands gives, of which the first may be a number and one may be missing."""
-        if x is None or y is None:
-            return y if x is None else x
-        if isinstance(x, Node):
-            return self._call(node, function, x, y)
-        if isinstance(y, Node):
-            return self._call(node, function, self._call(node, torch.full_like, y, x), y)
-        value: float = function(torch.tensor(x, dtype=torch.float64), y).item()
-        return value
+    def _at(self, node: Node) -> PairArithmetic:
+        return PairArithmetic(self._selections, node)
 
     def _transformed(self, node: Node, name: str) -> Pair | None:
         real, imaginary = self._operands(node)[0]
@@ -238,7 +206,7 @@ class _Pass:
         shape, dtype = list(described(node).shape), described(node).dtype.to_real()
         name = fx_origin.short_name(node.target)
         number = complex(node.args[1]) if name == "full" else 1 + 0j if name.startswith("ones") else 0j  # type: ignore[arg-type]
-        real, imaginary = (self._call(node, _filled, shape, part, dtype) for part in (number.real, number.imag))
+        real, imaginary = (self._at(node).call(_filled, shape, part, dtype) for part in (number.real, number.imag))
         return real, imaginary
 
     def _linear(self, node: Node) -> Pair | None:
@@ -250,7 +218,7 @@ class _Pass:
         parts = {operand: self._parts_of(operand)[side] for operand in nodes}
         if all(part is None for part in parts.values()):
             return None
-        present = {o: p if isinstance(p, Node) else self._zeros(node, self._parts_of(o)[1 - side]) for o, p in parts.items()}
+        present = {o: p if isinstance(p, Node) else self._at(node).zeros(self._parts_of(o)[1 - side]) for o, p in parts.items()}
         args = map_arg(node.args, lambda operand: present.get(operand, operand))
         kwargs = map_arg(node.kwargs, lambda operand: present.get(operand, operand))
         return self._selections.computed(node, node.target, tuple(args), **kwargs)  # type: ignore[arg-type]
@@ -280,65 +248,43 @@ class _Pass:
             equation, operands = node.args[:2]
             assert isinstance(operands, Sequence)
             pairs = [self._parts_of(operand) for operand in operands if isinstance(operand, Node)]
-            return self._multilinear(node, pairs, lambda *parts: self._call(node, aten.einsum.default, equation, list(parts)))
+            at = self._at(node)
+            return at.multilinear(pairs, lambda *parts: at.call(aten.einsum.default, equation, list(parts)))
         x, y = self._operands(node)[:2]
+        at = self._at(node)
         match name:
             case "add":
-                return self._add(node, x[0], y[0]), self._add(node, x[1], y[1])
+                return at.add(x[0], y[0]), at.add(x[1], y[1])
             case "sub":
-                return self._subtract(node, x[0], y[0]), self._subtract(node, x[1], y[1])
+                return at.subtract(x[0], y[0]), at.subtract(x[1], y[1])
             case "rsub":
-                return self._subtract(node, y[0], x[0]), self._subtract(node, y[1], x[1])
+                return at.subtract(y[0], x[0]), at.subtract(y[1], x[1])
             case "div":
-                return self._quotient(node, x, y)
+                return at.quotient(x, y)
             case "mul":
-                return self._product(node, x, y)
+                return at.product(x, y)
             case _:
                 target: Any = node.target
-                return self._multilinear(node, [x, y], lambda *parts: self._call(node, target, *parts))
-
-    def _product(self, node: Node, x: Pair, y: Pair) -> Pair:
-        return self._multilinear(node, [x, y], lambda a, b: self._multiply(node, a, b))
-
-    def _multilinear(self, node: Node, operands: Sequence[Pair], function: Callable[..., Part]) -> Pair:
-        """Return what an operator gives that is linear in each of its operands: the sum over their parts, times a power of i."""
-        sums: list[Part] = [None, None]
-        for sides in product((0, 1), repeat=len(operands)):
-            parts = [pair[side] for pair, side in zip(operands, sides, strict=True)]
-            if any(part is None for part in parts):
-                continue
-            power, term = sum(sides), function(*parts)
-            combine = self._subtract if power % 4 in (2, 3) else self._add
-            sums[power % 2] = combine(node, sums[power % 2], term)
-        return sums[0], sums[1]
-
-    def _quotient(self, node: Node, x: Pair, y: Pair) -> Pair:
-        if y[1] is not None:  # x / y is x times the conjugate of y, over the square of its magnitude
-            x = self._product(node, x, (y[0], self._negative(node, y[1])))
-            y = self._square_of_magnitude(node, y), None
-        real, imaginary = (None if part is None else self._combined(node, aten.div.Tensor, part, y[0]) for part in x)
-        return real, imaginary
-
-    def _square_of_magnitude(self, node: Node, z: Pair) -> Part:
-        return self._add(node, self._multiply(node, z[0], z[0]), self._multiply(node, z[1], z[1]))
+                return at.multilinear([x, y], lambda *parts: at.call(target, *parts))
 
     def _conjugate(self, node: Node) -> Pair | None:
         ((real, imaginary), *_) = self._operands(node)
-        return real, self._negative(node, imaginary)
+        return real, self._at(node).negative(imaginary)
 
     def _magnitude(self, node: Node) -> Pair | None:
+        at = self._at(node)
         ((real, imaginary), *_) = self._operands(node)
         if imaginary is None:
-            return self._call(node, aten.abs.default, real), None
-        return self._call(node, aten.sqrt.default, self._square_of_magnitude(node, (real, imaginary))), None
+            return at.call(aten.abs.default, real), None
+        return at.call(aten.sqrt.default, at.square_of_magnitude((real, imaginary))), None
 
     def _real(self, node: Node) -> Pair | None:
         real, imaginary = self._operands(node)[0]
-        return (self._zeros(node, imaginary) if real is None else real), None
+        return (self._at(node).zeros(imaginary) if real is None else real), None
 
     def _imaginary(self, node: Node) -> Pair | None:
         real, imaginary = self._operands(node)[0]
-        return (self._zeros(node, real) if imaginary is None else imaginary), None
+        return (self._at(node).zeros(real) if imaginary is None else imaginary), None
 
     def _power(self, node: Node) -> Pair | None:
         exponent = 2 if len(node.args) == 1 else node.args[1]
@@ -347,26 +293,20 @@ class _Pass:
         base = self._operands(node)[0]
         result = base
         for _ in range(exponent - 1):
-            result = self._product(node, result, base)
+            result = self._at(node).product(result, base)
         return result
 
     def _reciprocal(self, node: Node) -> Pair | None:
-        return self._quotient(node, (1.0, None), self._operands(node)[0])
+        return self._at(node).quotient((1.0, None), self._operands(node)[0])
 
     def _exponential(self, node: Node) -> Pair | None:
         ((real, imaginary), *_) = self._operands(node)
-        size = None if real is None else self._call(node, aten.exp.default, real)
-        return self._turned(node, 1.0 if size is None else size, imaginary)
+        size = None if real is None else self._at(node).call(aten.exp.default, real)
+        return self._at(node).polar(1.0 if size is None else size, imaginary)
 
     def _polar(self, node: Node) -> Pair | None:
         (size, _), (angle, _) = self._operands(node)[:2]
-        return self._turned(node, size, angle)
-
-    def _turned(self, node: Node, size: Part, angle: Part) -> Pair:
-        if angle is None:
-            return size, None
-        cosine, sine = (self._call(node, function, angle) for function in (aten.cos.default, aten.sin.default))
-        return self._multiply(node, cosine, size), self._multiply(node, sine, size)
+        return self._at(node).polar(size, angle)
 
     def _joined(self, node: Node) -> Pair | None:
         (real, _), (imaginary, _) = self._operands(node)[:2]
@@ -374,20 +314,21 @@ class _Pass:
 
     def _viewed_as_complex(self, node: Node) -> Pair | None:
         ((x, _), *_) = self._operands(node)
-        real, imaginary = (self._call(node, aten.select.int, x, -1, side) for side in (0, 1))
+        real, imaginary = (self._at(node).call(aten.select.int, x, -1, side) for side in (0, 1))
         return real, imaginary
 
     def _viewed_as_real(self, node: Node) -> Pair | None:
         pair = self._operands(node)[0]
-        parts = [part if isinstance(part, Node) else self._zeros(node, pair[0] or pair[1]) for part in pair]
-        return self._call(node, aten.stack.default, parts, -1), None
+        parts = [part if isinstance(part, Node) else self._at(node).zeros(pair[0] or pair[1]) for part in pair]
+        return self._at(node).call(aten.stack.default, parts, -1), None
 
     def _converted(self, node: Node) -> Pair | None:
         if not _is_complex(node):
             return None  # which drops the imaginary part, with a warning
         dtype = described(node).dtype.to_real()
         real, imaginary = (
-            self._call(node, aten.to.dtype, part, dtype) if isinstance(part, Node) else None for part in self._operands(node)[0]
+            self._at(node).call(aten.to.dtype, part, dtype) if isinstance(part, Node) else None
+            for part in self._operands(node)[0]
         )
         return real, imaginary
 
@@ -396,8 +337,8 @@ class _Pass:
         target, source = self._operands(node)[:2]
         if not isinstance(target[0], Node) or not isinstance(target[1], Node):
             return None
-        parts = [part if isinstance(part, Node) else self._zeros(node, source[0] or source[1]) for part in source]
-        real, imaginary = (self._call(node, aten.copy_.default, *sides) for sides in zip(target, parts, strict=True))
+        parts = [part if isinstance(part, Node) else self._at(node).zeros(source[0] or source[1]) for part in source]
+        real, imaginary = (self._at(node).call(aten.copy_.default, *sides) for sides in zip(target, parts, strict=True))
         return real, imaginary
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
+
+NodeValues: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
+"""What PyTorch computes on the way to the outputs of a model, by the names of the Einsums that compute the same. Dimensions of extent 1 are
+left out."""
 
 
 class ReferenceOutputs(Mapping[str, npt.NDArray[np.generic]]):
@@ -56,5 +61,5 @@ class ModelImport:
     """Masks of pruned weights that are stored dense or in blocks, true at entries that are not pruned."""
     constants: tuple[str, ...] = ()
     """The inputs of the program that are weights or buffers of the model, or follow from them alone."""
-    intermediates: Callable[[], Mapping[str, npt.NDArray[np.generic]]] = dict
-    """A function that computes what PyTorch computes on the way, by the names of the Einsums that compute the same (`node_values`)."""
+    intermediates: Callable[[], NodeValues] = dict
+    """A function that computes what PyTorch computes on the way (`node_values`)."""

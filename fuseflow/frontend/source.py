@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.frontend.imported_model import NodeValues
 from fuseflow.plan.plan import Plan
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.propagation import Propagation
@@ -47,7 +48,7 @@ class Source:
     original: Source | None = None
     simplified: Simplification | None = None
     plan: Plan = field(default_factory=Plan)
-    intermediates: Callable[[], Mapping[str, npt.NDArray[np.generic]]] = field(default=dict, compare=False)
+    intermediates: Callable[[], NodeValues] = field(default=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

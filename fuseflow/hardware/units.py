@@ -9,10 +9,10 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.netlist import netlist
-from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, PORT, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
-_INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{CHANNEL_MEMORY.removesuffix('.sv')})\b")
+_INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY))})\b")
 """The modules of which others have instances."""
 
 

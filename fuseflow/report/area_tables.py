@@ -12,9 +12,6 @@ from fuseflow.hardware.area.gates import GATE_EQUIVALENT
 from fuseflow.hardware.area.parts import PartKind
 from fuseflow.report.tables import plain_table
 
-KINDS: tuple[PartKind, ...] = ("primitive", "unit", "fifo", "memory", "port")
-HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
-"""The headings of all kinds of parts, in their order."""
 KIND_NAMES: dict[PartKind, str] = {
     "primitive": "control",
     "unit": "arithmetic",
@@ -22,6 +19,8 @@ KIND_NAMES: dict[PartKind, str] = {
     "memory": "memory",
     "port": "memory port",
 }
+HEADINGS = ("control\narea", "arithmetic\narea", "FIFO\narea", "memory\narea", "port\narea")
+"""The headings of all kinds of parts, in their order."""
 
 
 def area_table(areas: Sequence[CircuitArea]) -> Table:
@@ -36,7 +35,7 @@ def area_table(areas: Sequence[CircuitArea]) -> Table:
 
 
 def _cells(areas: Sequence[CircuitArea]) -> tuple[str, ...]:
-    kinds = [sum(area.of_kind(kind) for area in areas) for kind in KINDS]
+    kinds = [sum(area.of_kind(kind) for area in areas) for kind in KIND_NAMES]
     numbers = [
         sum(area.nodes for area in areas),
         *kinds,

@@ -9,23 +9,18 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 
-import numpy as np
-import numpy.typing as npt
-
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.frontend.imported_model import NodeValues
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region
 from fuseflow.sim import Engine, simulate
 from fuseflow.tensors import Tensor
-
-NodeValues = Mapping[str, npt.NDArray[np.generic]]
-"""What PyTorch computes on the way, by the names of the Einsums that compute the same."""
 
 
 @dataclass(frozen=True, slots=True)

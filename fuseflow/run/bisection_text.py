@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fuseflow.errors import FuseFlowError
-from fuseflow.run.bisection import Bisection, Deviation, NodeValues, bisect
+from fuseflow.frontend.imported_model import NodeValues
+from fuseflow.run.bisection import Bisection, Deviation, bisect
 from fuseflow.run.compiled import Compiled
 from fuseflow.sim import Engine
 
@@ -66,14 +67,21 @@ def _blame(deviation: Deviation) -> str:
 
 
 def _compared(search: Bisection, without: str = "") -> str:
+    """Return how many tensors were compared, and with what."""
     torch = [name for name in search.with_torch if name != without]
     interpreter = [name for name in search.with_interpreter if name != without]
-    parts = [f"{len(torch)} were compared with PyTorch"] if torch else []
-    if interpreter:
-        why = ", of which PyTorch has no value" if search.with_torch else ""
-        parts.append(f"{len(interpreter)} with the dense interpreter on what they read{why} ({_names(interpreter)})")
-    text = " and ".join(parts) or "nothing was compared"
-    return text if torch or not interpreter else text.replace(" with", " were compared with", 1)
+    why = ", of which PyTorch has no value" if search.with_torch else ""
+    with_torch = f"{len(torch)} were compared with PyTorch"
+    alone = f"with the dense interpreter on what they read{why} ({_names(interpreter)})"
+    match bool(torch), bool(interpreter):
+        case True, True:
+            return f"{with_torch} and {len(interpreter)} {alone}"
+        case True, False:
+            return with_torch
+        case False, True:
+            return f"{len(interpreter)} were compared {alone}"
+        case _:
+            return "nothing was compared"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -54,9 +54,8 @@ def check_region(
         return None
     results = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
-    declared = tuple(
-        program.declared[name] for name in (*read, *(e.name for e in einsums))
-    )  # a broadcast has its extents from there
+    named = (*read, *(e.name for e in einsums))  # what a result is declared as may alone give a broadcast its extents
+    declared = tuple(program.declared[name] for name in named)
     part = Program(declared, einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
     arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}

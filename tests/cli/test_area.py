@@ -46,7 +46,7 @@ def test_a_model_has_an_area(model: list[str], tmp_path: Path, capsys: pytest.Ca
     [
         (["--region", "nothing"], "there is no region `nothing`"),
         (["--machine", "rda"], "gates for those of 32 bits only"),
-        (["--liberty", "nothing.lib"], "cannot read `nothing.lib`"),
+        (["--liberty", "nothing.lib"], "cannot read the liberty file `nothing.lib`"),
         (["--by", "gate"], "--by"),
     ],
 )

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from residual_program import RESIDUAL
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
@@ -36,17 +37,6 @@ tensor X[4, 6] csr
 m[i]    = max(j) X[i, j]
 E[i, j] = exp(X[i, j] - m[i])
 Y[i, j] = E[i, j] * 2
-output Y
-"""
-RESIDUAL = """
-tensor X[4, 6]
-tensor W[6, 6]
-tensor U[6, 8]
-tensor V[8, 6]
-R[i, j] = sum(k) X[i, k] * W[k, j]
-m[i]    = max(j) R[i, j]
-H[i, g] = relu(sum(k) (R[i, k] - m[i]) * U[k, g])
-Y[i, j] = R[i, j] + (sum(g) H[i, g] * V[g, j])
 output Y
 """
 

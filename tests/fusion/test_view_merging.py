@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from residual_program import RESIDUAL
+
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
@@ -9,17 +11,6 @@ from fuseflow.fusion.fuse import MergePolicy, pipeline_order
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
-RESIDUAL = """
-tensor X[4, 6]
-tensor W[6, 6]
-tensor U[6, 8]
-tensor V[8, 6]
-R[i, j] = sum(k) X[i, k] * W[k, j]
-m[i]    = max(j) R[i, j]
-H[i, g] = relu(sum(k) (R[i, k] - m[i]) * U[k, g])
-Y[i, j] = R[i, j] + (sum(g) H[i, g] * V[g, j])
-output Y
-"""
 PROJECTIONS = """
 tensor X[4, 6]
 tensor A[6, 3]

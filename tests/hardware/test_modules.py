@@ -65,7 +65,7 @@ def test_channels(tmp_path: Path) -> None:
         )
         for (depth, latency), (inputs, _) in zip(pairs, cases, strict=True)
     ]
-    given = run_modules(tmp_path, ["ff_channel.sv", "ff_sram.sv"], instances)
+    given = run_modules(tmp_path, ["ff_channel.sv", "ff_delay.sv", "ff_sram.sv"], instances)
     for (depth, latency), (_, due), lines in zip(pairs, cases, given, strict=True):
         assert any(not room for room, _, _ in due) and any(there for _, there, _ in due)
         for cycle, ((room, there, word), line) in enumerate(zip(due, lines, strict=True)):
@@ -140,7 +140,9 @@ def test_the_fixed_memory(latency: int, tmp_path: Path) -> None:
     rng = random.Random(latency)
     inputs = [{"valid": rng.random() < 0.5, "id": rng.getrandbits(15)} for _ in range(300)]
     parameters, pins, outs = {"L": latency, "I": 15}, {"valid": 1, "id": 15}, {"answer_valid": 1, "answer_id": 15}
-    (lines,) = run_modules(tmp_path, ["ff_fixed_memory.sv"], [Instance("ff_fixed_memory", parameters, pins, outs, inputs)])
+    (lines,) = run_modules(
+        tmp_path, ["ff_fixed_memory.sv", "ff_delay.sv"], [Instance("ff_fixed_memory", parameters, pins, outs, inputs)]
+    )
     for cycle, (valid, id_) in enumerate(lines):
         asked = inputs[cycle - latency + 1] if cycle >= latency - 1 else None
         assert int(valid, 16) == int(asked is not None and asked["valid"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hardware_tools import require
+from sum_graph import GRAPH, TEXT
 
 from fuseflow.errors import FileError, HardwareError
 from fuseflow.hardware.output import circuit_text, save_verilog
@@ -16,24 +17,6 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine
 
-TEXT = """
-tensor A[4, 6] csr f32
-tensor B[4, 6] csr f32
-tensor Y[4, 6] csr f32
-output Y
-root = root()
-A_i = scan(root) A.0
-A_j = scan(A_i.ref) A.1
-A_v = load(A_j.ref) A
-B_j = scan(A_i.ref) B.1
-B_v = load(B_j.ref) B
-j = join(A_j.crd, A_v; B_j.crd, B_v) union
-s = alu(j.out0, j.out1) add N->0,N->0
-Y_i = write(A_i.crd) Y.0
-Y_j = write(j.crd) Y.1
-Y_v = write(s) Y.vals
-"""
-GRAPH = parse(TEXT)
 PLAIN = Machine(name="plain", arithmetic="f32", fifo_depth=2, latency={"default": 1, "add": 3})
 
 

@@ -6,17 +6,16 @@ from pathlib import Path
 
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import working
+from fuseflow.cli.region_name import region_number
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
-from fuseflow.errors import HardwareError, UsageError, did_you_mean
+from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.circuit_area import circuit_areas
 from fuseflow.hardware.area.liberty import read_liberty
 from fuseflow.hardware.area.synthesis import version
 from fuseflow.hardware.output import bounded_circuit
 from fuseflow.report.area_tables import area_lines, area_table, node_table, part_table
 from fuseflow.report.tables import print_table
-from fuseflow.run.compiled import Compiled
-from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 
 TABLES = {"part": part_table, "node": node_table}
@@ -40,9 +39,9 @@ def area(
             hint="`--set arithmetic=f32`, or `--machine rtl`",
         )
     compiled = program.compile(Target(machine), quiet=quiet).compiled
-    graphs = _graphs(compiled, region)
+    regions = compiled.regions if region is None else (compiled.regions[region_number(compiled, region)],)
     with working("synthesizing", quiet):
-        areas = tuple(circuit_areas([bounded_circuit(graph, machine) for graph in graphs], library))
+        areas = tuple(circuit_areas([bounded_circuit(each.graph, machine) for each in regions], library))
     json_file.write(
         lambda: {"schema": 1, "model": compiled.name, "machine": machine.name, "regions": [a.to_json() for a in areas]}
     )
@@ -54,14 +53,3 @@ def area(
     for kind in by:
         out.print()
         print_table(out, TABLES[kind](areas))
-
-
-def _graphs(compiled: Compiled, region: str | None) -> list[Graph]:
-    """Return the graphs of all regions, or of one."""
-    graphs = {r.name: r.graph for r in compiled.regions}
-    if region is None:
-        return list(graphs.values())
-    if region not in graphs:
-        hint = did_you_mean(region, graphs) or f"the regions are {', '.join(f'`{name}`' for name in graphs)}"
-        raise UsageError(f"there is no region `{region}`", hint=hint)
-    return [graphs[region]]

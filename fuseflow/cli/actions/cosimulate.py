@@ -8,14 +8,14 @@ from pathlib import Path
 
 from fuseflow.cli.common import console, require_writable, say
 from fuseflow.cli.progress import counting_bar
+from fuseflow.cli.region_name import region_number
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
-from fuseflow.errors import CheckError, UsageError, did_you_mean
+from fuseflow.errors import CheckError, UsageError
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.tools import PYTHON, find_tool
 from fuseflow.report.hardware_tables import cosimulation_table
 from fuseflow.report.tables import print_table
-from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor
@@ -28,7 +28,8 @@ def cosimulate_command(
         _require_wave(wave, tool)
     find_tool(tool)
     compiled = program.compile(Target(machine), quiet=quiet).compiled
-    compiled = _until(compiled, region)
+    if region is not None:
+        compiled = replace(compiled, regions=compiled.regions[: region_number(compiled, region) + 1])
     if wave is not None and region is None and len(compiled.regions) > 1:
         raise UsageError("`--wave` is of one region", hint="name it: `--region NAME`")
     comparison = _Comparison(region, tool, wave)
@@ -51,17 +52,6 @@ def _require_wave(wave: Path, tool: str) -> None:
     if tool == PYTHON:
         raise UsageError("`--wave` needs a simulator of SystemVerilog", hint="`--tool icarus` or `--tool verilator`")
     require_writable(wave, directory=False)
-
-
-def _until(compiled: Compiled, region: str | None) -> Compiled:
-    """Return the program up to a region."""
-    if region is None:
-        return compiled
-    names = [r.name for r in compiled.regions]
-    if region not in names:
-        hint = did_you_mean(region, names) or f"the regions are {', '.join(f'`{name}`' for name in names)}"
-        raise UsageError(f"there is no region `{region}`", hint=hint)
-    return replace(compiled, regions=compiled.regions[: names.index(region) + 1])
 
 
 def _print_units(rows: list[Cosimulation]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuseflow.errors import FileError
+from fuseflow.filesystem import read_text
 
 MOST_BYTES = 64 * 1024 * 1024
 """The size that a file may have."""
@@ -29,20 +30,8 @@ class Liberty:
 
 
 def read_liberty(path: Path) -> Liberty:
-    """Read a library of cells. Raises `FileError` if it is too large, is no text, or lacks cells, areas or a flip-flop."""
-    try:
-        size = path.stat().st_size
-        content = path.read_bytes() if path.is_file() and size <= MOST_BYTES else b""
-    except OSError as error:
-        raise FileError(f"cannot read `{path}`: {error.strerror or error}") from None
-    if not path.is_file():
-        raise FileError(f"`{path}` is no file", hint="a library of cells in the Liberty format, `cells.lib`")
-    if size > MOST_BYTES:
-        raise FileError(f"`{path}` has {size:,} bytes; a liberty file may have {MOST_BYTES:,}")
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FileError(f"`{path}` is no text: byte {error.start} is no UTF-8") from None
+    """Read a library of cells. Raises `FileError` if it cannot be read, is too large, or lacks cells, areas or a flip-flop."""
+    text = read_text(path, "the liberty file", MOST_BYTES)
     library = _LIBRARY.search(text)
     if library is None:
         raise FileError(

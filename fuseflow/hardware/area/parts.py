@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import emit_units, module_body
 from fuseflow.hardware.rules import KIND_BITS
-from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY
+from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.top_ports import memory_ports, port_instance
 from fuseflow.hardware.units import library_closure
@@ -22,8 +23,6 @@ PartKind: TypeAlias = Literal["primitive", "fifo", "unit", "port", "memory"]
 deep FIFOs have one."""
 
 FIFO, MEMORY = (file.removesuffix(".sv") for file in (CHANNEL, CHANNEL_MEMORY))
-SHALLOW = 8
-"""The most tokens of a FIFO that lie in flip-flops, as `ff_channel.sv` says."""
 _INSTANCE = re.compile(r'hw\.instance "[^"]*" @(\w+)(?:<([^>]*)>)?\(')
 _PARAMETER = re.compile(r"(\w+): i32 = (\d+)")
 
@@ -115,7 +114,15 @@ def _fifo(channel: Channel, width: int) -> list[Part]:
     parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
     fifo = Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
     words = Part("memory", f"{channel.depth} x {width}", MEMORY, (("W", width), ("N", channel.depth)))
-    return [fifo, words] if channel.depth > SHALLOW else [fifo]
+    return [fifo, words] if channel.depth > _shallow() else [fifo]
+
+
+@cache
+def _shallow() -> int:
+    """Return the most tokens of a FIFO that lie in flip-flops, which the module of FIFOs says."""
+    depth = re.search(r"SHALLOW = (\d+);", library_text(CHANNEL))
+    assert depth is not None
+    return int(depth[1])
 
 
 def _port(instance: str) -> Part:

@@ -7,6 +7,7 @@ answer. A process that waits for an answer compares the number of answers that i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +18,6 @@ from fuseflow.sim.memory.settings import TimedMemory
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
 """The tokens of the last firing that asks, by the number of answers that brings the last line of what it asks for."""
-
 
 LINES = "_lines"
 """The array of a port that reads ahead, behind the kind: one number, of the lines that there are."""
@@ -69,7 +69,7 @@ class Extent:
 
 
 @dataclass(eq=False)
-class ReadPort:
+class ReadPort(ABC):
     """A port that reads an array. `answers` counts the answers that it had."""
 
     m: Module
@@ -97,13 +97,15 @@ class ReadPort:
         """Return the token of a request."""
         return {self.request: self.m.value(self.request, line)}
 
+    @abstractmethod
     def ask(
         self, label: str, when: Expr, bits: Bits, takes: Sequence[Head], gives: Gives, sets: Mapping[str, Expr | int], on: str
     ) -> None:
-        raise NotImplementedError
+        """Add the rules of a process that asks for bits."""
 
+    @abstractmethod
     def is_answered(self, needed: Expr) -> Expr:
-        raise NotImplementedError
+        """Return whether the port had so many answers."""
 
 
 class DemandPort(ReadPort):
@@ -140,7 +142,7 @@ class DemandPort(ReadPort):
         m.rule(label, when & at.is_(last), takes, gives=given, sets={**sets, **after, **issued}, on=on)
 
     def is_answered(self, needed: Expr) -> Expr:
-        """Return whether the port had so many answers. Both counts go around, and differ by less than half of what they hold."""
+        """Both counts go around, and differ by less than half of what they hold."""
         return (self.answers - needed).bits(needed.width - 1, 1).is_(0)
 
 

@@ -14,7 +14,7 @@ from fuseflow.hardware.expressions import YES, Expr, any_of, concat, const
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, elements_in_flight, read_port
 from fuseflow.hardware.primitives.pointwise import PLACE_BITS, KeptLevel, bitmap_reference, bitmap_word, located
-from fuseflow.hardware.primitives.remote_read import Requested, asker, requested_link, scanned_extent
+from fuseflow.hardware.primitives.remote_read import RequestLink, asker, request_link, scanned_extent
 from fuseflow.hardware.primitives.scan import gives_elements, listed, walk
 from fuseflow.hardware.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n
@@ -102,13 +102,13 @@ def _held(context: NodeContext, extents: Sequence[Extent]) -> int:
 
 def _chain(
     context: NodeContext, m: Module, head: Head, arrays: Sequence[StoredArray], extents: Sequence[Extent], behind: bool
-) -> tuple[list[Requested], Head | None]:
+) -> tuple[list[RequestLink], Head | None]:
     """Add askers, one behind the other, that each ask for the elements of an array. Returns for each the link to its gate, and with
     `behind` the tokens behind the last one. There are never more of those than in the link to the gate, since that is read later."""
-    requests: list[Requested] = []
+    requests: list[RequestLink] = []
     for k, (stored, extent) in enumerate(zip(arrays, extents, strict=True)):
         port = read_port(context, m, stored.kind, extent)
-        request = requested_link(context, m, port, f"request{k}")
+        request = request_link(context, m, port, f"request{k}")
         plain: list[str] = []
         following = None
         if behind or k < len(arrays) - 1:
@@ -122,7 +122,7 @@ def _chain(
     return requests, head
 
 
-def _gates(m: Module, tokens: Head, requests: Sequence[Requested]) -> Head:
+def _gates(m: Module, tokens: Head, requests: Sequence[RequestLink]) -> Head:
     """Add gates, one behind the other, which let a token through once its answer is there: for all requests but the last one. Returns the
     tokens behind them. There are never more of these than in the link of the next request."""
     for k, (request, after) in enumerate(pairwise(requests)):
@@ -135,7 +135,7 @@ def _gates(m: Module, tokens: Head, requests: Sequence[Requested]) -> Head:
     return tokens
 
 
-def _gate(m: Module, tokens: Head, request: Requested, gives: dict[str, Expr], on: str) -> None:
+def _gate(m: Module, tokens: Head, request: RequestLink, gives: dict[str, Expr], on: str) -> None:
     heads = [tokens, request.head]
     m.rule(f"{on} control", tokens.control, heads, gives=gives, closes=True, on=on)
     m.rule(f"{on} value", ~tokens.control & request.ready, heads, gives=gives, on=on)

@@ -19,7 +19,7 @@ from fuseflow.tensors.levels.base import StoredArray
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class RequestLink:
     """The link behind an asker, of so many slots, and its head: a value is an element that was asked for. `beside` bits go with it."""
 
     head: Head
@@ -38,12 +38,12 @@ class Requested:
         return ~self.head.is_value | self.port.is_answered(needed)
 
 
-def requested_link(context: NodeContext, m: Module, port: ReadPort, name: str, beside: int = 0) -> Requested:
+def request_link(context: NodeContext, m: Module, port: ReadPort, name: str, beside: int = 0) -> RequestLink:
     """Declare the link behind an asker of a port, with so many bits beside the answers. It is given at the output `NAME_out`."""
     assert context.memory is not None
     depth = elements_in_flight(context.memory, port.extent.bits)
     head = m.link(f"{name}_out", name, max(port.answers.width + beside, LEAST_WIDTH), depth)
-    return Requested(head, port, beside, depth)
+    return RequestLink(head, port, beside, depth)
 
 
 def asker(
@@ -74,7 +74,7 @@ def load(node: n.Load, context: NodeContext, m: Module) -> None:
     ref, decl = context.input(m, 0), context.declared[node.tensor]
     (out,) = context.outputs(m)
     port = read_port(context, m, "val", Extent(decl.value_bits, decl.value_bits, decl.value_bits, context.index))
-    link = requested_link(context, m, port, "asked", context.index)
+    link = request_link(context, m, port, "asked", context.index)
     asker(m, port, ref, ref.payload, "ask", {"asked_out": ref.payload})
     head, fill = link.head, const(context.arithmetic.word(decl.fill), context.arithmetic.width)
     value = m.array("values", link.payload, fill.width)
@@ -92,10 +92,10 @@ def walked_scan(node: n.Scan, context: NodeContext, m: Module, entries: StoredAr
     ref, ready = source.payload, YES
     for stored in scanned:
         pos = read_port(context, m, stored.kind, scanned_extent(stored, index))
-        asked = requested_link(context, m, pos, "asked", index)
+        asked = request_link(context, m, pos, "asked", index)
         asker(m, pos, source, ref, "ask", {"asked_out": ref})
         source, ref, ready = asked.head, asked.payload, asked.ready
-    link = requested_link(context, m, port, "walked", 2 * index)
+    link = request_link(context, m, port, "walked", 2 * index)
     _walker(m, port, source, ref, ready, repeats)
     head, at, place = link.head, link.payload.bits(0, index), link.payload.bits(index, index)
     element = {out: m.value(out, part) for out, part in zip(outs, (m.array("crds", at, index), place), strict=False)}

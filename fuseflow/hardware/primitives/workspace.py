@@ -78,11 +78,11 @@ def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowe
     for name in ("claimed", "released"):
         m.register(name, count_bits(BUFFERS + 1))
     entries = Entries(m, keys.count, keys.width)
-    _Filling(m, EnclosingStreams(m, outer), crd, val, keys, entries, fold).rules()
-    _Emitting(m, link, outs, keys, entries, lowered).rules()
+    _FillProcess(m, EnclosingStreams(m, outer), crd, val, keys, entries, fold).rules()
+    _EmitProcess(m, link, outs, keys, entries, lowered).rules()
 
 
-class _Filling:
+class _FillProcess:
     """The first process has one firing for each token of the values, and one for each coordinate with nothing below it. `work` says that
     it has a buffer, and `fill` which one is next or in work."""
 
@@ -137,7 +137,7 @@ class _Filling:
         m.rule(f"fills stop {ended}", when, heads, gives=gives, sets=after, closes=True, on=FILL)
 
 
-class _Emitting:
+class _EmitProcess:
     """The second process has one firing for each entry and one for each stop. Of the buffer that it empties, `last` is the key of the last
     entry if it has `begun`, and `parted` says that the stop before the next one was given."""
 

@@ -21,7 +21,7 @@ HELD, SENT, GIVEN = "held", "sent", "given"
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Insertion:
     """A value that is put at a key of the buffer in work: whether there `was` one, and the registers and words after it. `touched` are the
     registers after a firing that puts nothing."""
 
@@ -32,7 +32,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextEntry:
     """The next entry of the buffer that is emptied: whether there is one, its key, and the registers after it was given."""
 
     some: Expr
@@ -53,7 +53,7 @@ class Entries:
             m.memory(HELD, WORD, BUFFERS << (width - WORD_BITS))
             self.given = m.register(GIVEN, WORD)
 
-    def put(self, fill: Expr, work: Expr, key: Expr) -> Put:
+    def put(self, fill: Expr, work: Expr, key: Expr) -> Insertion:
         """Return what putting a value does. A buffer that is not in `work` holds nothing at first."""
         full = mux(work, mux(fill, self.full[1], self.full[0]), const(0, self.places))
         place = self._place(key)
@@ -62,22 +62,22 @@ class Entries:
             address, bit = concat(fill, place), _bit(key.bits(0, WORD_BITS), WORD)
             word = mux(was, self.m.read(HELD, address), const(0, WORD))
             was, stores = (word & bit).is_not(0), (Store(HELD, address, word | bit),)
-        return Put(was, self._filled(fill, full | _bit(place, self.places)), stores, self._filled(fill, full))
+        return Insertion(was, self._filled(fill, full | _bit(place, self.places)), stores, self._filled(fill, full))
 
-    def next(self, emit: Expr) -> Next:
+    def next(self, emit: Expr) -> NextEntry:
         """Return the next entry of a buffer."""
         left = mux(emit, self.full[1], self.full[0]) & ~self.sent
         some, place = left.is_not(0), lowest(left)
         after = self.sent | _bit(place, self.places)
         if not self.split:
-            return Next(some, place.fit(self.width), {SENT: after})
+            return NextEntry(some, place.fit(self.width), {SENT: after})
         place = place.fit(self.width - WORD_BITS)
         word = self.m.read(HELD, concat(emit, place)) & ~self.given
         at = lowest(word)
         bit = _bit(at, WORD)
         last = (word & ~bit).is_(0)
         sets: dict[str, Expr | int] = {SENT: mux(last, after, self.sent), GIVEN: mux(last, const(0, WORD), self.given | bit)}
-        return Next(some, concat(place, at), sets)
+        return NextEntry(some, concat(place, at), sets)
 
     @property
     def emptied(self) -> dict[str, Expr | int]:

@@ -26,24 +26,9 @@ module ff_channel #(
   wire put_valid;
   wire [W-1:0] put_data;
 
-  generate
-    if (L == 1) begin : direct
-      assign put_valid = in_valid;
-      assign put_data = in_data;
-    end else begin : delayed
-      reg [L-2:0] valids;
-      reg [W-1:0] datas [0:L-2];
-      integer k;
-      always @(posedge clk) begin
-        for (k = 0; k < L - 1; k = k + 1) begin
-          valids[k] <= rst ? 1'b0 : k == 0 ? in_valid : valids[k == 0 ? 0 : k-1];
-          datas[k] <= k == 0 ? in_data : datas[k == 0 ? 0 : k-1];
-        end
-      end
-      assign put_valid = valids[L-2];
-      assign put_data = datas[L-2];
-    end
-  endgenerate
+  ff_delay #(.W(W), .L(L)) latency (
+    .clk(clk), .rst(rst), .in_valid(in_valid), .in_data(in_data), .out_valid(put_valid), .out_data(put_data)
+  );
 
   assign in_ready = slots != {C{1'b0}};
   assign out_valid = held != {C{1'b0}};

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from fuseflow.errors import INVISIBLE
 from fuseflow.report.page.html_table import number_text
 from fuseflow.report.page.svg import element
 
@@ -21,9 +21,6 @@ SCRIPTS = (
 """The scripts of a page, in the order in which they are run. Each may use what those before it define."""
 
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-
-
 def render(template: str, **values: Any) -> str:
     """Return a page. Its template may use the styles and the scripts of pages as `style` and `script`."""
     return _environment().get_template(template).render(style=_style(), script=_script(), **values) + "\n"
@@ -32,7 +29,7 @@ def render(template: str, **values: Any) -> str:
 def printable_text(text: str) -> str:
     """Return a text in which a replacement stands for what a browser would obey, or could not show: control characters, marks that turn the
     direction of the text around them, and halves of pairs."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def script_json(values: Any) -> Markup:

@@ -167,12 +167,8 @@ def _roofline(before: StoredRun, after: StoredRun, pages: Sequence[PairPage], pa
     for k, stored in enumerate((before, after)):
         owner = {region["name"]: page for page, pair in zip(pages, pairs, strict=True) for region in (pair.before, pair.after)[k]}
         for region in stored.result["regions"]:
-            page, memory = owner[region["name"]], region["statistics"]["memory"]
-            asked = sum(traffic["bytes"] for traffic in region["statistics"]["traffic"])
-            moved = asked if memory is None else memory["read_bytes"] + memory["written_bytes"]
-            flops, compute = sum(region["statistics"]["flops"].values()), region["roofline"]["compute"]
-            name = f"{SIDES[k]}: {repeated_label(region)}"
-            points.append(RooflinePoint(name, flops, moved, region["cycles"], compute, page.key, page.number, hollow=not k))
+            page, name = owner[region["name"]], f"{SIDES[k]}: {repeated_label(region)}"
+            points.append(RooflinePoint.of(name, region, page.key, page.number, hollow=not k))
     memories = [region["statistics"]["memory"] for stored in (before, after) for region in stored.result["regions"]]
     peaks = {None if memory is None else float(memory["peak_bytes_per_cycle"]) for memory in memories}
     return roofline(points, peaks.pop() if len(peaks) == 1 else None)

@@ -90,7 +90,6 @@ def region_page(number: int, values: Values, stored: StoredRun, things: Things) 
     traffic, memory = statistics["traffic"], statistics["memory"]
     flops = sum(statistics["flops"].values())
     read, written = (sum(t["bytes"] for t in traffic if t["direction"] == d) for d in ("read", "write"))
-    moved = read + written if memory is None else memory["read_bytes"] + memory["written_bytes"]
     names = _Names(things, name)
     thing = things[names.region]
     limits = limiting_node(values, explained)
@@ -134,7 +133,7 @@ def region_page(number: int, values: Values, stored: StoredRun, things: Things) 
         memory=memory,
         traffic=_traffic(traffic, memory, names),
         path=None if explained is None else _path(explained["path"], cycles, names),
-        point=RooflinePoint(name, flops, moved, cycles, values["roofline"]["compute"], thing.key, names.region),
+        point=RooflinePoint.of(name, values, thing.key, names.region),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fuseflow.report.page.label_places import LabelPlaces
 from fuseflow.report.page.log_axis import LogAxis
@@ -31,6 +32,15 @@ class RooflinePoint:
     key: str | None = None
     thing: int | None = None
     hollow: bool = False
+
+    @classmethod
+    def of(cls, name: str, region: Mapping[str, Any], key: str | None, thing: int | None, hollow: bool = False) -> RooflinePoint:
+        """Return the point of a region of a result. Where the memory answers at once, the bytes are those that nodes ask for."""
+        statistics, memory = region["statistics"], region["statistics"]["memory"]
+        asked = sum(traffic["bytes"] for traffic in statistics["traffic"])
+        moved = asked if memory is None else memory["read_bytes"] + memory["written_bytes"]
+        flops = sum(statistics["flops"].values())
+        return cls(name, flops, moved, region["cycles"], region["roofline"]["compute"], key, thing, hollow)
 
     @property
     def intensity(self) -> float:
