@@ -39,11 +39,18 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        _let_python_forget()
 
 
 def was_interrupted() -> bool:
     """Return whether Ctrl-C was pressed while a command worked."""
     return _Interruptions.seen
+
+
+def _let_python_forget() -> None:
+    """Let Python forget that an interruption left a text that it executed, as `dataclasses` and `namedtuple` do. Under `python -m` it would
+    end the process by that signal, though the interruption was handled. It forgets whenever it begins to execute a text."""
+    exec("")
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

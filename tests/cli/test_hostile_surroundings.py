@@ -183,6 +183,13 @@ def test_an_interruption_while_modules_are_imported_is_one_word(here, seconds):
         assert (process.returncode, told) in ((130, "interrupted\n"), (-signal.SIGINT, ""), (130, ""))
 
 
+def test_an_interruption_of_a_text_that_is_executed_has_the_status_of_every_other(here):
+    Path("model.py").write_text("exec('import os, signal; os.kill(os.getpid(), signal.SIGINT)')\n")
+    process = run_fuseflow("compile", "model.py")
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
