@@ -102,7 +102,7 @@ def _lever_table(choice: BudgetChoice) -> Table:
         cells = (
             ("no room", "")
             if lever.without == inf
-            else (f"{lever.without:,.0f}", f"{lever.without / choice.chosen.estimate:.2f}")
+            else (f"{lever.without:,.0f}", f"{lever.without / choice.expected:.2f}")
         )
         table.add_row(lever.name, *cells)
     return table
