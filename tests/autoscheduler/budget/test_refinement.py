@@ -44,7 +44,7 @@ def searched(source: Source) -> BudgetSearch:
     return BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, estimator)))
 
 
-@pytest.mark.parametrize("seed", (2, 7))
+@pytest.mark.parametrize("seed", [2, 7])
 def test_the_fastest_decision_about_each_region_is_taken(seed: int) -> None:
     source, budget = random_source(seed), Budget.parse("mul=8")
     search, run = searched(source), SimulateHere(source, RDA, "auto", SimulationCache())
