@@ -20,6 +20,7 @@ from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.comal import DelayedFifo, LaggedOutput
 from fuseflow.sim.reference.deadlock import waiting_processes
+from fuseflow.sim.reference.execute import network_statistics
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Process, Slots
 from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
@@ -212,7 +213,8 @@ def trace(
     )
     stuck = run_network(network, progress)
     if stuck:
-        raise deadlock_error(Deadlock(waiting_processes(stuck), (), lambda edges: None, lambda depths: None), graph)
+        nodes = network_statistics(network)
+        raise deadlock_error(Deadlock(waiting_processes(stuck), nodes, lambda edges: None, lambda depths: None), graph)
     ending = _ending(network, listener, machine)
     _tell(listener, listening)
     return listening, ending
