@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
@@ -56,7 +55,6 @@ def execute(
     )
 
 
-@collection_paused()
 def _deadlock(
     layout: NetworkLayout,
     part_output: PartOutput,
@@ -68,7 +66,6 @@ def _deadlock(
     """Return the deadlock of a stuck run. `depths` are those that the run was given beyond its graph; `lay_out_again` lays the
     graph out with such depths from the start."""
 
-    @collection_paused()
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
         deepened = [layout.reader_of[edge] for edge in larger_depths]
