@@ -21,7 +21,7 @@ from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.controller import sequential_readers
+from fuseflow.sim.memory.buffered_ports import sequential_readers
 from fuseflow.sim.memory.settings import TimedMemory
 
 INDEX_BITS = 32

@@ -14,24 +14,27 @@ Direction: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """What a port is for: one array of a node, read or written."""
+    """What a port is for: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
 
     node: str
     tensor: str
     kind: ArrayKind
     direction: Direction
+    buffer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PortStatistics:
     """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` those of their transactions, and `latency`
-    is the mean number of cycles from issue to answer."""
+    is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move nothing, and their
+    cycles are not in the mean."""
 
     requests: int
     transactions: int
     asked_bytes: int
     moved_bytes: int
     latency: float
+    hits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
