@@ -36,6 +36,11 @@ class PortStatistics:
     latency: float
     hits: int = 0
 
+    @property
+    def fetches(self) -> int:
+        """The requests that moved something."""
+        return self.requests - self.hits
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
@@ -90,6 +95,11 @@ class MemoryStatistics:
     def moved_bytes(self, direction: Direction | None = None) -> int:
         """Return the bytes of all transactions, or of those that read or write."""
         return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether a port has a reuse buffer."""
+        return any(port.buffer for port, _ in self.ports)
 
     @property
     def bound(self) -> int:
