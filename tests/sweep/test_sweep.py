@@ -150,7 +150,7 @@ def test_a_second_writer_is_refused_while_readers_are_not(folder: Path) -> None:
 
 def test_what_cannot_be_written_elsewhere_meanwhile_is_no_fault_of_the_store(folder: Path) -> None:
     full = OSError(28, "No space left on device")
-    with pytest.raises(OSError) as raised, opened(folder, SWEEP).store.writing():
+    with pytest.raises(OSError, match="No space left") as raised, opened(folder, SWEEP).store.writing():
         raise full
     assert raised.value is full
 
