@@ -36,7 +36,8 @@ from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import NodeTiming, node_timing
-from fuseflow.sim.memory.controller import Controller, sequential_readers
+from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
