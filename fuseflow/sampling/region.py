@@ -10,9 +10,11 @@ from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.lower.lanes import most_lanes
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.design import Position
 from fuseflow.sampling.ends import end_uncertainty
 from fuseflow.sampling.lengths import replicate_length
+from fuseflow.sampling.neighbours import row_stages
 from fuseflow.sampling.placement import RestrictedArrays, expected_bytes, placed
 from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
@@ -23,6 +25,7 @@ from fuseflow.sampling.weights import index_weights
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.sim.memory.layout import ArrayName, tensor_arrays
+from fuseflow.table import emit
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
@@ -53,13 +56,14 @@ class RegionSampler:
         why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
             index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
-            weights = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
+            taken = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
             run = self._runner(region, read, progress)
             length = replicate_length(region.fused, region.graph, read, self.machine)
             shortest = max(self.sample.shortest, length.cycles) * replicate_lengthening(region.fused)
             sample = replace(self.sample, shortest=shortest)
             ends = end_uncertainty(self.machine, _restricted_arrays(region))
-            return sample_region(weights, ends, sample, length.coordinates, run, stream)
+            stages = row_stages(emit(region.table), taken, _deepest(region.graph, self.machine))
+            return sample_region(taken.weights, stages, ends, sample, length.coordinates, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",
@@ -99,6 +103,12 @@ class RegionSampler:
             return simulation
 
         return run
+
+
+def _deepest(graph: Graph, machine: Machine) -> int:
+    """Return the slots of the deepest FIFO of a graph as a run begins. FIFOs that a run deepens keep a graph from a deadlock, and hold what
+    one row needs."""
+    return max(machine.first_depth or 0, *(depth for _, depth in graph.depths), 0)
 
 
 def _restricted_arrays(region: CompiledRegion) -> int:

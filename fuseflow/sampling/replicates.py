@@ -11,6 +11,7 @@ import numpy as np
 from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
 from fuseflow.sampling.ends import EndUncertainty
 from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
+from fuseflow.sampling.neighbours import RowStages
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -69,12 +70,12 @@ def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> Sampled
 
 
 def sample_region(
-    weights: Weights, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
+    weights: Weights, stages: RowStages, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
 ) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    A replicate has at least so many `coordinates`. A run may be off because of where it `ends`. `stream` tells the random choices of one
-    region from those of the next.
+    A unit has so many coordinates that the order of units is no matter to the `stages`, and a replicate at least so many `coordinates`. A
+    run may be off because of where it `ends`. `stream` tells the random choices of one region from those of the next.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
@@ -87,7 +88,7 @@ def sample_region(
         rows = len(weights) * wanted / (scale * float(weights.sum()))
         if not pilot:
             rows = max(rows, coordinates, len(weights) * (sample.fraction or 0) / sample.replicates)
-        unit = max(1, int(rows) // UNITS)
+        unit = stages.least_unit(max(1, int(rows) // UNITS))
         size = max(LEAST_SIZE, math.ceil(rows / unit))
         replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)
         if not replicates.affordable(sample.replicates):

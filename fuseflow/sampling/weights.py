@@ -1,4 +1,4 @@
-"""The weight of each coordinate of a sampled index: the cycles that its slowest stage is expected to take, fiber by fiber.
+"""What each coordinate of a sampled index takes: the cycles of its stages, and its weight, which is its slowest stage fiber by fiber.
 
     row i of A X, order i,k,j     for each k of row i of A, the elements of row k of X; or 1 if there is nothing; and 1 for the stop behind
 
@@ -29,16 +29,45 @@ from fuseflow.transform.stream_levels import stream_levels
 Weights = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class IndexWeights:
+    """The weight of each coordinate of an index, the cycles of each of the `stages` there, and the streams that each stage has.
+
+    `tokens` says how many a stream has in a row, which is one coordinate in one turn of the loops around it, in the mean.
+    """
+
+    weights: Weights
+    stages: Weights
+    streams: tuple[tuple[Port, ...], ...]
+    tokens: Mapping[Port, float]
+
+
 def index_weights(
     table: FusionTable, index: str, coordinates: int, patterns: Mapping[str, Pattern], machine: Machine, memo: CountMemo
-) -> Weights:
+) -> IndexWeights:
     """Return the weight of each of the coordinates of an index of a region: all that it takes in the loops around that index.
 
     `patterns` are those of what the region reads.
     """
     graph = emit(table)
-    levels, stages, types = stream_levels(graph, table.loops), _StageTree(), graph.types()
-    intervals = dict[Port, int]()
+    levels, intervals = stream_levels(graph, table.loops), _intervals(graph, machine)
+    whole, alone = _StageTree(), dict[FiberNest, _StageTree]()
+    streams, tokens = dict[FiberNest, list[Port]](), dict[Port, float]()
+    for port, stream in _counted_streams(graph, patterns, memo):
+        depth = next((depth for depth, indices in enumerate(levels[port]) if index in indices), None)
+        nest = stream.nest
+        if nest is not None and depth is not None and depth < nest.depth:
+            whole.add(nest, intervals[port], depth)
+            alone.setdefault(nest, _StageTree()).add(nest, intervals[port], depth)
+            streams.setdefault(nest, []).append(port)
+            tokens[port] = float(nest.element_times.sum() / max(1, nest.chain[depth].element_times.sum()))
+    stages = np.array([tree.coordinate_weights(coordinates) for tree in alone.values()]).reshape(-1, coordinates)
+    return IndexWeights(whole.coordinate_weights(coordinates), stages, tuple(map(tuple, streams.values())), tokens)
+
+
+def _intervals(graph: Graph, machine: Machine) -> Mapping[Port, int]:
+    """Return the cycles between two tokens of each stream of a graph: those of the node that makes or takes them more slowly."""
+    types, intervals = graph.types(), dict[Port, int]()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         timing = node_timing(node, graph, machine, tiles)
@@ -47,11 +76,7 @@ def index_weights(
         for k in range(len(node.port_names())):
             port = Port(node.name, k)
             intervals[port] = max(timing.emission, intervals.get(port, 1))
-    for port, stream in _counted_streams(graph, patterns, memo):
-        depth = next((depth for depth, indices in enumerate(levels[port]) if index in indices), None)
-        if stream.nest is not None and depth is not None and depth < stream.nest.depth:
-            stages.add(stream.nest, intervals[port], depth)
-    return stages.coordinate_weights(coordinates)
+    return intervals
 
 
 @dataclass(slots=True)

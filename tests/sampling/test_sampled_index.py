@@ -87,7 +87,7 @@ def test_a_coordinate_weighs_what_it_takes_in_all_loops_around_it() -> None:
     estimator = Estimator()
     knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
     one = region(compiled)
-    weights = index_weights(one.table, "i", 200, knowledge.patterns, compiled.machine, estimator.memo)
+    weights = index_weights(one.table, "i", 200, knowledge.patterns, compiled.machine, estimator.memo).weights
     lengths = np.count_nonzero(compiled.source.tensors["A"].to_dense()[0], axis=-1)
     assert weights.tolist() == np.maximum(lengths + 1, 1).sum(axis=0).tolist()
 

@@ -34,7 +34,7 @@ def weights(degrees: npt.NDArray[np.int64], memo: CountMemo | None = None, densi
     text = TWO_PRODUCTS if density == 1 else TWO_PRODUCTS.replace(f"X[{ROWS}, 100]", f"X[{ROWS}, 100] csr")
     compiled = ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("full"), machine="rda")
     (region,), patterns = compiled.regions, {name: tensor_pattern(tensor) for name, tensor in compiled.memory().items()}
-    return index_weights(region.table, region.fused.order[0], ROWS, patterns, compiled.machine, memo or CountMemo())
+    return index_weights(region.table, region.fused.order[0], ROWS, patterns, compiled.machine, memo or CountMemo()).weights
 
 
 @pytest.mark.parametrize("hubs", [0, 6, 20])
