@@ -24,7 +24,7 @@ from fuseflow.estimate.memory_bound import memory_answers, memory_latency, reque
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
-from fuseflow.estimate.port_lines import Addresses, ReaderNode, node_lines
+from fuseflow.estimate.port_lines import Addresses, ReaderNode, buffered, node_lines
 from fuseflow.resources import Resources
 from fuseflow.resources.graph_resources import HeldEntries, ResourceCount, token_bytes
 from fuseflow.resources.units import unit_kind
@@ -32,7 +32,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.buffered_ports import PortName, buffered_ports
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.transform.stream_levels import Levels
 
@@ -285,10 +286,16 @@ class DealtGraph:
         shape = tuple(lanes[index] for index in each.indices)
         times = min(_in_all(shape, flow.elements) / max(1, _most(flow.elements)) for flow in inputs)
         busiest = [_busiest(flow) for flow in inputs], [_busiest(flow) for flow in outputs]
-        return tuple(
-            LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times)
-            for port in node_lines(node, addresses, *busiest, flows, request_bytes(machine.memory))
-        )
+        line, array_bytes, buffers = request_bytes(machine.memory), self.serial.counts.array_bytes, self._buffers(machine)
+        ports = node_lines(node, addresses, *busiest, flows, line)
+        if buffers:
+            ports = (buffered(port, node, addresses, busiest[0][0], flows, line, array_bytes, buffers) for port in ports)
+        return tuple(LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times, port.hits) for port in ports)
+
+    def _buffers(self, machine: Machine) -> Mapping[PortName, int]:
+        """Return the lines of the reuse buffer of each port of the template."""
+        memory = machine.memory
+        return buffered_ports(self.template.graph, memory.line) if isinstance(memory, TimedMemory) else {}
 
     def _load(self, nodes: Sequence[_NodeLanes], machine: Machine) -> MemoryLoad:
         counts, memory = self.serial.counts, machine.memory
@@ -304,7 +311,7 @@ class DealtGraph:
     ) -> Resources:
         count = ResourceCount(self.template.graph, machine)
         totals, ports, stream = Counter[str](), 0, 0
-        workspace, fifo, at_fifo = 0, 0.0, 0
+        workspace, buffer, fifo, at_fifo = 0, 0, 0.0, 0
         for each, node in zip(self.template.nodes, nodes, strict=True):
             fixed = self._unit(count, each.node)
             number = node.stage.lanes
@@ -313,6 +320,7 @@ class DealtGraph:
             stream += fixed.stream * number
             ports += fixed.ports * number
             workspace += fixed.entry_bytes * node.held
+            buffer += fixed.buffer * number
             if isinstance(each.node, n.Merge):
                 depth = machine.first_depth or 0
                 fifo += depth * fixed.tokens[0] * lanes[each.lanes_of] * number
@@ -324,7 +332,7 @@ class DealtGraph:
         bytes_ = None if machine.first_depth is None else int(fifo)
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
-        return Resources(*lanes_of, ports, stream, bytes_, workspace, fifo_grows=grows)
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, fifo_grows=grows)
 
     def _unit(self, count: ResourceCount, node: n.Primitive) -> _Unit:
         """Return what a node occupies in one lane, on the machine of the last call."""
@@ -334,6 +342,7 @@ class DealtGraph:
                 own,
                 unit_kind(node) != "none" and not own,
                 count.ports(node),
+                count.buffer_bytes.get(node.name, 0),
                 count.buffers(node) * bytes_of(1, bits) if bits else 0,
                 tuple(token_bytes(self.template.graph, port) for port in node.inputs),
             )
@@ -346,6 +355,7 @@ class _Unit(NamedTuple):
     lanes: Mapping[str, int]
     stream: bool
     ports: int
+    buffer: int
     entry_bytes: int
     tokens: tuple[int, ...]
 
