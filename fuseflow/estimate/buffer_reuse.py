@@ -67,11 +67,11 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
             fetched = _again(fetched, distinct, reach, turns, capacity)
             distinct = _union(distinct, reach, turns)
         else:
-            met, is_once = loop.met(turns), fetched <= distinct
+            met, is_once = loop.met(turns), fetched <= distinct <= capacity
             fetched *= met if capacity >= distinct else turns
             reach = min(array_lines, loop.lines * reach)
             distinct = min(reach, distinct * met)
-            fetched = min(fetched, distinct) if is_once and capacity > 1 else fetched  # neighbours share lines
+            fetched = min(fetched, distinct) if is_once else fetched  # neighbours share lines
     return min(1.0, fetched / asked)
 
 
@@ -81,7 +81,8 @@ def _again(fetched: float, distinct: float, reach: float, turns: float, capacity
         return min(fetched * turns, _union(distinct, reach, turns))
     if capacity < distinct:
         return fetched * turns
-    return max(_union(distinct, reach, turns), fetched + (turns - 1) * fetched * (1 - capacity / reach))
+    first = _union(distinct, reach, turns)
+    return first + max(0.0, fetched * turns - first) * (1 - capacity / reach)
 
 
 def _union(distinct: float, reach: float, turns: float) -> float:
