@@ -54,10 +54,10 @@ class ArrayLoad:
     ports: int
     lines: Number
     most: Number
-    asked: Number
     alike: float
     array_lines: int
     in_order: bool
+    asked: Number = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class MemoryLoad:
                 each.number,
                 each.lines,
                 each.most,
-                each.most + each.hits,
                 each.alike(line),
                 -(-array_bytes.get(each.array, 0) // line),
                 each.port.in_order,
+                each.most + each.hits,
             )
             for each in ports
         )
