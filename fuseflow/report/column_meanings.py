@@ -179,6 +179,8 @@ _SWEEP = {
     "fifo": "bytes of FIFOs, the most over all regions",
     "workspace": "bytes of workspaces, the most over all regions",
     "buffer": "bytes that units keep of what they read, the most over all regions",
+    "area": "gate equivalents of the circuit, the most over all regions",
+    "energy": "picojoules of all regions",
     "port": "ports of the memory, the most over all regions",
     "stream": "stream units, the most over all regions",
     "mul": "lanes of multiplication, the most over all regions",
