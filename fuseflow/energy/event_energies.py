@@ -145,7 +145,9 @@ def read_event_energies(text: str, file: str = "<text>") -> EventEnergies:
     try:
         return EventEnergies.model_validate(data.content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = min(
+            error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
+        )  # a typo, before what it lacks
         path = tuple(step for step in first["loc"] if step != "[key]")
         raise _refused(first, path, data.place(*path)) from error
 

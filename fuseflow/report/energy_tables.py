@@ -15,20 +15,14 @@ ENERGY_FILE = "energy.json"
 """The file of energies in the directory of a run."""
 ABOUT = "~"
 """The mark before a number that is expected and not counted."""
-HEADINGS: Mapping[Part, str] = {
-    "operators": "operators\nnJ",
-    "fifos": "FIFOs\nnJ",
-    "control": "control\nnJ",
-    "workspaces": "workspaces\nnJ",
-    "dram": "DRAM\nnJ",
-    "leakage": "leakage\nnJ",
-}
-NAMES: Mapping[Part, str] = {part: heading.partition("\n")[0] for part, heading in HEADINGS.items()}
+HEADINGS = ("operators\nnJ", "FIFOs\nnJ", "control\nnJ", "workspaces\nnJ", "DRAM\nnJ", "leakage\nnJ")
+"""The headings of the parts, in the order of `energy.PARTS`."""
+NAMES: Mapping[Part, str] = {part: heading.partition("\n")[0] for part, heading in zip(PARTS, HEADINGS, strict=True)}
 
 
 def energy_table(energy: ProgramEnergy) -> Table:
     """Return a table with a row for each region, in nanojoules, and the sum of all."""
-    table = plain_table("region", *(HEADINGS[part] for part in PARTS), "energy\nnJ", numbers_from=1, footer=True)
+    table = plain_table("region", *HEADINGS, "energy\nnJ", numbers_from=1, footer=True)
     for region in energy.regions:
         label = region.name if region.times == 1 else f"{region.name} x{region.times}"
         table.add_row(escape(label), *_cells(region))
@@ -43,7 +37,7 @@ def _cells(energy: RegionEnergy | ProgramEnergy) -> tuple[str, ...]:
 
 
 def _number(picojoules: float, expected: bool) -> str:
-    return f"{ABOUT if expected else ''}{picojoules / 1000:,.1f}"
+    return f"{ABOUT if expected else ''}{picojoules / 1000:,.2f}"
 
 
 def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
@@ -54,7 +48,7 @@ def energy_lines(energy: ProgramEnergy) -> Iterator[str]:
     yield "; ".join(f"{', '.join(names)}: {technology}" for technology, names in by_technology.items())
     marks = Counter(constant.mark for constant in energy.energies.constants().values())
     guessed = [f"`{part}.{name}`" for (part, name), constant in energy.energies.constants().items() if constant.mark == "guessed"]
-    known = [f"{count} {mark}" for mark, count in sorted(marks.items())]
-    named = f" ({', '.join(guessed)})" if guessed else ""
-    yield f"energies of events: {', '.join(known)}{named}; for comparing schedules, not for a data sheet"
+    names = {"guessed": f" ({', '.join(guessed)})"}
+    known = (f"{count} {mark}{names.get(mark, '')}" for mark, count in sorted(marks.items()))
+    yield f"energies of events: {', '.join(known)}; for comparing schedules, not for a data sheet"
     yield from energy.notices

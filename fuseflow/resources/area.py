@@ -15,13 +15,15 @@ from typing import NamedTuple
 from fuseflow.errors import GraphError
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.hardware.rules import KIND_BITS
-from fuseflow.ops import OPERATORS
+from fuseflow.ops import operator
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import CONTROL, CONTROL_AT_MEMORY, FIFO, OPERATOR, PORT, SHALLOW_SLOTS
 from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits
 from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.tensors.levels.base import WORD_BITS
 from fuseflow.tile_ops import TILE_OPERATORS
 
 BIT = MEMORY_BIT / GATE_EQUIVALENT
@@ -92,7 +94,15 @@ class AreaCount:
 
     def node(self, node: n.Primitive) -> int:
         """Return the area of a node: of its rules, of its lanes of arithmetic, and of its ports at a memory that takes time."""
-        return self.control(node) + self._arithmetic(node) + self._ports(node) * PORT
+        return self.control(node) + self._arithmetic(node) + self._ports(node) * (PORT + self._link(node))
+
+    def _link(self, node: n.Primitive) -> int:
+        """Return the area of the link from the process of a reader that asks a port to the one that waits for its answers. It has room for
+        the elements of all lines without an answer, each beside the number of its line."""
+        memory = self.count.machine.memory
+        if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
+            return 0
+        return fifo_area(2 * (KIND_BITS + self.index_bits), 1, memory.outstanding * (8 * memory.line // WORD_BITS))
 
     def _arithmetic(self, node: n.Primitive) -> int:
         if unit_kind(node) != "operator":
@@ -136,7 +146,7 @@ def memory_area(size: int) -> int:
 
 def unit_area(name: str) -> int:
     """Return the area of the unit of an operator. One that was never synthesized is as large as that which stands for its class."""
-    return OPERATOR[name if name in OPERATOR else CLASS_UNIT[OPERATORS[name].unit]]
+    return OPERATOR[name if name in OPERATOR else CLASS_UNIT[operator(name).unit]]
 
 
 def operator_units(node: n.Node) -> tuple[str, ...]:
@@ -144,7 +154,7 @@ def operator_units(node: n.Node) -> tuple[str, ...]:
     alone has the unit of its class."""
     if node.grain == "fold":
         return (f"fold_{node.operator}",)
-    if node.operator in OPERATORS:
+    row = TILE_OPERATORS.get(node.operator)
+    if row is None:
         return (node.operator,)
-    row = TILE_OPERATORS[node.operator]
     return ("mul", "add") if row.flops_per_work == 2 else (CLASS_UNIT[row.unit],)
