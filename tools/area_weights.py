@@ -1,6 +1,6 @@
-"""Makes the table of areas, `fuseflow/resources/unit_areas.py`: gate equivalents of primitives, units of arithmetic, ports and FIFOs.
+"""Makes the tables of areas: of primitives in `fuseflow/resources/units.py`, of operators, ports and FIFOs in `unit_areas.py` there.
 
-    python tools/area_weights.py [-o fuseflow/resources/unit_areas.py]
+    python tools/area_weights.py
 
 Yosys makes gates of every different module of the four small models on `rtl`, and on `rda` in 32-bit floats, where nodes ask a memory.
 Primitives that models do not have are those of random graphs, up to `--least` modules of each. A primitive has the mean of its modules,
@@ -10,9 +10,10 @@ numbers is fitted to them; how far it is off is printed. What yosys made once is
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import count, product
 from pathlib import Path
 
@@ -38,10 +39,11 @@ from fuseflow.hardware.tools import has_library
 from fuseflow.hardware.units import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
+from fuseflow.samml import nodes as n
 from fuseflow.sim import load_machine
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "fuseflow" / "resources" / "unit_areas.py"
+TABLE, ROWS = (ROOT / "fuseflow" / "resources" / file for file in ("unit_areas.py", "units.py"))
 DEPTHS, WIDTHS, LATENCIES = (2, 4, 8, 64, 512, 4096), (10, 18, 34), (1, 4, 16)
 SHALLOW = 8
 HEAD = '''\
@@ -70,9 +72,6 @@ class FifoArea(NamedTuple):
 
 '''
 
-SELECT = '''"""The rules of each primitive, for each branch of a fork, a merge or a join. A `select` has no circuit, and is as large as an
-`accumulate` here."""'''
-AT_MEMORY = '''"""The rules of the primitives that ask a memory that takes time."""'''
 UNIT = '''"""The combinational unit of each operator, and of each reduction (`fold_sum`), in floats of 32 bits."""'''
 
 Weights = dict[str, float]
@@ -83,17 +82,29 @@ Weights = dict[str, float]
 @click.option(
     "-o", "--output", default=TABLE, show_default=False, type=click.Path(path_type=Path), help="where the table is written"
 )
-def main(least: int, output: Path) -> None:
+@click.option("--rows", default=ROWS, type=click.Path(path_type=Path), help="the table of units, whose areas are written anew")
+def main(least: int, output: Path, rows: Path) -> None:
     circuits = {memory: list(model_circuits(memory)) for memory in (False, True)}
     any_parts = CircuitParts.of(circuits[False][0])
-    control = controls(circuits[False], least, [kind.op for kind in RULES], False)
-    tables = {
-        "CONTROL": (control | {"select": control["accumulate"]}, SELECT),
-        "CONTROL_AT_MEMORY": (controls(circuits[True], least, [kind.op for kind in REMOTE_RULES], True), AT_MEMORY),
-        "OPERATOR": (units(any_parts), UNIT),
-    }
+    areas = controls(circuits[False], least, [kind.op for kind in RULES], False)
+    at_memory = controls(circuits[True], least, [kind.op for kind in REMOTE_RULES], True)
+    rows.write_text(with_areas(rows.read_text(encoding="utf-8"), areas, at_memory), encoding="utf-8")
     head = HEAD.format(version=version().split(" (")[0], technology=TECHNOLOGY)
-    output.write_text(head + written(tables, ports(circuits[True]), fifos(any_parts)), encoding="utf-8")
+    output.write_text(head + written(units(any_parts), ports(circuits[True]), fifos(any_parts)), encoding="utf-8")
+
+
+def with_areas(text: str, areas: Weights, at_memory: Weights) -> str:
+    """The table of units with other areas."""
+
+    def row(match: re.Match[str]) -> str:
+        op = getattr(n, match[1]).op
+        area = areas.get("accumulate" if op == "select" else op)
+        if area is None:
+            return match[0]
+        beside = f", {at_memory[op]:g}" if op in at_memory else ""
+        return f'n.{match[1]}: UnitRow("{match[2]}", {area:g}{beside}),'
+
+    return re.sub(r'n\.(\w+): UnitRow\("(\w+)", [^)]*\),', row, text)
 
 
 def model_circuits(memory: bool) -> Iterator[Circuit]:
@@ -211,17 +222,15 @@ def fifo_terms(depth: int, width: int, latency: int) -> list[float]:
     return [1.0, max(1, (depth - 1).bit_length()), depth * width if shallow else 0, not shallow, (latency - 1) * (width + 1)]
 
 
-def written(tables: Mapping[str, tuple[Weights, str]], port: float, fifo: Weights) -> str:
-    lines = []
-    for name, (rows, meaning) in tables.items():
-        body = "".join(f'        "{key}": {value:g},\n' for key, value in rows.items())
-        lines.append(f"{name}: Mapping[str, int] = MappingProxyType(\n    {{\n{body}    }}\n)\n{meaning}")
-    lines.append(f'PORT = {port:g}\n"""The area of a port at the memory, as large as `outstanding: 32` makes it."""')
+def written(operators: Weights, port: float, fifo: Weights) -> str:
+    body = "".join(f'        "{key}": {value:g},\n' for key, value in operators.items())
     law = ", ".join(f"{key}={value:g}" for key, value in fifo.items())
-    lines.append(
-        f'SHALLOW_SLOTS = {SHALLOW}\n"""The most slots of a FIFO that are flip-flops. More lie in a memory."""\nFIFO = FifoArea({law})'
+    return (
+        f"OPERATOR: Mapping[str, int] = MappingProxyType(\n    {{\n{body}    }}\n)\n{UNIT}\n"
+        f'PORT = {port:g}\n"""The area of a port at the memory, as large as `outstanding: 32` makes it."""\n'
+        f'SHALLOW_SLOTS = {SHALLOW}\n"""The most slots of a FIFO that are flip-flops. More lie in a memory."""\n'
+        f"FIFO = FifoArea({law})\n"
     )
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

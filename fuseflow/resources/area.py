@@ -12,13 +12,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fuseflow.errors import GraphError
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.hardware.rules import KIND_BITS
 from fuseflow.ops import operator
 from fuseflow.resources.resource_count import ResourceCount, token_bits
-from fuseflow.resources.unit_areas import CONTROL, CONTROL_AT_MEMORY, FIFO, OPERATOR, PORT, SHALLOW_SLOTS
-from fuseflow.resources.units import unit_kind
+from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
+from fuseflow.resources.units import unit_kind, unit_row
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits
 from fuseflow.sim.machine.timing import node_timing
@@ -80,13 +79,8 @@ class AreaCount:
 
     def _row(self, node: n.Primitive) -> int:
         """Return the row of a node. A node has more rules if it asks a memory that takes time."""
-        table = CONTROL_AT_MEMORY if self._ports(node) else CONTROL
-        if node.op not in table:
-            raise GraphError(
-                f"the primitive `{node.op}` has no row in the table of areas (fuseflow/resources/unit_areas.py)",
-                hint="tools/area_weights.py makes the table anew",
-            )
-        return table[node.op]
+        row = unit_row(node)
+        return row.at_memory if self._ports(node) else row.area
 
     def _ports(self, node: n.Primitive) -> int:
         """Return the ports of a node at a memory that takes time."""

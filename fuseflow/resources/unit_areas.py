@@ -21,42 +21,6 @@ class FifoArea(NamedTuple):
     latency_bit: float
 
 
-CONTROL: Mapping[str, int] = MappingProxyType(
-    {
-        "accumulate": 690,
-        "align": 266,
-        "alu": 202,
-        "drop": 541,
-        "flatten": 273,
-        "fork": 26,
-        "join": 109,
-        "load": 77,
-        "locate": 116,
-        "merge": 89,
-        "permute": 530,
-        "range": 226,
-        "reduce": 485,
-        "repeat": 273,
-        "root": 23,
-        "scan": 476,
-        "split": 178,
-        "write": 18,
-        "write_values": 47,
-        "select": 690,
-    }
-)
-"""The rules of each primitive, for each branch of a fork, a merge or a join. A `select` has no circuit, and is as large as an
-`accumulate` here."""
-CONTROL_AT_MEMORY: Mapping[str, int] = MappingProxyType(
-    {
-        "load": 556,
-        "locate": 773,
-        "scan": 1622,
-        "write": 558,
-        "write_values": 318,
-    }
-)
-"""The rules of the primitives that ask a memory that takes time."""
 OPERATOR: Mapping[str, int] = MappingProxyType(
     {
         "abs": 67,

@@ -6,11 +6,14 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.hardware.primitives.remote import REMOTE_RULES
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
 from fuseflow.resources.area import AreaCount, fifo_area, unit_area
 from fuseflow.resources.resource_count import ResourceCount
-from fuseflow.resources.unit_areas import CONTROL, CONTROL_AT_MEMORY, OPERATOR, PORT
+from fuseflow.resources.unit_areas import OPERATOR, PORT
+from fuseflow.resources.units import UNITS
+from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import NODE_TYPES
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine
@@ -73,7 +76,7 @@ def test_fifos_are_near_those_of_the_gates() -> None:
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
     graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
     areas = AreaCount(ResourceCount(graph, machine))
-    control = sum(CONTROL[node.op] for node in graph.nodes)
+    control = sum(UNITS[type(node)].area for node in graph.nodes)
     fifos = 10 * fifo_area(8 + 2, 1, 64) + 4 * (fifo_area(34, 1, 64) - fifo_area(10, 1, 64))  # four carry values
     assert areas.index_bits == 8
     assert graph_resources(graph, machine, {}).area == control + OPERATOR["mul"] + OPERATOR["fold_sum"] + fifos
@@ -83,16 +86,16 @@ def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
     graph = parse(MATVEC)
     at_once, in_time = (AreaCount(ResourceCount(graph, load_machine(name))) for name in ("ideal", "rda"))
     load, locate = graph.by_name["A_v"], graph.by_name["x_k"]
-    assert at_once.node(load) == CONTROL["load"]
-    assert in_time.node(load) > CONTROL_AT_MEMORY["load"] + PORT
+    assert at_once.node(load) == UNITS[n.Load].area
+    assert in_time.node(load) > UNITS[n.Load].at_memory + PORT
     assert at_once.node(locate) == in_time.node(locate)  # a dense level is not stored
 
 
 def test_two_lanes_have_two_units_and_rules_for_each_lane() -> None:
     graph = parse(LANES)
     areas = AreaCount(ResourceCount(graph, Machine(name="hand", fifo_depth=4)))
-    assert areas.control(graph.by_name["fork_x"]) == 2 * CONTROL["fork"]
-    assert areas.control(graph.by_name["out"]) == 2 * CONTROL["merge"]
+    assert areas.control(graph.by_name["fork_x"]) == 2 * UNITS[n.Fork].area
+    assert areas.control(graph.by_name["out"]) == 2 * UNITS[n.Merge].area
 
 
 def test_an_unbounded_fifo_has_no_area() -> None:
@@ -100,5 +103,6 @@ def test_an_unbounded_fifo_has_no_area() -> None:
 
 
 def test_every_primitive_and_operator_has_an_area() -> None:
-    assert {kind.op for kind in NODE_TYPES} <= set(CONTROL)
+    assert all(UNITS[kind].area > 0 for kind in NODE_TYPES)
+    assert all(UNITS[kind].at_memory > UNITS[kind].area for kind in REMOTE_RULES)
     assert all(unit_area(name) > 0 for name in (*OPERATORS, *(f"fold_{name}" for name in REDUCERS)))
