@@ -100,6 +100,7 @@ COLUMN_MEANINGS = {
     "layout": "how the tensor is stored",
     "leakage nJ": "nanojoules that the gates of the circuit leak while it runs",
     "lines": "requests to the memory, each for a line of 64 bytes",
+    "hits": "requests for lines in a reuse buffer, which move nothing",
     "loop": "an index of the region",
     "loops": "the loops of the stage, outermost first",
     "memory": "cycles that moving all lines takes, or waiting for those of one port",

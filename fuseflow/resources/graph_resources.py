@@ -52,7 +52,7 @@ def graph_resources(
             entries = held[node.name] if node.name in held else HeldEntries(count.most_entries(node), False)
             workspace += count.buffers(node) * entries.most * bytes_of(1, entry_bits)
             bound |= not entries.exact
-    fifos = count.fifos(slots)
+    fifos, buffer = count.fifos(slots), count.buffer_bytes()
     return Resources(
         lanes["mul"],
         lanes["add"],
@@ -61,7 +61,8 @@ def graph_resources(
         stream,
         None if fifos is None else sum(depth * token_bytes(graph, port) for port, depth in fifos),
         workspace,
-        area=None if fifos is None else area + memory_area(workspace) + sum(areas.fifo(*fifo) for fifo in fifos),
+        buffer,
+        None if fifos is None else area + memory_area(workspace + buffer) + sum(areas.fifo(*fifo) for fifo in fifos),
         fifo_grows=slots is None and machine.fifo_depth == "auto",
         workspace_bound=bound,
     )
