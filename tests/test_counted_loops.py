@@ -32,7 +32,7 @@ def test_a_loop_that_fails_leaves_the_listener():
     told: Told = []
     with listening(lambda *heard: told.append(heard)):
         with pytest.raises(ZeroDivisionError):
-            list(map(lambda number: 1 / number, counted((1, 0), "dividing")))
+            _ = [1 / number for number in counted((1, 0), "dividing")]
         list(counted("f", "next"))
     assert told[-1] == ("next", 1, 1)
 
