@@ -56,6 +56,13 @@ irdl.dialect @samml {
     irdl.attributes {"tensor" = %tensor}
   }
 
+  // A tensor each of whose reading ports has a reuse buffer of at most so many bytes.
+  irdl.operation @buffer {
+    %tensor = irdl.base "#builtin.string"
+    %bytes = irdl.base "#builtin.integer"
+    irdl.attributes {"tensor" = %tensor, "bytes" = %bytes}
+  }
+
   // An edge that must hold a whole fiber: input `input` of node `node`.
   irdl.operation @fiber_fifo {
     %node = irdl.base "#builtin.string"

@@ -22,7 +22,8 @@ from fuseflow.tensors.array_files import pack_declared
 
 def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
     """Return a source with its operands divided as the plan of a schedule says, and the schedule with the weights that the plan lacked,
-    measured on the machine. What was divided before stays as it is. An operand that is resident is so in all its parts.
+    measured on the machine. What was divided before stays as it is. An operand that is resident, or has a reuse buffer, is and has so in
+    all its parts.
 
     Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it.
     """
@@ -39,7 +40,8 @@ def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sourc
         source, program=decomposed.program, tensors=decomposed.tensors, plan=weighed, original=source.original or source
     )
     resident = dict.fromkeys(part for name in schedule.resident for part in decomposed.inputs_of(name) or (name,))
-    return divided, replace(schedule, plan=weighed, resident=tuple(resident))
+    buffers = {part: size for name, size in schedule.buffers for part in decomposed.inputs_of(name) or (name,)}
+    return divided, replace(schedule, plan=weighed, resident=tuple(resident), buffers=tuple(buffers.items()))
 
 
 @cache

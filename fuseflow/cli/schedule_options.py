@@ -62,6 +62,13 @@ OPTIONS = (
         help="Slots of the FIFOs of a region, or of one; `auto`: as many as they need; repeatable.",
     ),
     click.option("--associate", multiple=True, metavar='"T=A (X W)"', help="Order of the products that end in T; repeatable."),
+    click.option(
+        "--buffer",
+        multiple=True,
+        shell_complete=complete_tensor_value,
+        metavar="TENSOR=64KB",
+        help="Reuse buffer of each port that reads a tensor; repeatable.",
+    ),
     click.option("--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."),
     click.option(
         "--intermediates",
@@ -110,6 +117,7 @@ def schedule_options(command: Command) -> Command:
         par: tuple[str, ...],
         depth: tuple[str, ...],
         associate: tuple[str, ...],
+        buffer: tuple[str, ...],
         iteration: str | None,
         intermediates: str | None,
         locate: str | None,
@@ -132,7 +140,7 @@ def schedule_options(command: Command) -> Command:
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, associate, **lowering)
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, associate, buffer, **lowering)
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(OPTIONS, build)  # type: ignore[return-value]

@@ -183,7 +183,16 @@ def _refusal(
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
         plain = replace(
-            partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), depths=(), drop_zeros=(), resident=()
+            partitioned.schedule,
+            orders=(),
+            formats=(),
+            blocks=(),
+            vector=1,
+            parallel=(),
+            depths=(),
+            buffers=(),
+            drop_zeros=(),
+            resident=(),
         )
         lower(part, plain, {}, regions=(whole,))
     except FuseFlowError as error:

@@ -21,7 +21,7 @@ from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.controller import sequential_readers
+from fuseflow.sim.memory.buffered_ports import buffered_ports, sequential_readers
 from fuseflow.sim.memory.settings import TimedMemory
 
 INDEX_BITS = 32
@@ -88,6 +88,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"deep; the stops of a circuit have {MOST_LEVELS}",
             hint="fuse fewer statements in one region, or merge loops",
         )
+    _refuse_buffers(graph, machine)
     refuse_wide_types(graph, machine)
     index, arithmetic = _index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
     units, channels = [], []
@@ -118,6 +119,16 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         for link in unit.module.links:
             channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
+
+
+def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
+    """Raise `HardwareError` if a port of the graph has a reuse buffer, which no circuit has."""
+    ports = buffered_ports(graph, machine.memory.line) if isinstance(machine.memory, TimedMemory) else {}
+    for node, (tensor, _, _) in ports:
+        raise HardwareError(
+            f"graph `{graph.name}`: node `{node}` reads `{tensor}` through a reuse buffer, and the ports of a circuit have none",
+            hint="leave the buffer out of the schedule, or simulate the graph with `fuseflow run`",
+        )
 
 
 def _module(context: NodeContext) -> Module:

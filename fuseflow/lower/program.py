@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.lower.buffers import refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
@@ -51,6 +52,7 @@ def lower_regions(
     graphs = {region.name: (region.graph, region.places) for region in lowered if region.einsums}
     refuse_unknown_depths(partitioned.schedule, graphs)
     refuse_unread_residents(partitioned, [region.graph for region in lowered])
+    refuse_unknown_buffers(partitioned, [region.graph for region in lowered])
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:

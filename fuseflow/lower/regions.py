@@ -11,6 +11,7 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
+from fuseflow.lower.buffers import with_buffers
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
@@ -130,6 +131,7 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
     form = scheduled_form(state, parallel.graph)
     places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
     graph = with_depths(verified(state, form.graph), region.name, places, schedule)
+    graph = with_buffers(graph, replace(state.partitioned, schedule=schedule), region.fused)
     own = None if form.graph is parallel.graph or form.graph == parallel.graph else mark_fiber_fifos(parallel.graph)
     return replace(region, graph=graph, places=places, own=own, private=form.private)
 
@@ -164,6 +166,7 @@ def _compiled(
     graph = verified(state, form.graph)
     if request.einsums:
         graph = with_depths(graph, request.name, places, schedule)
+    graph = with_buffers(graph, state.partitioned, fused)
     region = CompiledRegion(
         request.name,
         request.einsums,

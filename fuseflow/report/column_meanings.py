@@ -95,6 +95,7 @@ COLUMN_MEANINGS = {
     "latency p99": "cycles from a request to its answer, in 99 of 100 requests at most",
     "layout": "how the tensor is stored",
     "lines": "requests to the memory, each for a line of 64 bytes",
+    "hits": "requests for lines in a reuse buffer, which move nothing",
     "loop": "an index of the region",
     "loops": "the loops of the stage, outermost first",
     "memory": "cycles that moving all lines takes, or waiting for those of one port",

@@ -59,27 +59,32 @@ def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
 
 
 def _tensors_table(result: Result) -> Table:
-    """Return a table of the bytes of each array that nodes asked for and, where memory takes time, of the lines that brought them."""
-    table = plain_table("region", "tensor", "array", "", "bytes", "lines", "moved", "latency", numbers_from=4)
+    """Return a table of the bytes of each array that nodes asked for and, where memory takes time, of the lines that brought them. If
+    there are reuse buffers, it says how many lines were in these."""
+    memories = [region.simulation.memory for region in result.regions]
+    is_buffered = any(memory is not None and memory.is_buffered for memory in memories)
+    hits = ["hits"] if is_buffered else []
+    table = plain_table("region", "tensor", "array", "", "bytes", "lines", *hits, "moved", "latency", numbers_from=4)
     for region in result.regions:
         name = escape(region.name)
-        for row in _rows(region):
+        for row in _rows(region, is_buffered):
             table.add_row(name, *row)
             name = ""
     return table
 
 
-def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
+def _rows(region: RegionResult, is_buffered: bool) -> Iterator[tuple[str, ...]]:
     memory = region.simulation.memory
     for t in region.simulation.traffic:
         first = (escape(t.tensor), t.kind, t.direction, f"{t.bytes:,}")
         if memory is None:
-            yield (*first, "-", "-", "-")
+            yield (*first, *["-"] * (4 if is_buffered else 3))
             continue
         ports = [of for port, of in memory.ports if (port.tensor, port.kind, port.direction) == (t.tensor, t.kind, t.direction)]
         lines = sum(of.requests for of in ports)
-        latency = sum(of.latency * of.requests for of in ports) / max(lines, 1)
-        yield (*first, f"{lines:,}", f"{sum(of.moved_bytes for of in ports):,}", f"{latency:.1f}")
+        latency = sum(of.latency * of.fetches for of in ports) / max(sum(of.fetches for of in ports), 1)
+        hits = [f"{sum(of.hits for of in ports):,}"] if is_buffered else []
+        yield (*first, f"{lines:,}", *hits, f"{sum(of.moved_bytes for of in ports):,}", f"{latency:.1f}")
 
 
 def _places_table(regions: list[RegionResult]) -> Table:

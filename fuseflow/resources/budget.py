@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, byte_text
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.resources.amounts import COMPONENTS, Resources
 
 BYTES = frozenset(("fifo", "workspace", "buffer"))
 """The components that are bytes, and may have a unit."""
-UNITS = MappingProxyType({"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3})
-"""The bytes of each unit. The memories of an accelerator come in powers of two."""
 _AMOUNT = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -96,11 +95,7 @@ def amount_text(component: str, amount: int) -> str:
     >>> amount_text("fifo", 65536), amount_text("mul", 64)
     ('64KB', '64')
     """
-    if component in BYTES:
-        for unit in ("GB", "MB", "KB"):
-            if amount and amount % UNITS[unit] == 0:
-                return f"{amount // UNITS[unit]}{unit}"
-    return str(amount)
+    return byte_text(amount) if component in BYTES else str(amount)
 
 
 def component_name(name: str) -> str:
@@ -118,12 +113,10 @@ def _limit(name: str, text: str, entry: str) -> int:
     if match is None:
         raise UsageError(f"the limit of `{entry}` is no number", hint=f"as in `{name}={example}`")
     number, unit = match[1].replace("_", ""), match[2].upper().replace("IB", "B")
-    if unit and (name not in BYTES or unit not in UNITS):
-        hint = (
-            "bytes are written `65536`, `64KB` or `1MB`" if name in BYTES else f"`{name}` is a number of units, as in `{name}=64`"
-        )
+    if unit and (name not in BYTES or unit not in BYTE_UNITS):
+        hint = BYTES_HINT if name in BYTES else f"`{name}` is a number of units, as in `{name}=64`"
         raise UsageError(f"the limit of `{entry}` has the unit `{match[2]}`", hint=hint)
-    amount = float(number) * UNITS[unit]
+    amount = float(number) * BYTE_UNITS[unit]
     if amount <= 0:
         raise UsageError(f"the limit of `{entry}` is not above zero", hint=f"leave `{name}` out for as much as is wanted")
     if amount != int(amount):

@@ -18,6 +18,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.buffered_ports import buffer_bytes
+from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
 from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
 
@@ -62,6 +64,7 @@ def graph_resources(
         stream,
         count.fifo_bytes(slots),
         workspace,
+        count.buffer_bytes(),
         fifo_grows=slots is None and machine.fifo_depth == "auto",
         workspace_bound=bound,
     )
@@ -130,6 +133,11 @@ class ResourceCount:
         """Return how many buffers a node has for what it holds back: two that alternate, or one that is filled once."""
         is_alternating = isinstance(node, n.Workspace) and self.machine.rules != "comal"
         return 2 if is_alternating else 1
+
+    def buffer_bytes(self) -> int:
+        """Return the bytes of all reuse buffers, of which there are none where the memory answers at once."""
+        memory = self.machine.memory
+        return buffer_bytes(self.graph, memory.line) if isinstance(memory, TimedMemory) else 0
 
     def most_entries(self, node: n.Primitive) -> int:
         """Return the most entries that a node can hold at once: all coordinates of its levels."""

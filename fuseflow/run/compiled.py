@@ -21,6 +21,7 @@ from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
+from fuseflow.lower.buffers import buffer_notices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
@@ -118,8 +119,8 @@ class Compiled:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The texts that must stand beside every result: those of the source, which regions have no form in public primitives, and which
-        products are associated otherwise than in the program.
+        """The texts that must stand beside every result: those of the source, which regions have no form in public primitives, which
+        products are associated otherwise than in the program, and which reuse buffers have no effect.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -130,7 +131,8 @@ class Compiled:
             for name, chain in self.schedule.associations
         )
         of_inputs = (notice for notice in (mostly_zero, not_finite) if notice)
-        return (*self.source.notices, *private, *associated, *of_inputs)
+        buffers = buffer_notices(self.schedule, [region.graph for region in self.regions], self.machine)
+        return (*self.source.notices, *private, *associated, *buffers, *of_inputs)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

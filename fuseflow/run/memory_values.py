@@ -7,7 +7,7 @@ from typing import Any
 
 from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import array_label
-from fuseflow.sim.memory.statistics import MemoryStatistics
+from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 
 CHANNEL_TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
 """The statistics of channels that are added up over all channels."""
@@ -30,6 +30,12 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
         "read_latency_p99": memory.read_latency_p99,
         **{name: memory.total(name) for name in CHANNEL_TOTALS},
         "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.places.items()],
-        "ports": [{**asdict(port), **asdict(statistics)} for port, statistics in memory.ports],
+        "ports": [_port_values(port, statistics) for port, statistics in memory.ports],
         "channels": [asdict(channel) for channel in memory.channels],
     }
+
+
+def _port_values(port: MemoryPort, statistics: PortStatistics) -> dict[str, Any]:
+    """Return what a port did. The lines and the hits of a reuse buffer are left out where there is none."""
+    values = {**asdict(port), **asdict(statistics)}
+    return {name: value for name, value in values.items() if port.buffer or name not in ("buffer", "hits")}

@@ -36,7 +36,7 @@ class SampledRegions:
 
     `tensors` are the inputs of the user, and `memory` is what a run begins with. Of a result that is not `wanted`, nothing but the sampled
     rows is interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
-    to be sampled, and for dense stand-ins.
+    to be sampled, for dense stand-ins, and for reuse buffers.
     """
 
     program: Program
@@ -61,6 +61,11 @@ class SampledRegions:
             raise SamplingError(
                 "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates",
                 hint="run it without a sample",
+            )
+        if self.schedule.buffers:
+            raise SamplingError(
+                "a run with reuse buffers cannot be sampled: what is in a buffer at a row depends on all rows before it",
+                hint="run it without a sample, or leave the section `buffer` out",
             )
         self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 

@@ -31,7 +31,8 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 
 OUTPUT = "samml.output"
 RESIDENT = "samml.resident"
-_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
+BUFFER = "samml.buffer"
+_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", BUFFER: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
 """The attribute of each operation that names what the operation is about."""
 
 
@@ -51,6 +52,8 @@ def write_tensor(tensor: n.TensorDecl) -> None:
     ir.Operation.create(TENSOR, attributes=values)
     if tensor.resident:
         ir.Operation.create(RESIDENT, attributes={"tensor": a.string(tensor.name)})
+    if tensor.buffer:
+        ir.Operation.create(BUFFER, attributes={"tensor": a.string(tensor.name), "bytes": a.integer(tensor.buffer)})
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -94,14 +97,18 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 # From MLIR ------------------------------------------------------------------------------------------------------------------
 
 
-def read_tensors(tensors: Iterable[m.Operation], residents: Iterable[m.Operation]) -> tuple[n.TensorDecl, ...]:
-    """Return the declared tensors. Those that `residents` name are resident."""
-    places, declared = {op.string("tensor"): op for op in residents}, [_read_tensor(op) for op in tensors]
+def read_tensors(
+    tensors: Iterable[m.Operation], residents: Iterable[m.Operation], buffers: Iterable[m.Operation]
+) -> tuple[n.TensorDecl, ...]:
+    """Return the declared tensors. Those that `residents` name are resident, and those that `buffers` name have reuse buffers."""
+    declared = [_read_tensor(op) for op in tensors]
     names = [decl.name for decl in declared]
-    for name, op in places.items():
+    resident, buffered = ({op.string("tensor"): op for op in ops} for ops in (residents, buffers))
+    for name, op in (*resident.items(), *buffered.items()):
         if name not in names:
             op.refuse(f"names the tensor `{name}`, which is not declared", did_you_mean(name, names))
-    return tuple(replace(decl, resident=decl.name in places) for decl in declared)
+    sizes = {name: op.integer("bytes") for name, op in buffered.items()}
+    return tuple(replace(decl, resident=decl.name in resident, buffer=sizes.get(decl.name, 0)) for decl in declared)
 
 
 def _read_tensor(op: m.Operation) -> n.TensorDecl:

@@ -59,7 +59,8 @@ class TensorDecl:
     `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
     these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
 
-    A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory.
+    A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
+    read a tensor with a `buffer` have a reuse buffer of at most so many bytes each.
     """
 
     name: str
@@ -70,6 +71,7 @@ class TensorDecl:
     tile: TileShape = ()
     outer: tuple[str, int] | None = None
     resident: bool = False
+    buffer: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))

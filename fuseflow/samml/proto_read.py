@@ -208,7 +208,7 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
 
 def _declared_tensor(t: pb.Tensor) -> n.TensorDecl:
     format = Format.of(*t.levels, order=tuple(t.order))
-    return n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile), resident=t.resident)
+    return n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile), resident=t.resident, buffer=t.buffer)
 
 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}

@@ -62,7 +62,10 @@ class ProtoWriter:
                 fill=t.fill,
                 tile=t.tile,
                 resident=t.resident,
+                buffer=t.buffer,
             )
+            if t.buffer:
+                self.warn(t.name, "it has reuse buffers: other readers read every line of it from memory")
             if t.resident:
                 self.warn(t.name, "it is resident: other readers take it for a tensor in memory")
         message.outputs.extend(self.graph.outputs)

@@ -109,6 +109,12 @@ def _verify_tensors(graph: n.Graph) -> None:
                 f"tensor `{tensor.name}` has tiles of {n.show_tile(tensor.tile)}",
                 "a tile has rows and columns, such as 2x3",
             )
+        if tensor.buffer < 0 or (tensor.buffer and tensor.resident):
+            _refuse(
+                graph,
+                f"tensor `{tensor.name}` has a reuse buffer of {tensor.buffer} bytes{' and is resident' * tensor.resident}",
+                "a buffer is for what is asked of the memory, and has one byte or more",
+            )
         if tensor.dtype not in DTYPES:
             _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
         nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
@@ -123,6 +129,8 @@ def _verify_tensors(graph: n.Graph) -> None:
             _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
         if graph.declared[name].resident:
             _refuse(graph, f"output `{name}` is resident", "only what is read can lie in the configuration")
+        if graph.declared[name].buffer:
+            _refuse(graph, f"output `{name}` has a reuse buffer", "only what is read can be read again")
 
 
 def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:

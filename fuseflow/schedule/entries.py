@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from fuseflow.byte_sizes import BYTES_HINT, parse_bytes
 from fuseflow.einsum.chain import Chain
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.schedule.settings import KEYWORDS, SETTINGS
@@ -147,6 +148,16 @@ def fifo_depth(name: str, depth: int) -> int:
     if isinstance(depth, bool) or depth < 1:
         raise ScheduleError(f"depth of `{name}`: {depth} is not a number of slots", hint="1 or more")
     return depth
+
+
+def buffer_size(tensor: str, size: int | str) -> int:
+    """Return the bytes of a reuse buffer. Raises `ScheduleError` for what is no number of bytes, and for one below 1."""
+    if isinstance(size, bool) or not isinstance(size, int | str):
+        raise ScheduleError(f"buffer of `{tensor}`: {size} is no number of bytes", hint=BYTES_HINT)
+    try:
+        return parse_bytes(str(size))
+    except ValueError as error:
+        raise ScheduleError(f"buffer of `{tensor}`: {error}", hint=BYTES_HINT) from error
 
 
 def chain_text(result: str, text: str) -> str:

@@ -40,6 +40,7 @@ class Sections(BaseModel):
     par: dict[str, int] = {}
     depth: dict[str, int] = {}
     associate: dict[str, str] = {}
+    buffer: dict[str, int | str] = {}
     plan: Any = {}
     iteration: str | None = None
     copies: bool | None = None

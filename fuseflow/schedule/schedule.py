@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from fuseflow.byte_sizes import byte_text
 from fuseflow.errors import ScheduleError, Span
 from fuseflow.filesystem import read_text
 from fuseflow.plan.plan import Plan
@@ -16,6 +17,7 @@ from fuseflow.schedule.entries import (
     Entries,
     block_sizes,
     block_text,
+    buffer_size,
     chain_text,
     depth_text,
     fifo_depth,
@@ -87,6 +89,8 @@ class Schedule:
     """The slots of FIFOs: of all FIFOs of a region, or, written `layer1/mul.1`, of that of one input of a node, which wins."""
     associations: Entries[str] = ()
     """The order in which the products that end in a result are computed, as in `A (X W)`. Rounding changes with it."""
+    buffers: Entries[int] = ()
+    """The bytes of the reuse buffer of each port that reads a tensor from memory."""
     iteration: str = "factored"
     """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
     baseline.
@@ -133,6 +137,7 @@ class Schedule:
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "depths": sorted_entries("depth of", self.depths, fifo_depth),
             "associations": sorted_entries("association of", self.associations, chain_text),
+            "buffers": sorted_entries("buffer of", self.buffers, buffer_size),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
             "resident": tensor_names("resident", self.resident),
         } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
@@ -191,6 +196,11 @@ class Schedule:
         return replace(self, associations=_with(self.associations, result, chain))
 
     @_fluent
+    def buffer(self, tensor: str, size: int | str) -> Schedule:
+        """Give each port that reads a tensor a reuse buffer: `buffer("W1", "72KB")`. Lines that are in it are not read again."""
+        return replace(self, buffers=_with(self.buffers, tensor, buffer_size(tensor, size)))
+
+    @_fluent
     def lower(
         self,
         *,
@@ -232,12 +242,13 @@ class Schedule:
         plan: Plan | None = None,
         depths: Sequence[str] = (),
         associations: Sequence[str] = (),
+        buffers: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
-        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`
-        and `--associate "T=A (X W)"`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base` and win over it.
-        `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other FIFOs. Raises
-        `UsageError` for a malformed flag.
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`,
+        `--associate "T=A (X W)"` and `--buffer T=64KB`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base`
+        and win over it. `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other
+        FIFOs. Raises `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
@@ -248,6 +259,7 @@ class Schedule:
             lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
+        sizes_of_buffers = {t: buffer_size(t, text) for t, text in parse_assignments("--buffer", buffers, "W1=64KB").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
         return replace(
             start,
@@ -260,6 +272,7 @@ class Schedule:
             parallel=_merged(start.parallel, lanes),
             depths=_merged(start.depths, slots),
             associations=_merged(start.associations, parse_assignments("--associate", associations, '"T1=A (X W)"')),
+            buffers=_merged(start.buffers, sizes_of_buffers),
             plan=start.plan if plan is None else plan,
         ).lower(**lowering)
 
@@ -301,6 +314,9 @@ class Schedule:
         for result, chain in sections.associate.items():
             with document.blame("associate", result):
                 schedule = schedule.associate(result, chain)
+        for tensor, size in sections.buffer.items():
+            with document.blame("buffer", tensor):
+                schedule = schedule.buffer(tensor, size)
         schedule = replace(schedule, plan=Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), sections.plan))
         for setting in SETTINGS:
             with document.blame(setting):
@@ -343,6 +359,7 @@ class Schedule:
             "par": self.parallel,
             "depth": self.depths,
             "associate": self.associations,
+            "buffer": self.buffers,
         }
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
@@ -359,6 +376,7 @@ class Schedule:
             "par": dict(self.parallel),
             "depth": dict(self.depths),
             "associate": dict(self.associations),
+            "buffer": {tensor: byte_text(size) for tensor, size in self.buffers},
             "plan": self.plan.to_rows(),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}

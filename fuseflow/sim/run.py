@@ -11,6 +11,7 @@ from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl, WriteLevel
 from fuseflow.sim.arithmetic import refuse_wide_types, with_rounded_constants
+from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
 from fuseflow.sim.machine.machine import Machine
@@ -85,6 +86,7 @@ class Simulation:
         return sum(self.operators.values())
 
 
+@collection_paused()
 def simulate(
     graph: Graph,
     tensors: Mapping[str, Tensor],
@@ -121,17 +123,19 @@ def simulate(
     depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = lane_copies(graph) if auto else {}
     runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
+    verified = False
     while True:
         deepened = runnable.with_depths(depths)
-        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record or check, attach, expected)
+        outcome, used_engine = run_graph(
+            deepened, tensors, machine, engine, progress, record or check, attach, expected, verified
+        )
         if not isinstance(outcome, Deadlock):
             break
         if not auto:
             raise deadlock_error(outcome, deepened)
         depths |= sufficient_depths(outcome, deepened, copies)
-        engine = (
-            "fast" if used_engine == "fast" else engine
-        )  # with deeper FIFOs it runs longer, and on the reference perhaps too long
+        verified = used_engine == "fast"
+        engine = "fast" if verified else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
     return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config)

@@ -10,7 +10,6 @@ from math import prod
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
-from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.engine_names import ENGINES, Engine
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
@@ -40,17 +39,23 @@ def run_graph(
     record: bool = False,
     attach: ControllerFactory | None = None,
     expected: float = 0,
+    verified: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
     on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes more than those.
-    The memory is that of the machine, or one that `attach` makes. Raises `UsageError` for an unknown engine."""
+    The memory is that of the machine, or one that `attach` makes. A graph that is `verified`, but for its depths, is not verified again by
+    the engine. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
     progress = None if progress is None else _rising(progress)
 
     def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
-        return _fast(graph.with_depths(depths), tensors, machine, progress, record, attach)
+        if not verified:
+            verify(graph)  # kernels trust in what that proves
+        from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
+
+        return execute(graph.with_depths(depths), tensors, machine, progress, record, attach=attach)
 
     if engine != "fast":
         limit = None if engine == "reference" else reference_firings(graph, machine)
@@ -80,21 +85,6 @@ def reference_firings(graph: Graph, machine: Machine) -> int:
     work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
     modelled = not isinstance(machine.memory, IdealMemory)
     return REFERENCE_FIRINGS // (work * (MODELLED_SHARE if modelled else 1))
-
-
-@collection_paused()
-def _fast(
-    graph: Graph,
-    tensors: Mapping[str, Tensor],
-    machine: Machine,
-    progress: Callable[[int], None] | None,
-    record: bool,
-    attach: ControllerFactory | None,
-) -> Outcome | Deadlock:
-    verify(graph)  # kernels trust in what that proves
-    from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
-
-    return execute(graph, tensors, machine, progress, record, attach=attach)
 
 
 def _advised(

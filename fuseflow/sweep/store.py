@@ -9,10 +9,10 @@ import sqlite3
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fuseflow.errors import FileError, SweepError
 from fuseflow.filesystem import parse_json
@@ -111,19 +111,23 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Take the right to add rows. Raises `SweepError` if another process has it. The lock ends with the process, however it ends."""
-        with _file_errors(self.path), open(f"{self.path}.lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SweepError(
-                    f"another sweep is writing to `{self.path}`", hint="wait for it, or name another store: `--store FILE`"
-                ) from None
+        with ExitStack() as opened:
+            with _file_errors(self.path):  # and not around the block, whose faults are not those of this file
+                self._lock(opened.enter_context(open(f"{self.path}.lock", "w")))
+                self._database.execute(_RUNS)
             self._writing = True
-            self._database.execute(_RUNS)
             try:
                 yield
             finally:
                 self._writing = False
+
+    def _lock(self, file: TextIO) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SweepError(
+                f"another sweep is writing to `{self.path}`", hint="wait for it, or name another store: `--store FILE`"
+            ) from None
 
     @property
     def is_written_by_another(self) -> bool:

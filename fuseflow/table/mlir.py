@@ -165,6 +165,7 @@ class _Reader:
 
     tensors: list[m.Operation] = field(default_factory=list)
     residents: list[m.Operation] = field(default_factory=list)
+    buffers: list[m.Operation] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     nodes: list[tuple[m.Operation, n.Primitive]] = field(default_factory=list)
     steps: dict[ir.Value, tuple[str, list[tuple[str, str, str]]]] = field(default_factory=dict)
@@ -182,6 +183,8 @@ class _Reader:
                 self.tensors.append(op)
             case "samml.resident":
                 self.residents.append(op)
+            case "samml.buffer":
+                self.buffers.append(op)
             case "samml.output":
                 self.outputs.append(op.string("tensor"))
             case "table.begin_step":
@@ -229,7 +232,7 @@ class _Reader:
             steps=tuple(TableStep(title, tuple(cells)) for title, cells in self.steps.values()),
             nodes=tuple(kept),
             writes=tuple(writes),
-            tensors=read_tensors(self.tensors, self.residents),
+            tensors=read_tensors(self.tensors, self.residents, self.buffers),
             outputs=tuple(self.outputs),
             evaluations=tuple(evaluation for _, evaluation in self.evaluations),
             loops={node: frozenset(indices) for _, node, indices in self.loops},

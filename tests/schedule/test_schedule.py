@@ -36,6 +36,9 @@ schedules = st.builds(
         names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
     ).map(lambda d: tuple(d.items())),
     parallel=st.dictionaries(dealt, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+    buffers=st.dictionaries(names, st.integers(1, 1 << 40) | st.integers(1, 4096).map(lambda n: n << 20), max_size=3).map(
+        lambda d: tuple(d.items())
+    ),
     associations=st.dictionaries(names, chains, max_size=3).map(lambda d: tuple(d.items())),
     iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),

@@ -30,9 +30,9 @@ Found: TypeAlias = Outcome | Deadlock | SimulationError
 
 LIMITS = (
     DEFAULT_LIMITS,
-    Limits(runs=2, elements=2, pops=2, burst=2, writer_elements=4, blocks=1),
+    Limits(runs=2, elements=2, pops=2, burst=2, writer_elements=4, blocks=1, windows=0),
     Limits(runs=4, elements=8, pops=4, burst=3, writer_elements=4, blocks=1),
-    Limits(runs=2, elements=64, pops=2, writer_elements=16, blocks=2),
+    Limits(runs=2, elements=64, pops=2, writer_elements=16, blocks=2, windows=0),
 )
 """The usual ones, and some in which every ring wraps, every piece is cut and everything has to grow."""
 

@@ -9,6 +9,7 @@ from functools import partial
 
 import narrows
 import nm_levels
+import reuse_buffers
 import single_floats
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
@@ -43,7 +44,8 @@ def drawn(
     narrow: bool = False,
     single: bool = False,
 ) -> Case:
-    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
+    """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers.
+    `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
     32-bit floats (`single_floats`)."""
     case = random_case(seed, size, select)
@@ -51,7 +53,8 @@ def drawn(
     case = nm_levels.in_graph(case, seed) if nm else case
     case = narrows.in_graph(case, seed) if narrow else case
     case = single_floats.in_graph(case) if single else case
-    return at_memory(case, seed) if seed % 2 else case
+    case = at_memory(case, seed) if seed % 2 else case
+    return reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
 
 
 def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:

@@ -71,7 +71,9 @@ def texts(dialect: str) -> tuple[str, ...]:
             graphs = list(found.values())
             first = graphs[0]
             inputs = tuple(replace(tensor, resident=tensor.name in first.inputs) for tensor in first.tensors)
-            return tuple(samml_mlir.to_mlir(graph) for graph in (replace(first, tensors=inputs), *graphs))
+            buffered = tuple(replace(tensor, buffer=64 * (tensor.name in first.inputs)) for tensor in first.tensors)
+            variants = (replace(first, tensors=tensors) for tensors in (inputs, buffered))
+            return tuple(samml_mlir.to_mlir(graph) for graph in (*variants, *graphs))
 
 
 def loaded(dialects: Sequence[str], text: str, directory: Path) -> str:

@@ -148,6 +148,13 @@ def test_a_second_writer_is_refused_while_readers_are_not(folder: Path) -> None:
     assert not second.store.is_written_by_another
 
 
+def test_what_cannot_be_written_elsewhere_meanwhile_is_no_fault_of_the_store(folder: Path) -> None:
+    full = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space left") as raised, opened(folder, SWEEP).store.writing():
+        raise full
+    assert raised.value is full
+
+
 def test_what_goes_wrong_is_a_row_and_the_rest_goes_on(tmp_path: Path) -> None:
     write_model(tmp_path / "good.py")
     write_model(tmp_path / "raises.py", first='raise ValueError("no such luck")')

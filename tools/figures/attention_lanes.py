@@ -215,7 +215,9 @@ def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
         axes.grid(alpha=0.3)
     speeds.set(yticks=FACTORS, yticklabels=FACTORS)
     bytes_moved.yaxis.set_major_formatter("{x:.0f}")
-    legend(figure)
+    speeds.set(title="speed")
+    bytes_moved.set(title="traffic, of machines whose memory has a bound")
+    legend(figure, title="what is dealt to lanes, and the machine", columns=4)
     save(figure, picture)
 
 

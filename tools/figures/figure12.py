@@ -164,7 +164,7 @@ def draw(data: Data, figure: Any) -> None:
         axes.axhline(1, color="black", linewidth=0.6)
         axes.set(yscale="log", ylim=(0.008, 6), ylabel="speed over unfused", title=machine)
         axes.set_yticks([0.01, 0.1, 1, 2, 4], ["0.01", "0.1", "1", "2", "4"])
-    legend(figure)
+    legend(figure, title="what is fused")
 
 
 def run(options: Options) -> None:

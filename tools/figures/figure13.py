@@ -108,7 +108,7 @@ def draw(data: Data, figure: Any) -> None:
         found = of_model(data, model).values()
         axes.scatter([row["simulator_cycles"] for row in found], [row["cycles"] for row in found], s=22, label=name)
     most = 10 ** (int(log10(max([1000, *(row["cycles"] for row in data["kernels"].values())]))) + 1)
-    axes.plot([100, most], [100, most], color="black", linewidth=0.6)
+    axes.plot([100, most], [100, most], color="black", linewidth=0.6, label="equal")
     axes.set(xscale="log", yscale="log", xlabel="cycles of the simulator", ylabel="cycles of the circuit")
     axes.legend(fontsize="small")
 

@@ -178,7 +178,7 @@ def draw(data: Data, figure: Any) -> None:
         if what != "intensity":
             axes.set(yscale="log", ylim=(0.5, 200))
         axes.set(title=title, ylabel="over unfused (1: the same)")
-    legend(figure)
+    legend(figure, title="what is fused")
 
 
 # Rows ------------------------------------------------------------------------------------------------------------------------

@@ -180,12 +180,16 @@ def bars(
     theirs: Mapping[str, Sequence[float | None]] | None = None,
     base: float = 0,
 ) -> None:
-    """Bars of ours side by side, from `base` on, and with each a diamond of what is published. Where one is missing, it says so."""
+    """Bars of ours side by side, from `base` on, and with each a diamond of what is published. Where one is missing, it says so.
+    One that ends where it begins is a stroke."""
     width = 0.8 / len(series)
     for n, (label, heights) in enumerate(series.items()):
         places = [x - 0.4 + (n + 0.5) * width for x in range(len(groups))]
         there = [(x, h) for x, h in zip(places, heights, strict=True) if h is not None]
         axes.bar([x for x, _ in there], [h - base for _, h in there], width, bottom=base, label=label, color=f"C{n}")
+        for x, h in there:
+            if base and abs(h / base - 1) < 0.03:  # a bar of no height would look like one that is missing
+                axes.plot([x - width / 2, x + width / 2], [h, h], color=f"C{n}", linewidth=4, solid_capstyle="butt")
         for x in (x for x, h in zip(places, heights, strict=True) if h is None):
             missing_bar(axes, x, "not run")
         against = [(x, h) for x, h in zip(places, (theirs or {}).get(label, ()), strict=False) if h is not None]
@@ -196,6 +200,14 @@ def bars(
     axes.set_xticks(range(len(groups)), groups, rotation=30 if many else 0, ha="right" if many else "center")
 
 
+def look(number: int, count: int) -> dict[str, Any]:
+    """How the line of a series is drawn: the first of `count` has the widest line and the largest marks, so that those that lie on top of
+    it do not hide it."""
+    below = (count - 1 - number) / max(count - 1, 1)
+    marks = {"marker": "osD^vPX*"[number % 8], "fillstyle": "none", "markersize": 4 + 6 * below}
+    return {**marks, "color": f"C{number}", "linewidth": 1.1 + 1.9 * below}
+
+
 def missing_bar(axes: Any, x: float, why: str) -> None:
     """Say why there is no bar at a place."""
     axes.text(
@@ -203,14 +215,15 @@ def missing_bar(axes: Any, x: float, why: str) -> None:
     )
 
 
-def legend(figure: Any, inside: Any = None) -> None:
+def legend(figure: Any, inside: Any = None, title: str = "", columns: int = 8) -> None:
     """Each label once: above all panels, or inside one of them, of what it shows."""
     found: dict[str, Any] = {}
     for axes in [inside] if inside else figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    where = {} if inside else {"loc": "outside upper center", "ncols": 8}
-    (inside or figure).legend(list(found.values()), list(found), fontsize="small", **where)
+    where = {} if inside else {"loc": "outside upper center", "ncols": columns}
+    named = {"title": title, "title_fontsize": "small"} if title else {}
+    (inside or figure).legend(list(found.values()), list(found), fontsize="small", **where, **named)
 
 
 # A command -------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, command, markdown, published, rising, rows, together, within
+from frame import ROWS, Check, Data, Figure, Options, command, look, markdown, published, rising, rows, together, within
 
 STORE = "sparta_figure15"
 LAYERS, WIDTH, CLASSES, POINTS = 6, 32, 10, 2048
@@ -123,15 +123,15 @@ def _mean(data: Data, tolerance: str) -> float | None:
 
 def draw(data: Data, figure: Any) -> None:
     ours, theirs = figure.subplots(1, 2)
-    for key, row in data["ours"].items():
-        ours.plot(list(row["bits"]), list(row["bits"].values()), marker="o", label=f"tolerance {key}")
-    ours.set(ylabel="bits", title="six layers, ours", yticks=(4, 8, 16, 32))
+    for n, (key, row) in enumerate(data["ours"].items()):
+        ours.plot(list(row["bits"]), list(row["bits"].values()), label=f"tolerance {key}", **look(n, len(data["ours"])))
+    ours.set(xlabel="value", ylabel="bits", title="six layers, ours", yticks=(4, 8, 16, 32))
     ours.tick_params(axis="x", rotation=60)
-    for when, bits in data["published"].items():
-        theirs.plot(range(1, 1 + len(bits)), bits, marker="o", label=f"{when} propagation")
-    theirs.set(xlabel="layer", title="MobileNetV1, published")
+    for n, (when, bits) in enumerate(data["published"].items()):
+        theirs.plot(range(1, 1 + len(bits)), bits, label=f"{when} propagation", **look(n, len(data["published"])))
+    theirs.set(xlabel="layer", ylabel="bits", title="MobileNetV1, published")
     for plot in (ours, theirs):
-        plot.legend(fontsize="small")
+        plot.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1.08), ncols=3)
 
 
 FIGURE = Figure(STORE, "After Figure 15 of SparTA: narrower types", (STORE,), collect, table, checks, draw, run, size=(13, 4.5))

@@ -20,7 +20,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, cast
 
-from frame import Check, Data, Figure, Options, cell, command, markdown, ratio, rows, together, within
+from frame import Check, Data, Figure, Options, cell, command, legend, look, markdown, ratio, rows, together, within
 from sparta_products import complete, cycles, key_of, operands, planned, product_text
 
 STORE = "sparta_figure16"
@@ -189,9 +189,9 @@ def draw(data: Data, figure: Any) -> None:
         for n, way in enumerate(WAYS):
             there = [(f"{s:.0%}", data[key_of(size, machine, s, way)]) for s in SHARES if key_of(size, machine, s, way) in data]
             if there:
-                plot.plot(*zip(*there, strict=True), marker="o", color=f"C{n}", label=way)
+                plot.plot(*zip(*there, strict=True), label=way, **look(n, len(WAYS)))
         plot.set(xlabel="blocks of 32x32 kept", ylabel="cycles", yscale="log", title=f"N = {size}, {machine}")
-    figure.axes[0].legend(fontsize="small")
+    legend(figure)
 
 
 FIGURE = Figure(STORE, "After Figure 16 of SparTA: two parts", (STORE,), collect, table, checks, draw, run, size=(16, 4))

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from frame import Check, Data, Figure, Options, cell, command, markdown, published, ratio, rows, together, within
+from frame import Check, Data, Figure, Options, cell, command, legend, look, markdown, published, ratio, rows, together, within
 from sparta_products import complete, cycles, key_of, operands, planned, product_text, scattered
 
 STORE = "sparta_figure17"
@@ -114,11 +114,9 @@ def draw(data: Data, figure: Any) -> None:
         for n, way in enumerate(WAYS):
             there = {s: data["cycles"].get(key_of(size, machine, s, way)) for s in SHARES}
             kept = [(f"{share:.0%}", count) for share, count in there.items() if count]
-            plot.plot(
-                *np.array(kept, dtype=object).T, marker="o", color=f"C{n}", label=f"{way} and elements" if way in PLANS else way
-            )
+            plot.plot(*np.array(kept, dtype=object).T, label=f"{way} and elements" if way in PLANS else way, **look(n, len(WAYS)))
         plot.set(xlabel="pruned elements", ylabel="cycles", yscale="log", title=f"N = {size}, {machine}")
-    figure.axes[0].legend(fontsize="small")
+    legend(figure)
 
 
 FIGURE = Figure(

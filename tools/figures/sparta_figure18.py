@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from frame import Check, Data, Figure, Options, cell, command, markdown, published, ratio, rows, together, within
+from frame import Check, Data, Figure, Options, cell, command, legend, look, markdown, published, ratio, rows, together, within
 from sparta_products import complete, cycles, key_of, operands, planned, product_text, scattered
 
 STORE = "sparta_figure18"
@@ -119,9 +119,9 @@ def draw(data: Data, figure: Any) -> None:
         for n, way in enumerate(WAYS):
             there = [(f"{s:.0%}", count) for s in SHARES if (count := _cycles(data, size, machine, s, way))]
             if there:
-                plot.plot(*np.array(there, dtype=object).T, marker="o", color=f"C{n}", label=way)
+                plot.plot(*np.array(there, dtype=object).T, label=way, **look(n, len(WAYS)))
         plot.set(xlabel="pruned elements", ylabel="cycles", yscale="log", title=f"N = {size}, {machine}")
-    figure.axes[0].legend(fontsize="small")
+    legend(figure)
 
 
 FIGURE = Figure(STORE, "After Figure 18 of SparTA: single elements", (STORE,), collect, table, checks, draw, run, size=(16, 4))

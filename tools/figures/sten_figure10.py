@@ -13,7 +13,7 @@ import fnmatch
 import json
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, command, markdown, rows, together
+from frame import ROWS, Check, Data, Figure, Options, command, legend, look, markdown, rows, together
 
 ROWS_OF_WEIGHT, COLUMNS_OF_WEIGHT, BATCH = 768, 3072, 64
 SHARES = {0.5: "2:4", 0.75: "1:4", 0.875: "1:8", 0.9: "1:10", 0.95: "1:20"}
@@ -105,9 +105,9 @@ def draw(data: Data, figure: Any) -> None:
             plot.axhline(dense[name], color="C0", label="dense")
         for n, layout in enumerate(LAYOUTS[1:], 1):
             there = [(share, data[key_of(layout, share)][name]) for share in SHARES if key_of(layout, share) in data]
-            plot.plot(*zip(*there, strict=True), marker="o", color=f"C{n}", label=layout)
+            plot.plot(*zip(*there, strict=True), label=layout, **look(n, len(LAYOUTS)))
         plot.set(xlabel="share of the weight left out", ylabel=name, ylim=(0, None))
-        plot.legend(fontsize="small")
+    legend(figure)
 
 
 FIGURE = Figure(STORE, "After Figure 10 of STen: a product", (STORE,), collect, table, checks, draw, run)

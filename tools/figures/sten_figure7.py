@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, cell, command, markdown, rising, rows, together
+from frame import ROWS, Check, Data, Figure, Options, cell, command, legend, look, markdown, rising, rows, together
 
 PATTERNS = ((1, 2), (2, 4), (3, 6), (1, 4), (1, 8), (1, 10))
 SHAPES = {"192 x 768": (192, 768), "768 x 3072": (768, 3072)}
@@ -59,11 +59,11 @@ def draw(data: Data, figure: Any) -> None:
     for plot, shape in zip(axes, SHAPES, strict=True):
         of_shape = [row for row in data.values() if row["shape"] == shape]
         places = range(len(of_shape))
-        for way in WAYS:
-            plot.plot(places, [row["energy"][way] for row in of_shape], marker="o", markersize=4, label=way)
+        for n, way in enumerate(WAYS):
+            plot.plot(places, [row["energy"][way] for row in of_shape], label=way, **look(n, len(WAYS)))
         plot.set_xticks(places, [row["pattern"] for row in of_shape])
-        plot.set(title=shape, xlabel="entries kept", ylabel="energy", ylim=(0, 1))
-    axes[0].legend(fontsize="small", ncols=2)
+        plot.set(title=shape, xlabel="entries kept", ylabel="share of the energy that is kept", ylim=(0, 1))
+    legend(figure)
 
 
 FIGURE = Figure(STORE, "Figure 7 of STen: energies", (STORE,), collect, table, checks, draw, run)

@@ -235,6 +235,15 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         rate, peak = memory["bytes_per_cycle"], memory["peak_bytes_per_cycle"]
         latency = f"a read takes {memory['read_latency']:.0f} cycles"
         yield f"Memory moves {rate:.1f} bytes a cycle, {100 * rate / peak:.0f} % of its peak; {latency}."
+        yield from _reuse(memory["ports"])
+
+
+def _reuse(ports: Sequence[Values]) -> Iterator[str]:
+    """Yield a sentence about the reuse buffers, if there are any."""
+    buffered = [port for port in ports if port.get("buffer")]
+    if buffered:
+        lines, hits = (sum(port[name] for port in buffered) for name in ("requests", "hits"))
+        yield f"Of the {lines:,} lines that ports with a reuse buffer ask for, {hits:,} are in it ({100 * hits / max(lines, 1):.0f} %)."
 
 
 def _occupied(resources: Values) -> str:
@@ -243,6 +252,8 @@ def _occupied(resources: Values) -> str:
     lanes = "{} lanes of multiplication, {} of addition and {} of other arithmetic".format(*counts)
     others = f"{resources['port']:,} ports of the memory and {resources['stream']:,} stream units"
     on_chip = f"{resources['fifo']:,} bytes of FIFOs and {resources['workspace']:,} of workspaces"
+    if resources["buffer"]:
+        on_chip = f"{on_chip}, {resources['buffer']:,} of reuse buffers"
     return f"It occupies {lanes}, {others}, {on_chip}."
 
 
@@ -326,6 +337,7 @@ def _constraints(constraints: Sequence[Values]) -> Markup:
 
 def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) -> Markup:
     """Return a row for each array: the traffic that nodes asked for and, where memory takes time, lines, bytes moved and latency."""
+    is_buffered = memory is not None and any(port.get("buffer") for port in memory["ports"])
     columns = [
         Column("tensor", words=True),
         Column("array", "positions, coordinates or values", words=True),
@@ -333,6 +345,7 @@ def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) ->
         Column("elements", "how many nodes asked for"),
         Column("asked, bytes", "the bytes of these elements"),
         Column("lines", "the requests to the memory"),
+        *([Column("hits", "how many of these lines were in a reuse buffer")] if is_buffered else []),
         Column("moved, bytes", "the bytes of these lines"),
         Column("latency, cycles", "from a request to its answer, on average"),
     ]
@@ -340,10 +353,11 @@ def _traffic(traffic: Sequence[Values], memory: Values | None, names: _Names) ->
     for t in traffic:
         ports = [] if memory is None else [p for p in memory["ports"] if _same(p, t)]
         lines = sum(p["requests"] for p in ports)
-        moved: tuple[Cell, ...] = ("", "", "")
+        hits = sum(p.get("hits", 0) for p in ports)
+        moved: tuple[Cell, ...] = ("",) * (4 if is_buffered else 3)
         if memory is not None:
-            latency = sum(p["latency"] * p["requests"] for p in ports) / max(lines, 1)
-            moved = (lines, sum(p["moved_bytes"] for p in ports), latency)
+            latency = sum(p["latency"] * (p["requests"] - p.get("hits", 0)) for p in ports) / max(lines - hits, 1)
+            moved = (lines, *([hits] if is_buffered else []), sum(p["moved_bytes"] for p in ports), latency)
         rows.append((names.link("tensor", t["tensor"]), t["kind"], t["direction"], t["words"], t["bytes"], *moved))
     return html_table(columns, rows)
 

@@ -56,11 +56,6 @@ def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
             _grow_or_collect(layout, p, part_output)
 
 
-def stream_number(layout: NetworkLayout, p: int, q: int) -> int:
-    """Return the number of the stream at output q of part p."""
-    return int(stream_numbers(layout, np.array([p]), np.array([q]))[0])
-
-
 def reader_numbers(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
     """Return the numbers of the readers at these inputs of these parts, one each."""
     return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs

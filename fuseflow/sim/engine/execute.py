@@ -7,13 +7,12 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.node_records import BUFFER, ENDED, OUTPUT
-from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_reader, outcome, statistics
+from fuseflow.sim.engine.node_records import ENDED
+from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_readers, outcome, statistics
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine
@@ -56,7 +55,6 @@ def execute(
     )
 
 
-@collection_paused()
 def _deadlock(
     layout: NetworkLayout,
     part_output: PartOutput,
@@ -68,12 +66,10 @@ def _deadlock(
     """Return the deadlock of a stuck run. `depths` are those that the run was given beyond its graph; `lay_out_again` lays the
     graph out with such depths from the start."""
 
-    @collection_paused()
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
-        for reader, stream_reader in enumerate(layout.edges):
-            if stream_reader.edge is not None and stream_reader.edge in larger_depths:
-                layout.readers["depth"][reader] = larger_depths[stream_reader.edge]
+        deepened = [layout.reader_of[edge] for edge in larger_depths]
+        layout.readers["depth"][deepened] = list(larger_depths.values())
         further = max(FURTHER * int(layout.nodes["firings"].sum()), AT_LEAST)
         if run(layout, part_output, library, progress, further=further):
             return None
@@ -143,11 +139,9 @@ def smallest_depth(
     """
     part_output = PartOutput()
     _forget_cycles(layout)
-    edge_set = set(edges)
-    readers = [r for r, stream_reader in enumerate(layout.edges) if stream_reader.edge in edge_set]
+    readers = [layout.reader_of[edge] for edge in edges]
     while not run(layout, part_output, library, progress):
-        stuck_parts = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
-        if not any(full_reader(layout, p) in readers for p in stuck_parts):
+        if not {*readers} & {*full_readers(layout).values()}:
             return None
         layout.readers["depth"][readers] += 1
     return int(layout.readers["depth"][readers].max())

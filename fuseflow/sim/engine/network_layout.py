@@ -36,7 +36,8 @@ from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import NodeTiming, node_timing
-from fuseflow.sim.memory.controller import Controller, sequential_readers
+from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
@@ -44,8 +45,6 @@ from fuseflow.tensors import Tensor
 LAPS = 2
 """The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
 piece, so the ring is cut where it begins again."""
-WINDOWS = 3
-"""Parts are left for later windows if a FIFO holds more than what is produced in so many."""
 PAGE = 4096
 """The bytes of a page of memory."""
 
@@ -72,6 +71,8 @@ class NetworkLayout:
     """The node of each part, None for a recorder."""
     keys: list[StreamKey] = field(default_factory=list)
     edges: list[StreamReader] = field(default_factory=list)
+    reader_of: dict[n.Edge, int] = field(default_factory=dict)
+    """The number of the reader at each edge of the graph."""
     nodes: npt.NDArray[Any] = field(default_factory=lambda: NODE.array(0))
     streams: npt.NDArray[Any] = field(default_factory=lambda: STREAM.array(0))
     readers: npt.NDArray[Any] = field(default_factory=lambda: READER.array(0))
@@ -155,6 +156,8 @@ def _number(layout: NetworkLayout) -> None:
         for q, key in enumerate(part.inputs):
             edge = n.Edge(owner.name, part.first + q) if owner is not None and isinstance(key, n.Port) else None
             layout.readers_of[number[key]].append(len(layout.edges))
+            if edge is not None:
+                layout.reader_of[edge] = len(layout.edges)
             layout.edges.append(StreamReader(number[key], p, q, edge))
 
 
@@ -244,7 +247,7 @@ def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
     little more then than now, and rounds through all parts take less time than to find out which decide."""
     if layout.controller is None:
         return False
-    shallow = WINDOWS * layout.controller.step
+    shallow = layout.limits.windows * layout.controller.step
     return any(depth is None or depth > shallow for depth, reader in zip(depths, layout.edges, strict=True) if reader.edge)
 
 

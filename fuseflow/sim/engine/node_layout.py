@@ -35,6 +35,7 @@ class Limits:
     burst: int = 1 << 40  # firings in one piece
     writer_elements: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace
+    windows: int = 3  # of a memory: a graph whose FIFOs hold no more than what is produced in so many leaves no part for later
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,21 +121,21 @@ class NodeLayout:
         if values.dtype.kind != "i" or values.dtype == np.int64:
             return self.same_array(values)
         narrow = np.ascontiguousarray(values)
-        if address(narrow) not in self.widened:
-            self.widened[address(narrow)] = narrow, narrow.astype(np.int64)
-        return self.same_array(self.widened[address(narrow)][1])
+        at = address(narrow)
+        if at not in self.widened:
+            self.widened[at] = narrow, narrow.astype(np.int64)
+        return self.same_array(self.widened[at][1])
 
     def same_array(self, values: Array) -> int:
         """Return the address of an array, kept alive, whose elements have the bits that they have."""
         values = np.ascontiguousarray(values)
-        self.arrays[address(values)] = values
-        return address(values)
+        at = address(values)
+        self.arrays[at] = values
+        return at
 
     def buffer(self, kind: Any, count: int) -> int:
         """Return the address of a new zeroed array of a dtype."""
-        array = np.zeros(count, kind)
-        self.arrays[address(array)] = array
-        return address(array)
+        return self.same_array(np.zeros(count, kind))
 
     def state(self, record: Record, **values: float) -> Array:
         """Return a new record with these values, zero elsewhere."""
@@ -146,6 +147,10 @@ class NodeLayout:
     def constant_element(self, tile: TileShape, value: float) -> int:
         """Return the address of an element, a number or a tile, all of whose words are one value."""
         return self.array(np.full(word_count(tile), value))
+
+    def constant_tile(self, tile: TileShape, value: float) -> int:
+        """Return the address of a tile all of whose words are one value, or 0 if an element is a number, which needs no such place."""
+        return self.constant_element(tile, value) if word_count(tile) > 1 else 0
 
     def workspaces(self, count: int, space: int, width: int = 1) -> int:
         """Return the address of so many workspaces for `space` possible keys and values of `width` words."""

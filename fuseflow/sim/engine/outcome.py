@@ -11,7 +11,7 @@ import numpy as np
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Token, stop
-from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_number
+from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_numbers
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
@@ -31,22 +31,13 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
     collect_all(layout, part_output)
     nodes = statistics(layout)
     last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
-    number_by_edge = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
     token_counts = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
         cycles=region_cycles(nodes)
         if machine.rules == "comal"
         else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
         nodes=nodes,
-        edges=tuple(
-            EdgeStatistics(
-                edge.node,
-                edge.input,
-                int(layout.streams[layout.edges[number_by_edge[edge]].stream]["pushed"]),
-                int(layout.readers[number_by_edge[edge]]["peak"]),
-            )
-            for edge in edges(layout.graph)
-        ),
+        edges=_edges(layout),
         tokens={key: token_counts[key] for key in layout.keys if isinstance(key, n.Port)},
         values=_values(layout),
         elements=_elements(layout),
@@ -54,6 +45,13 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
         memory=None if layout.controller is None else layout.controller.statistics(),
         streams=_recordings(layout, part_output),
     )
+
+
+def _edges(layout: NetworkLayout) -> tuple[EdgeStatistics, ...]:
+    """Return the statistics of every FIFO, in graph order."""
+    pushed, peaks = layout.streams["pushed"].tolist(), layout.readers["peak"].tolist()
+    numbered = ((edge, layout.reader_of[edge]) for edge in edges(layout.graph))
+    return tuple(EdgeStatistics(edge.node, edge.input, pushed[layout.edges[r].stream], peaks[r]) for edge, r in numbered)
 
 
 def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
@@ -174,6 +172,7 @@ def describe_deadlock(
 ) -> deadlock.Deadlock:
     """Return the deadlock of a run in which no firing is possible before its end."""
     waits = layout.nodes["waits"].tolist()
+    full = full_readers(layout)
     first_readers = ((layout.nodes["inputs"] - address(layout.readers)) // READER_SIZE).tolist()
     stuck_parts = [p for p, wait in enumerate(waits) if wait != ENDED and layout.owners[p] is not None]
     position = {p: k for k, p in enumerate(stuck_parts)}
@@ -181,14 +180,16 @@ def describe_deadlock(
     for p in stuck_parts:
         owner = layout.owners[p]
         assert owner is not None
-        awaited, blocking_part = _awaited(layout, p, waits[p], first_readers[p])
+        awaited, blocking_part = _awaited(layout, p, waits[p], first_readers[p], full)
         processes.append(deadlock.WaitingProcess(owner.name, awaited, position.get(blocking_part)))
     return deadlock.Deadlock(tuple(processes), nodes, smallest_depth, run_deepened)
 
 
-def _awaited(layout: NetworkLayout, p: int, wait: int, first_reader: int) -> tuple[deadlock.AwaitedResource, int]:
+def _awaited(
+    layout: NetworkLayout, p: int, wait: int, first_reader: int, full: Mapping[int, int]
+) -> tuple[deadlock.AwaitedResource, int]:
     """Return what a stuck part waits for, and the part that would have to fire first. `first_reader` is the number of the reader at its
-    first input."""
+    first input, `full` what `full_readers` returns."""
     if INPUT <= wait < OUTPUT:
         reader = layout.edges[first_reader + wait - INPUT]
         writer = layout.writer_of[reader.stream]
@@ -197,7 +198,7 @@ def _awaited(layout: NetworkLayout, p: int, wait: int, first_reader: int) -> tup
             return deadlock.AwaitedWorkspace(), writer
         return deadlock.AwaitedToken(reader.input, owner.name), writer
     if OUTPUT <= wait < BUFFER:
-        r = full_reader(layout, p)
+        r = full[p]
         edge = layout.edges[r].edge
         if edge is None:
             return deadlock.AwaitedWorkspace(), layout.edges[r].part
@@ -207,10 +208,13 @@ def _awaited(layout: NetworkLayout, p: int, wait: int, first_reader: int) -> tup
     return deadlock.AwaitedWorkspace(), p + 1
 
 
-def full_reader(layout: NetworkLayout, p: int) -> int:
-    """Return the reader whose FIFO is full, for a part that waits for a slot."""
-    k = stream_number(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
-    return layout.readers_of[k][int(layout.streams[k]["blocked"])]
+def full_readers(layout: NetworkLayout) -> dict[int, int]:
+    """Return the reader whose FIFO is full, for every part that waits for a slot."""
+    waits = layout.nodes["waits"]
+    parts = np.flatnonzero((waits >= OUTPUT) & (waits < BUFFER))
+    streams = stream_numbers(layout, parts, waits[parts] - OUTPUT)
+    positions = layout.streams["blocked"][streams].tolist()
+    return {p: layout.readers_of[k][position] for p, k, position in zip(parts.tolist(), streams.tolist(), positions, strict=True)}
 
 
 def fault_error(layout: NetworkLayout) -> SimulationError:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Topology
+from fuseflow.sim.memory.ports import HIT
 
 WINDOWS = 2048
 """The largest number of windows."""
@@ -102,7 +103,7 @@ class Timeline:
             self.flows.clear()
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None:
-        kept = (cycle >= self.span.start) & (cycle < self.span.end)
+        kept = (cycle >= self.span.start) & (cycle < self.span.end) & (write != HIT)  # a hit moves nothing
         self.moved_bytes.put(write[kept], cycle[kept], size[kept])
 
     @property

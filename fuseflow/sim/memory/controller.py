@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.memory.buffered_ports import PortName, buffered_ports
 from fuseflow.sim.memory.layout import AddressRange, ArrayName, lay_out
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.tensors import Tensor
@@ -28,6 +29,8 @@ class MemoryDevice(Protocol):
 
     @property
     def lookahead(self) -> int: ...
+
+    def add_buffer(self, port: int, lines: int) -> None: ...
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
 
@@ -54,7 +57,7 @@ class Controller:
     `line` is the number of bytes of a request. `outstanding` is the largest number of requests of a port without an answer (K in
     docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the memory
     in bytes. `window` is the number of cycles that the memory goes on at a time; all windows up to the look-ahead of the model give the
-    same results.
+    same results. `buffers` are the lines of the reuse buffers of ports.
     """
 
     make: Callable[[int], MemoryDevice]
@@ -64,21 +67,28 @@ class Controller:
     capacity: int = 1 << 34
     window: int = 0
     ports: list[MemoryPort] = field(default_factory=list)
+    buffers: Mapping[PortName, int] = field(default_factory=dict)
     places: dict[ArrayName, AddressRange] = field(default_factory=dict)
     memory: MemoryDevice = field(init=False)
 
     def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
-        """Give every array of a graph its address range. Raises `SimulationError` if they are too large."""
+        """Give every array of a graph its address range, and ports their reuse buffers. Raises `SimulationError` if the arrays are too
+        large, and `MachineError` for a buffer that is smaller than a line."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
+        self.buffers = buffered_ports(graph, self.line)
         return self.places
 
     def open(self) -> None:
         self.memory = self.make(len(self.ports))
+        for number, port in enumerate(self.ports):
+            if port.buffer:
+                self.memory.add_buffer(number, port.buffer)
 
     def join(self, node: str, array: ArrayName, write: bool) -> int:
         """Add a port of a node for one array, and return its number."""
         tensor, _, kind = array
-        self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read"))
+        lines = 0 if write else self.buffers.get((node, array), 0)
+        self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read", lines))
         return len(self.ports) - 1
 
     def elements_in_flight(self, bits: int) -> int:
@@ -117,22 +127,3 @@ class Controller:
 
 ControllerFactory: TypeAlias = Callable[[], Controller | None]
 """A function that gives a run the controller of a new memory, or None if memory answers at once."""
-
-
-def sequential_readers(graph: n.Graph) -> set[str]:
-    """Return the names of the scans and loads that read all of their array in order. Their references come, all and as they are, from
-    the scan of the level above, up to the root."""
-    names: set[str] = set()
-    producers = graph.by_name
-    for node in graph.nodes:
-        if isinstance(node, n.Scan | n.Load):
-            above, tensor = producers[node.inputs[0].node], graph.declared[node.tensor]
-            level = node.level if isinstance(node, n.Scan) else len(tensor.format.levels)
-            if isinstance(above, n.Root):
-                in_order = level == 0
-            else:
-                scanned = (tensor.level_tensor(level - 1), level - 1)
-                in_order = isinstance(above, n.Scan) and above.name in names and (above.tensor, above.level) == scanned
-            if in_order:
-                names.add(node.name)
-    return names

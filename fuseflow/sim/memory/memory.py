@@ -18,6 +18,7 @@ from fuseflow.sim.memory.layout import AddressRange, ArrayName
 from fuseflow.sim.memory.mapping import Ints
 from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
+from fuseflow.sim.memory.reuse_buffer import BUFFER, NONE, PLACE
 from fuseflow.sim.memory.sending import SPAN
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.sim.native.bitsets import BITS, SHIFT, word_count
@@ -59,6 +60,7 @@ class Memory:
         self.ports["number"] = np.arange(len(self.ports))
         for records in (self.state, self.ports):
             records["unsent"], records["finished"] = address(self.unsent), address(self.finished)
+        self.buffers: list[npt.NDArray[Any]] = []  # which the ports refer to
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
@@ -73,6 +75,15 @@ class Memory:
         """The cycles of the longest window."""
         return self.model.lookahead
 
+    def add_buffer(self, port: int, lines: int) -> None:
+        """Give a port that has requested nothing a reuse buffer of so many lines, one at least. All its requests must have one size."""
+        places, buffer = PLACE.array(lines), BUFFER.array(1)
+        buckets = np.full(1 << (lines - 1).bit_length(), NONE, np.int64)
+        buffer["size"], buffer["mask"], buffer["newest"], buffer["oldest"] = lines, len(buckets) - 1, NONE, NONE
+        buffer["places"], buffer["buckets"] = address(places), address(buckets)
+        self.ports[port]["buffer"] = address(buffer)
+        self.buffers += (buffer, places, buckets)
+
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
         """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
         assert (cycle >= self.cycle or self.ports[port]["timeless"]) and size > 0
@@ -83,6 +94,7 @@ class Memory:
     def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
         """Make many requests at once, in order. The effect is that of `issue` for each."""
         p, n = self.ports[port], len(cycles)
+        assert p["buffer"] == 0, "lines are looked up one after the other"
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
             self.make_room(port)
@@ -152,7 +164,7 @@ class Memory:
         """Return the statistics of a run. `ports` says what the ports were for, and `places` where the arrays lie."""
         port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
-        latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
+        latency, count = (int(total) for total in (self.ports["latency"][reads].sum(), _moved(self.ports[reads]).sum()))
         return MemoryStatistics(
             model=self.model.name,
             peak=self.model.peak,
@@ -177,12 +189,18 @@ class Memory:
         self.ports[port]["ring"], self.ports[port]["mask"] = address(ring), len(ring) - 1
 
 
+def _moved(ports: Any) -> Any:
+    """Return how many requests of each port were answered by the model, and not from its reuse buffer."""
+    return ports["answered"] - ports["hits"]
+
+
 def _statistics(p: Any, transaction: int) -> PortStatistics:
-    requests, transactions, answered = int(p["issued"]), int(p["transactions"]), int(p["answered"])
+    requests, transactions = int(p["issued"]), int(p["transactions"])
     return PortStatistics(
         requests=requests,
         transactions=transactions,
         asked_bytes=int(p["bytes"]),
         moved_bytes=transactions * transaction,
-        latency=int(p["latency"]) / max(answered, 1),
+        latency=int(p["latency"]) / max(int(_moved(p)), 1),
+        hits=int(p["hits"]),
     )

@@ -4,6 +4,9 @@ model.
 A port is a ring of requests in the order of issue. `issue` appends one, `next_port` (`sending.py`) gives the requests to a model in the
 order in which they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles
 at ports are those of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
+
+A port that reads may have a reuse buffer (`reuse_buffer.py`). What is in it is not sent: its answer comes `HIT_CYCLES` later, or with the
+answer before it if that comes later.
 """
 
 from __future__ import annotations
@@ -11,10 +14,15 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.memory.histogram import count_latency
+from fuseflow.sim.memory.reuse_buffer import look_up
 from fuseflow.sim.native.bitsets import SHIFT, add, discard, next_in_word
-from fuseflow.sim.native.records import Record, get_int, inline
+from fuseflow.sim.native.records import Record, get_int, inline, outline
 
 FOREVER = 1 << 60
+HIT_CYCLES = 1
+"""The cycles from a request for a line in the reuse buffer to its answer."""
+HIT = 2
+"""This stands in place of `write` in a request for a line that is in the reuse buffer."""
 
 REQUEST = Record(
     "address bytes write "
@@ -30,7 +38,8 @@ PORT = Record(
     "last "  # cycle of the last answer
     "timeless "  # requests are answered at once: nobody looks at cycles
     "number unsent finished "  # of the port; sets of ports: that have a request to send; of which one finished in this window
-    "bytes transactions latency"  # asked for; moved; from issue to answer, summed
+    "bytes transactions latency "  # asked for; moved; from issue to answer, summed over what was moved
+    "buffer hits"  # address of the reuse buffer, or 0; requests for lines in it
 )
 MEMORY = Record(
     "ports count "
@@ -72,10 +81,32 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     if p.timeless != 0:
         r.visible = cycle
         p.sent = p.answered = p.issued
+    elif p.buffer != 0 and look_up(p.buffer, address // size):
+        _hit(port, number)
     elif p.sent == number:
         p.due = cycle
         add(p.unsent, p.number)
     return number
+
+
+@outline
+def _hit(port: int, number: int) -> None:
+    """Note that a request is for a line in the reuse buffer. It is answered at once, if all before it are."""
+    p, r = port_at(port), request_at(request_of(port, number))
+    r.write = HIT
+    p.hits += 1
+    if p.sent == number:
+        p.sent = p.issued
+        if p.answered == number:
+            _answer_hit(p, r)
+
+
+@inline
+def _answer_hit(p: Any, r: Any) -> None:
+    """Answer a request for a line in the reuse buffer, behind all requests before it."""
+    p.last = max(p.last, r.cycle + HIT_CYCLES)
+    p.answered += 1
+    r.visible = p.last
 
 
 @inline
@@ -128,6 +159,9 @@ def _answer(m: Any, k: int) -> None:
         r = request_at(request_of(port, p.answered))
         if r.left > 0:
             break
+        if r.write == HIT:
+            _answer_hit(p, r)
+            continue
         visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
         p.last = max(p.last, _at_port(m, visible))
         p.latency += p.last - r.cycle

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.memory.ports import FOREVER, LATE, PORT_SIZE, memory_at, port_at, request_at, request_of
+from fuseflow.sim.memory.ports import FOREVER, HIT, LATE, PORT_SIZE, memory_at, port_at, request_at, request_of
 from fuseflow.sim.native.bitsets import SHIFT, add, discard, next_in_word, next_member
 from fuseflow.sim.native.records import get_int, inline, outline, set_int, trailing_zeros
 
@@ -113,11 +113,14 @@ def head_of(port: int) -> int:
 
 @inline
 def mark_sent(memory: int, port: int) -> None:
-    """Note that all of the first request is on its way."""
+    """Note that all of the first request is on its way. Requests behind it for lines in the reuse buffer are not sent."""
     p = port_at(port)
     memory_at(memory).open += 1
     p.sent += 1
     p.part = 0
+    if p.buffer != 0:
+        while p.sent < p.issued and request_at(request_of(port, p.sent)).write == HIT:
+            p.sent += 1
     if p.sent < p.issued:
         p.due = request_at(request_of(port, p.sent)).cycle
     else:

@@ -14,24 +14,32 @@ Direction: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """What a port is for: one array of a node, read or written."""
+    """What a port is for: one array of a node, read or written. `buffer` is the number of lines of its reuse buffer, if it has one."""
 
     node: str
     tensor: str
     kind: ArrayKind
     direction: Direction
+    buffer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PortStatistics:
     """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` those of their transactions, and `latency`
-    is the mean number of cycles from issue to answer."""
+    is the mean number of cycles from issue to answer. `hits` are the requests for lines in its reuse buffer: they move nothing, and their
+    cycles are not in the mean."""
 
     requests: int
     transactions: int
     asked_bytes: int
     moved_bytes: int
     latency: float
+    hits: int = 0
+
+    @property
+    def fetches(self) -> int:
+        """The requests that moved something."""
+        return self.requests - self.hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,11 @@ class MemoryStatistics:
     def moved_bytes(self, direction: Direction | None = None) -> int:
         """Return the bytes of all transactions, or of those that read or write."""
         return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether a port has a reuse buffer."""
+        return any(port.buffer for port, _ in self.ports)
 
     @property
     def bound(self) -> int:

@@ -9,7 +9,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.controller import Controller, sequential_readers
+from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,

@@ -15,7 +15,8 @@ from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Controller, ControllerFactory, sequential_readers
+from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.controller import Controller, ControllerFactory
 from fuseflow.sim.memory.layout import format_layout, lay_out
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2

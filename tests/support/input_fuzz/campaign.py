@@ -21,7 +21,8 @@ from types import FrameType
 
 from fuseflow.dialects import canonical
 from fuseflow.errors import FuseFlowError
-from input_fuzz.kinds import Kind, ask_in_fork, prepare
+from input_fuzz import parser_server
+from input_fuzz.kinds import Kind, prepare
 
 SECONDS = 2.0
 """What one input may take of a processor."""
@@ -165,7 +166,7 @@ def _child(kind: Kind, seed: int, numbers: range, state: mmap.mmap, write_end: i
     """Read inputs, and note before each which one it is."""
     bounded_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    canonical.ask = ask_in_fork
+    canonical.ask = parser_server.ask
     tally, told = Tally(), 0
     folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what native code says of damaged files
@@ -182,4 +183,5 @@ def _child(kind: Kind, seed: int, numbers: range, state: mmap.mmap, write_end: i
         told = len(tally.faults)
     struct.pack_into("4q", state, 0, tally.inputs, tally.past, tally.accepted, numbers.stop)
     shutil.rmtree(folder, ignore_errors=True)
+    parser_server.close()
     os._exit(0)

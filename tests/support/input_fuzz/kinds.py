@@ -9,10 +9,8 @@ import contextlib
 import io
 import json
 import logging
-import os
 import pickletools
 import random
-import resource
 import typing
 import zipfile
 from collections.abc import Callable, Sequence
@@ -27,7 +25,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError
 from fuseflow.tensors import Format
-from input_fuzz import containers, grammars, seeds
+from input_fuzz import containers, grammars, parser_server, seeds
 from input_fuzz.mutations import mutate
 
 Reader = Callable[[bytes, Path], None]
@@ -195,56 +193,12 @@ def _ein(content: bytes, folder: Path) -> None:
 
 
 def _mlir_first(content: bytes) -> None:
-    from torch_mlir import ir
-
     from fuseflow.dialects.text_screen import screen_text
 
     text = content.decode()
     screen_text(text, "f", None, FileError)
 
-    def parse_leniently() -> bytes:
-        with _lenient_context():
-            ir.Module.parse(text)
-        return b""
-
-    status, _ = in_fork(parse_leniently)
-    assert status == 0
-
-
-@cache
-def _lenient_context() -> Any:
-    """Return a context that every operation is known to. To make one takes longer than to parse most inputs."""
-    from fuseflow.frontend.linalg_modules import new_context
-
-    with new_context() as context:
-        context.allow_unregistered_dialects = True
-    return context
-
-
-def ask_in_fork(request: bytes) -> tuple[int, bytes]:
-    """Do what `canonical.ask` does, in a fork of this process, which starts faster than a new one."""
-    from fuseflow.dialects.parser_process import answer
-
-    return in_fork(lambda: json.dumps(answer(json.loads(request))).encode())
-
-
-def in_fork(work: Callable[[], bytes]) -> tuple[int, bytes]:
-    """Return the exit status of a fork of this process, which is negative for a signal, and what `work` returns in it."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (2, 3))
-        try:
-            with os.fdopen(write_end, "wb") as stream:
-                stream.write(work())
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as stream:
-        output = stream.read()
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), output
+    assert parser_server.parses_leniently(text)
 
 
 def _mlir(content: bytes, folder: Path) -> None:

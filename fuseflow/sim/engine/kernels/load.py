@@ -50,7 +50,7 @@ def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
     decl = layout.declared[node.tensor]
     return {
         "values": layout.array(values), "count": len(values), "single": single, "fill": decl.fill,
-        "words": word_count(decl.tile), "tile": layout.constant_element(decl.tile, decl.fill),
+        "words": word_count(decl.tile), "tile": layout.constant_tile(decl.tile, decl.fill),
     }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
         value=identity,
         identity=identity,
         words=word_count(value.tile),
-        tile=layout.constant_element(value.tile, identity),
+        tile=layout.constant_tile(value.tile, identity),
     )
     tiles, arithmetic = word_count(value.tile) > 1, layout.machine.arithmetic
     state["fold"] = (

@@ -34,7 +34,7 @@ state_at = REPEAT.at
 
 def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
     tile = layout.types[0].tile
-    state = layout.state(REPEAT, words=word_count(tile), tile=layout.constant_element(tile, 0.0))
+    state = layout.state(REPEAT, words=word_count(tile), tile=layout.constant_tile(tile, 0.0))
     return layout.part(run_repeat, state, computes=word_count(tile) > 1)
 
 

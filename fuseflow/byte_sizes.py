@@ -1,0 +1,42 @@
+"""Numbers of bytes as a user writes them: `65536`, `64KB`, `1.5MB`. The memories of an accelerator come in powers of two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+BYTE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3})
+"""The bytes of each unit."""
+BYTES_HINT = "bytes are written `65536`, `64KB` or `1MB`"
+_SIZE = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_bytes(text: str) -> int:
+    """Return a number of bytes, 1 or more. Raises `ValueError` with what is wrong with the text.
+
+    >>> parse_bytes("64KB"), parse_bytes("65536")
+    (65536, 65536)
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"`{text}` is no number of bytes")
+    number, unit = match[1].replace("_", ""), match[2].upper().replace("IB", "B")
+    if unit not in BYTE_UNITS:
+        raise ValueError(f"there is no unit `{match[2]}`")
+    size = float(number) * BYTE_UNITS[unit]
+    if size < 1 or size != int(size):
+        raise ValueError(f"`{text}` is no whole number of bytes, 1 or more")
+    return int(size)
+
+
+def byte_text(size: int) -> str:
+    """Return a number of bytes in the largest unit in which it is whole.
+
+    >>> byte_text(65536), byte_text(100)
+    ('64KB', '100')
+    """
+    for unit in ("GB", "MB", "KB"):
+        if size and size % BYTE_UNITS[unit] == 0:
+            return f"{size // BYTE_UNITS[unit]}{unit}"
+    return str(size)

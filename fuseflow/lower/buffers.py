@@ -1,0 +1,96 @@
+"""The reuse buffers that a schedule states: of the ports that read a tensor, also as a view or a permuted copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.fusion import FusedRegion
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.views import source_of
+from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.settings import TimedMemory
+
+
+def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegion) -> Graph:
+    """Return the graph of a region whose inputs have the buffers that the schedule states."""
+    stated = dict(partitioned.schedule.buffers)
+    if not stated:
+        return graph
+    sources = {copy.name: copy.source for copy in fused.copies} | {
+        name: source_of(view).tensor for name, view in partitioned.views.items()
+    }
+
+    def buffered(tensor: TensorDecl) -> TensorDecl:
+        size = 0 if tensor.name in graph.outputs else _stated_size(tensor.name, stated, sources, partitioned.user_names)
+        return replace(tensor, buffer=size) if size and not tensor.resident else tensor
+
+    return replace(graph, tensors=tuple(map(buffered, graph.tensors)))
+
+
+def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> None:
+    """Raise `ScheduleError` for a buffer of a tensor that no region reads from memory, whose entry would be silently ignored."""
+    schedule = partitioned.schedule
+    if not schedule.buffers:
+        return
+    program = partitioned.original
+    read = _read_tensors(partitioned, graphs)
+    for name, _ in schedule.buffers:
+        if name in schedule.resident:
+            message, hint = "it is resident, and never asked of the memory", "leave one of them out"
+        elif name in read:
+            continue
+        elif name not in program.declared:
+            message, hint = "the program has no such tensor", did_you_mean(name, program.declared)
+        elif name in program.outputs:
+            message, hint = "it is an output, and no region reads it", "only what is read can be read again"
+        elif name in program.defined:
+            message, hint = "no region reads it from memory", "it is passed on inside of a region; cut it there (`--fuse`)"
+        else:
+            message, hint = "nothing reads it", "leave it out"
+        raise ScheduleError(f"`{name}` cannot have a reuse buffer: {message}", hint=hint, span=schedule.place("buffer", name))
+
+
+def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine) -> tuple[str, ...]:
+    """Return sentences about buffers that have no effect: of a machine whose memory answers at once, and of tensors that are read in
+    order alone."""
+    if not schedule.buffers:
+        return ()
+    if not isinstance(machine.memory, TimedMemory):
+        names = ", ".join(f"`{name}`" for name, _ in schedule.buffers)
+        return (f"the memory of {machine.name} answers at once, so the reuse buffers of {names} have no effect",)
+    used: set[str] = set()
+    idle: dict[str, None] = {}
+    for graph in graphs:
+        ports = {array[0] for _, array in buffered_ports(graph, machine.memory.line)}
+        used |= ports
+        idle |= dict.fromkeys(tensor.name for tensor in graph.tensors if tensor.buffer and tensor.name not in ports)
+    return tuple(
+        f"the reuse buffer of `{name}` has no effect: every line of it is asked for once, in order"
+        for name in idle
+        if name not in used
+    )
+
+
+def _stated_size(name: str, stated: Mapping[str, int], sources: Mapping[str, str], user_names: Mapping[str, str]) -> int:
+    """Return the bytes that are stated for a tensor, or for one that it is a view or a copy of; 0 if there are none."""
+    while True:
+        size = stated.get(name, stated.get(user_names.get(name, name), 0))
+        if size or name not in sources:
+            return size
+        name = sources[name]
+
+
+def _read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
+    """Return the tensors that regions read, as the user names them, and those that they read views of."""
+    read = {name for graph in graphs for name in graph.inputs}
+    sources = {name: source_of(view).tensor for name, view in partitioned.views.items()}
+    for name in [*read]:
+        while name in sources:
+            name = sources[name]
+            read.add(name)
+    return read | {partitioned.user_names.get(name, name) for name in read}
