@@ -26,7 +26,9 @@ from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
 from fuseflow.estimate.port_lines import Addresses, ReaderNode, node_lines
 from fuseflow.resources import Resources
-from fuseflow.resources.graph_resources import HeldEntries, ResourceCount, token_bytes
+from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
+from fuseflow.resources.graph_resources import HeldEntries
+from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge
@@ -302,8 +304,8 @@ class DealtGraph:
     def _resources(
         self, nodes: Sequence[_NodeLanes], lanes: Mapping[str, int], slots: Sequence[float], machine: Machine
     ) -> Resources:
-        count = ResourceCount(self.template.graph, machine)
-        totals, ports, stream = Counter[str](), 0, 0
+        count = AreaCount(ResourceCount(self.template.graph, machine))
+        totals, ports, stream, area = Counter[str](), 0, 0, 0
         workspace, fifo, at_fifo = 0, 0.0, 0
         for each, node in zip(self.template.nodes, nodes, strict=True):
             fixed = self._unit(count, each.node)
@@ -313,22 +315,27 @@ class DealtGraph:
             stream += fixed.stream * number
             ports += fixed.ports * number
             workspace += fixed.entry_bytes * node.held
+            area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
             if isinstance(each.node, n.Merge):
-                depth = machine.first_depth or 0
-                fifo += depth * fixed.tokens[0] * lanes[each.lanes_of] * number
+                depth, number = machine.first_depth or 0, number * lanes[each.lanes_of]
+                fifo += depth * fixed.tokens[0] * number
+                area += fifo_area(*fixed.fifos[0], depth) * number
                 at_fifo += 1
                 continue
-            for width in fixed.tokens:
+            for width, own in zip(fixed.tokens, fixed.fifos, strict=True):
                 fifo += slots[at_fifo] * width * number
+                area += fifo_area(*own, int(slots[at_fifo])) * number if machine.first_depth is not None else 0
                 at_fifo += 1
         bytes_ = None if machine.first_depth is None else int(fifo)
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
-        return Resources(*lanes_of, ports, stream, bytes_, workspace, fifo_grows=grows)
+        total = None if machine.first_depth is None else area + memory_area(workspace)
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, area=total, fifo_grows=grows)
 
-    def _unit(self, count: ResourceCount, node: n.Primitive) -> _Unit:
+    def _unit(self, areas: AreaCount, node: n.Primitive) -> _Unit:
         """Return what a node occupies in one lane, on the machine of the last call."""
         if node.name not in self._units:
+            count = areas.count
             own, bits = count.lanes(node), count.entry_bits(node)
             self._units[node.name] = _Unit(
                 own,
@@ -336,18 +343,27 @@ class DealtGraph:
                 count.ports(node),
                 count.buffers(node) * bytes_of(1, bits) if bits else 0,
                 tuple(token_bytes(self.template.graph, port) for port in node.inputs),
+                areas.node(node) - areas.branch(node) * branches(node),
+                areas.branch(node),
+                branches(node),
+                tuple(areas.fifo_form(port) for port in node.inputs),
             )
         return self._units[node.name]
 
 
 class _Unit(NamedTuple):
-    """What a node occupies in one lane; `tokens` are the bytes of a slot at each input."""
+    """What a node occupies in one lane; `tokens` are the bytes of a slot at each input, and `fifos` the forms of the FIFOs there. The area
+    of a node that deals lanes grows with them, by `branch_area`; of another node it has its own `branches`."""
 
     lanes: Mapping[str, int]
     stream: bool
     ports: int
     entry_bytes: int
     tokens: tuple[int, ...]
+    area: int
+    branch_area: int
+    branches: int
+    fifos: tuple[FifoForm, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

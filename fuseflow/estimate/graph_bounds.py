@@ -32,11 +32,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class MachineBounds:
-    """The work of a graph on a machine, and its bounds."""
+    """The work of a graph on a machine, its bounds, and what it asks of the memory."""
 
     machine: Machine
     work: Work
     bound: Bound
+    load: MemoryLoad
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +71,7 @@ class GraphBounds:
         graph, work, key = self._cycles(machine)
         busiest = max(work.nodes, key=lambda node: node.occupied).name
         bound = graph.bound(machine, lambda: self._loops(machine, graph.occupied, key), busiest)
-        return MachineBounds(machine, work, bound)
+        return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
         """Return the graph with the cycles of its stages, the work of its nodes, and the key of what these depend on."""

@@ -64,8 +64,12 @@ def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) ->
         for deal in model.deals(Budget.of({}), 64)[::5]:
             cost = costs(edge, RegionDecision(edge.order, deal.lanes))
             assert cost is not None
-            for name, amount in zip(COMPONENTS, deal.amounts, strict=True):
-                if name not in ("workspace", "buffer"):
+            amounts = dict(zip(COMPONENTS, deal.amounts, strict=True))
+            held = {"workspace", "buffer"} | (
+                {"area"} if amounts["workspace"] else set()
+            )  # the area has that of what is held back
+            for name, amount in amounts.items():
+                if name not in held:
                     assert getattr(cost.resources, name) == amount * (64 if name == "fifo" else 1)
             assert deal.least <= cost.cycles * (1 + 1e-9)
             assert search.costs.relaxed(edge, Budget.of({"mul": max(1, cost.resources.mul)})) <= cost.cycles * (1 + 1e-9)
