@@ -25,7 +25,8 @@ from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 
 Value = TypeVar("Value")
 
@@ -123,7 +124,8 @@ class GraphBounds:
             counts, pipeline = self.counts, self._kept["pipeline"]
             stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
             written = [row.bytes for row in counts.traffic if row.direction == "write"]
-            ports = read_lines(counts.graph, counts.flows, line)
+            buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
+            ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
             return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
 
         return self._once(("load", line, channels), load)
