@@ -19,7 +19,7 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete, complete_read
-from fuseflow.sim.memory.readiness import column_ready
+from fuseflow.sim.memory.readiness import column_ready, row_opened
 from fuseflow.sim.memory.waiting_requests import entry_in, note_unpinned, of_bank, remove_entry, waiting_of
 from fuseflow.sim.native.records import inline, trailing_zeros
 
@@ -48,6 +48,10 @@ def column_slot(channel: int) -> None:
         entry = active_entry(channel, j)
         ready = column_ready(channel, place_of(entry) & 31, queue_of(entry))
         if ready > clock:
+            opened = row_opened(channel, place_of(entry) & 31, queue_of(entry))
+            if opened > clock:  # those behind it were opened later
+                wake = min(wake, opened)
+                break
             wake = min(wake, ready)
             continue
         accepted = transaction_of(channel, slot_of(entry)).accepted

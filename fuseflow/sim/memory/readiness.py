@@ -33,6 +33,14 @@ def column_ready(channel: int, bank: int, write: int) -> int:
 
 
 @inline
+def row_opened(channel: int, bank: int, write: int) -> int:
+    """Return the earliest cycle of a RD (or, with `write`, of a WR) as far as the ACT of the bank's open row allows. No row that is opened
+    after it is open earlier, even if it is for a write: an ACT takes as long on the row bus as reads wait longer than writes."""
+    of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
+    return of_bank
+
+
+@inline
 def row_ready(channel: int, bank: int) -> int:
     """Return the earliest cycle of a PRE of a bank that is open, or of an ACT of one that is closed."""
     c, b = channel_at(channel), bank_of(channel, bank)
