@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
 from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
@@ -277,7 +278,7 @@ class Estimator:
         knowledge = self.knowledge(program, tensors)
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
-        for region in regions:
+        for region in counted(tuple(regions), "estimating regions"):
             self.add_views(region.views_before, knowledge)
             names, _ = self._shape(region.graph)
             key = self.key(region.graph, knowledge)

@@ -99,11 +99,7 @@ def _lever_table(choice: BudgetChoice) -> Table:
     """Return a table of what is expected without each kind of decision."""
     table = plain_table("without", "estimated\ncycles", "times", numbers_from=1)
     for lever in choice.levers:
-        cells = (
-            ("no room", "")
-            if lever.without == inf
-            else (f"{lever.without:,.0f}", f"{lever.without / choice.chosen.estimate:.2f}")
-        )
+        cells = ("no room", "") if lever.without == inf else (f"{lever.without:,.0f}", f"{lever.without / choice.expected:.2f}")
         table.add_row(lever.name, *cells)
     return table
 

@@ -60,7 +60,8 @@ class StoredRuns:
 def _run(outcome: TaskOutcome) -> TrialRun:
     if not outcome.ok:
         return TrialRun(error=outcome.error)
-    return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS})
+    regions = {region["name"]: region["cycles"] for region in outcome.values["regions"]}
+    return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS}, regions=regions)
 
 
 def point_of(spec: ModelSpec, machine: Machine) -> Point:

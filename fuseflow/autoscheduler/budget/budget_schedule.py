@@ -11,6 +11,7 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
+from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -141,6 +142,8 @@ class _Chooser:
     cache: SimulationCache
     search: BudgetSearch = field(init=False)
     budget: Budget = field(init=False)
+    _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
+    """The program of each schedule that was considered."""
 
     def __post_init__(self) -> None:
         self.budget = self.request.budget
@@ -213,9 +216,8 @@ class _Chooser:
         return sorted(trials.values(), key=lambda trial: trial.rank)
 
     def _trial(self, program: DealtPath, is_unfused: bool) -> Trial:
-        return self._estimated(program.variant, program.schedule, program_name(program), is_unfused)
-
-    def _estimated(self, variant: Variant, schedule: Schedule, name: str, is_unfused: bool = False) -> Trial:
+        schedule, name = program.schedule, program_name(program)
+        self._programs.setdefault(schedule, program)
         try:
             estimate = self._compiled(schedule).estimate(self.estimator)
         except FuseFlowError as error:
@@ -235,8 +237,11 @@ class _Chooser:
             first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
             done += self._simulated(first)
             waiting = [trial for trial in waiting if trial not in first]
-        done += self._tighter([trial for trial in done if trial.is_unfused], UNFUSED)
-        done += self._tighter([trial for trial in done if not trial.is_unfused], ALL_LEVERS)
+        for is_unfused, levers in ((True, UNFUSED), (False, ALL_LEVERS)):
+            alike = [trial for trial in done if trial.is_unfused == is_unfused]
+            alike += self._tighter(alike, levers)
+            alike += self._refined(alike, levers)
+            done += [trial for trial in alike if trial not in done]
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
     def _tighter(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
@@ -252,6 +257,26 @@ class _Chooser:
             trials = (self._trial(program, levers == UNFUSED) for program in outcome.programs)
             more += self._simulated([trial for trial in trials if trial.schedule not in known and not trial.refused])
         return more
+
+    def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
+        """Return the simulations of the best of some trials with other decisions about its regions, and with the best of these for each."""
+        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
+        if not ran or self.request.top == 1:
+            return []
+        first = min(ran, key=lambda trial: trial.rank)
+        refinement = Refinement(self._programs[first.schedule], self.search.costs, self.budget, levers)
+        others = [
+            (places, trial)
+            for places, program in refinement.others(self.request.top - 1)
+            if not (trial := self._trial(program, first.is_unfused)).refused
+        ]
+        trials = self._simulated([trial for _, trial in others])
+        for places, trial in ((refinement.first, first), *zip((places for places, _ in others), trials, strict=True)):
+            if trial.regions is not None and not trial.refused:
+                refinement.keep(places, trial.regions)
+        combined = self._trial(refinement.combined(), first.is_unfused)
+        known = {trial.schedule for trial in (*done, *trials)}
+        return trials + self._simulated([combined] if combined.schedule not in known and not combined.refused else [])
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
         if self.deadline.passed:

@@ -82,6 +82,12 @@ class BudgetChoice:
         return next((trial for trial in self.trials if trial.is_unfused), None)
 
     @property
+    def expected(self) -> float:
+        """The fewest cycles that are expected of a schedule that has room, with which those without a lever compare. What was chosen may be
+        expected to take more, if it took fewer in the simulator."""
+        return min(trial.estimate for trial in self.trials if trial.chosen or not trial.refused)
+
+    @property
     def gap(self) -> float:
         """How many times the bound the chosen schedule is expected to take."""
         return self.chosen.estimate / self.bound if self.bound else 1.0

@@ -5,7 +5,7 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, TypeAlias, assert_never
@@ -49,23 +49,30 @@ class Freedom:
     depths: bool = True
     quick: bool = False
 
+    def allows(self, decision: RegionDecision, depth: int | None) -> bool:
+        """Return whether a decision needs no freedom that is not there. `depth` is that of FIFOs about which nothing is decided."""
+        match self.dealing:
+            case "nothing":
+                lanes = not decision.lanes
+            case "regions":
+                lanes = not decision.has_stages
+            case "stages":
+                lanes = True
+            case unknown:
+                assert_never(unknown)
+        return lanes and (self.depths or decision.depth == depth)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DealtRange:
     """A range in an order with the lanes that take the fewest cycles within a budget.
 
-    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget. `stages` are the names of its stages.
+    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget.
     """
 
     decision: RegionDecision
     cost: RegionCost
     least: float
-    stages: tuple[str, ...] = ()
-
-    def renamed(self, stages: Sequence[str]) -> DealtRange:
-        """Return the decision for a range that differs in names alone, whose stages have these names."""
-        names = dict(zip(self.stages, stages, strict=True))
-        return replace(self, decision=self.decision.renamed(names), stages=tuple(stages))
 
 
 @dataclass(slots=True)
@@ -83,9 +90,11 @@ class RangeCosts:
     _numbers: dict[Hashable, int] = field(default_factory=dict)
     _number_of: dict[OrderedRange, int] = field(default_factory=dict)
     """The number of a range; those that differ in names alone have one number."""
+    _ranges: dict[int, OrderedRange] = field(default_factory=dict)
+    """The first range of each number. Decisions are kept in its names."""
     _models: dict[int, LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
-    _exact: dict[tuple[int, RegionDecision], RegionCost | None] = field(default_factory=dict)
+    _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
@@ -108,33 +117,54 @@ class RangeCosts:
 
     def known(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
         """Return whether the lanes of a range were chosen for a budget."""
-        return not edge.pieces or (self._number(edge), budget, freedom) in self._dealt
+        return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
 
     def best(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
         """Return a range with its best lanes and depths. None if it has no room."""
         if not edge.pieces:
             return DealtRange(RegionDecision(edge.order), RegionCost(0.0, Resources()), 0.0)
-        key = self._number(edge), budget, freedom
+        key = self.kind(edge), budget, freedom
         if key not in self._dealt:
-            depths = self._depths(edge, budget) if freedom.depths else [self.depth(budget)]
-            choices = [self._dealt_over(edge, budget, freedom, depth) for depth in depths]
+            first = self._first(edge)
+            depths = self._depths(first, budget) if freedom.depths else [self.depth(budget)]
+            choices = [self._dealt_over(first, budget, freedom, depth) for depth in depths]
             dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
-            self._dealt[key] = self._deeper(edge, budget, dealt) if freedom.depths and not freedom.quick else dealt
-            self._compare(edge, budget, freedom, self._dealt[key])
+            self._dealt[key] = self._deeper(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
+            self._compare(first, budget, freedom, self._dealt[key])
         dealt = self._dealt[key]
-        if dealt is None or not dealt.decision.has_stages:
-            return dealt
-        return dealt.renamed(tuple(edge.pieces[-1].stages))
+        return None if dealt is None else replace(dealt, decision=self._named(edge, dealt.decision))
+
+    def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
+        """Return the decisions about a range that were estimated so far and have room, of those for which there is the freedom."""
+        return [
+            (self._named(edge, decision), cost)
+            for decision, cost in (self._exact.get(self.kind(edge), {}) if edge.pieces else {}).items()
+            if cost is not None and not budget.exceeded(cost.resources) and freedom.allows(decision, self.depth(budget))
+        ]
 
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
         unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
         return BOUNDED_DEPTH if unbounded and "fifo" in budget.limits else None
 
-    def _number(self, edge: OrderedRange) -> int:
+    def kind(self, edge: OrderedRange) -> int:
+        """Return the number of a range in an order. Those that differ in names alone have one number."""
         if edge not in self._number_of:
-            self._number_of[edge] = self._numbers.setdefault(edge.key, len(self._numbers))
+            number = self._numbers.setdefault(edge.key, len(self._numbers))
+            self._number_of[edge] = number
+            self._ranges.setdefault(number, edge)
         return self._number_of[edge]
+
+    def _first(self, edge: OrderedRange) -> OrderedRange:
+        """Return the range of the kind of another one with whose names decisions are kept."""
+        return self._ranges[self.kind(edge)]
+
+    def _named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
+        """Return a decision about the first range of a kind with the names of the stages of another one."""
+        first = self._first(edge)
+        if first is edge or not decision.has_stages:
+            return decision
+        return decision.renamed(dict(zip(first.pieces[-1].stages, edge.pieces[-1].stages, strict=True)))
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
         """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
@@ -155,7 +185,7 @@ class RangeCosts:
 
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
         """Return a range with its best lanes, with FIFOs of so many slots."""
-        key = self._number(edge), budget, replace(freedom, depths=False), depth
+        key = self.kind(edge), budget, replace(freedom, depths=False), depth
         if key not in self._dealt_at:
             match freedom.dealing:
                 case "nothing" | "regions":
@@ -214,7 +244,6 @@ class RangeCosts:
             return best
         bound = self.relaxed(edge, budget)
         slots = self.machine.first_depth if depth is None else depth
-        stages = tuple(edge.pieces[-1].stages)
         if best.cost.cycles > bound:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
@@ -225,7 +254,7 @@ class RangeCosts:
                     decision, cost = self._narrowed(edge, budget, (decision, cost))
                 if cost.cycles < best.cost.cycles:
                     best = DealtRange(decision, cost, bound)
-        return DealtRange(best.decision, best.cost, bound, stages)
+        return replace(best, least=bound)
 
     # Depths --------------------------------------------------------------------------------------------------------------------
 
@@ -242,13 +271,13 @@ class RangeCosts:
             costs.append((decision, cost))
         for decision, cost in costs:
             if cost.cycles < GAIN * best.cost.cycles:
-                best = DealtRange(decision, cost, min(best.least, cost.cycles), best.stages)
+                best = DealtRange(decision, cost, min(best.least, cost.cycles))
         return best
 
     # What is kept --------------------------------------------------------------------------------------------------------------
 
     def _stages(self, edge: OrderedRange) -> StageModel:
-        number = self._number(edge)
+        number = self.kind(edge)
         if number not in self._stage_models:
             indices = edge.loops if self.tried is None else self._model(edge).dealing_most
             self._stage_models[number] = StageModel.of(edge, self.machine, indices)
@@ -259,7 +288,7 @@ class RangeCosts:
         return self._model(edge).deals(budget, slots)
 
     def _model(self, edge: OrderedRange) -> LaneModel:
-        number = self._number(edge)
+        number = self.kind(edge)
         if number not in self._models:
             self._models[number] = LaneModel.of(edge, self.machine, all_indices=self.tried is None)
         return self._models[number]
@@ -270,17 +299,17 @@ class RangeCosts:
         return None if cost is None or budget.exceeded(cost.resources) else cost
 
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        key = self._number(edge), decision
-        if key not in self._exact:
+        exact = self._exact.setdefault(self.kind(edge), {})
+        if decision not in exact:
             self.evaluated += 1
-            self._exact[key] = self.costs(edge, decision)
-        return self._exact[key]
+            exact[decision] = self.costs(edge, decision)
+        return exact[decision]
 
     def _single(self, edge: OrderedRange, depth: int | None) -> Resources:
         """Return what a range occupies in one lane."""
         if depth is None:
             return Resources.most_of(figures.resources for figures in edge.figures)
-        cost = self._cost(edge, RegionDecision(edge.order, (), depth))
+        cost = self._cost(self._first(edge), RegionDecision(edge.order, (), depth))
         assert cost is not None  # it was lowered so
         return cost.resources
 

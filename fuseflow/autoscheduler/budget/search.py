@@ -57,7 +57,7 @@ class Levers:
 
     def allow_variant(self, variant: Variant) -> bool:
         """Return whether a variant needs no lever that is not there."""
-        return (self.formats or not variant.has_formats) and (self.association or not variant.base.associations)
+        return (self.formats or not variant.has_formats) and (self.association or not variant.has_association)
 
 
 MAX_RANGES = 48
@@ -101,6 +101,11 @@ class Variant:
     def has_formats(self) -> bool:
         """Whether inputs are stored otherwise than the user has them."""
         return (self.base.formats, self.base.blocks) != (self.published.formats, self.published.blocks)
+
+    @property
+    def has_association(self) -> bool:
+        """Whether products are computed in another order than the user has them."""
+        return self.base.associations != self.published.associations
 
     def scheduled(self, program: DealtPath) -> Schedule:
         """Return the schedule of a program: what is fused, and every decision about a region."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -19,11 +19,13 @@ from fuseflow.sim import Engine, Machine
 @dataclass(frozen=True, slots=True)
 class TrialRun:
     """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
-    bound. `error` says why there is no simulation."""
+    bound. `regions` are the cycles of each region, by name, without those that repeat another one. `error` says why there is no
+    simulation."""
 
     cycles: int | None = None
     occupied: Mapping[str, int | None] | None = None
     error: str = ""
+    regions: Mapping[str, int] = field(default_factory=dict)
 
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
@@ -35,8 +37,8 @@ class Trial:
     """A schedule that was considered.
 
     `name` lists the regions that fuse something. `estimate` are the cycles that are expected, and `resources` the most that a region
-    occupies. `cycles` are those of a simulation; they are None without one. `refused` says why the schedule is not taken. `is_unfused`
-    says that it has single operators in the formats of the user.
+    occupies. `cycles` are those of a simulation, and `regions` those of each region; they are None without one. `refused` says why the
+    schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Trial:
     cycles: int | None = None
     refused: str = ""
     chosen: bool = False
+    regions: Mapping[str, int] | None = None
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, str]:
@@ -60,7 +63,7 @@ class Trial:
             return replace(self, refused=run.error)
         occupied = run.occupied or {}
         over = {name: value for name, value in occupied.items() if name in budget.limits and (value or 0) > budget.limits[name]}
-        return replace(self, cycles=run.cycles, refused=excess_text(over, budget, "its run takes"))
+        return replace(self, cycles=run.cycles, refused=excess_text(over, budget, "its run takes"), regions=run.regions)
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
@@ -104,4 +107,5 @@ class SimulateHere:
         except FuseFlowError as error:
             return TrialRun(error=error.message)
         most = Resources.most_of(region.resources for region in result.regions)
-        return TrialRun(result.cycles, {name: getattr(most, name) for name in COMPONENTS})
+        occupied = {name: getattr(most, name) for name in COMPONENTS}
+        return TrialRun(result.cycles, occupied, regions={region.name: region.cycles for region in result.regions})

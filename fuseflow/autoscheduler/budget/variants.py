@@ -1,7 +1,8 @@
 """The formats, blocks and orders of products that a program may have, each as a program of its own to cut.
 
 All of them are tried for small programs. Others begin with what the user has, and change one thing after the other: the format of an input,
-the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take fewer cycles with it.
+the order of a chain of products, the blocks of a dimension. A change stays if the program is expected to take fewer cycles with it. Then
+everything is looked at once more: with blocks, another order of products may be the better one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FEW_UNITS = 4
 """All combinations are tried for programs of so many units at most."""
 MAX_EINSUMS = 1_200
 """The most Einsums of all ranges together. Where single operators make more, the program is cut between products or layers."""
+ROUNDS = 2
+"""So often every change is looked at."""
 KEPT = 2
 """How many of the best variants are searched in full."""
 
@@ -85,10 +88,23 @@ class VariantSearch:
             for changes in product(*steps):
                 self._variant(_changed(self.published.base, changes))
             return tuple(variant for variant in self._variants.values() if variant is not None)
-        best = self.published.base
-        for choices in self._steps(other_kinds):
-            best = min([change(best) for change in choices], key=self._cost)
+        self._descend(list(self._steps(other_kinds)))
         return self._kept()
+
+    def _descend(self, steps: list[list[Change]]) -> None:
+        """Make the best change of each step, those of the other steps as they are, until none is left that is better."""
+        chosen = [0] * len(steps)
+        for _ in range(ROUNDS):
+            before = list(chosen)
+            for n, changes in enumerate(steps):
+
+                def cost(place: int, n: int = n) -> float:
+                    places = [*chosen[:n], place, *chosen[n + 1 :]]
+                    return self._cost(_changed(self.published.base, (step[at] for step, at in zip(steps, places, strict=True))))
+
+                chosen[n] = min(range(len(changes)), key=cost)
+            if chosen == before:
+                break
 
     def _steps(self, formats_of: InputFormats) -> Iterator[list[Change]]:
         """Yield the changes of which one is made at each step, the first of them none."""
@@ -108,7 +124,7 @@ class VariantSearch:
         ranked = sorted((s for s in self._costs if self._costs[s] < inf), key=lambda s: (self._costs[s], s.to_yaml()))
         variants = [variant for schedule in ranked if (variant := self._variants[schedule]) is not None]
         kept = [self.published, *variants[:KEPT]]
-        kept += [v for v in variants if not v.has_formats][:1] + [v for v in variants if not v.base.associations][:1]
+        kept += [v for v in variants if not v.has_formats][:1] + [v for v in variants if not v.has_association][:1]
         return tuple(dict.fromkeys(kept))
 
     def _cost(self, schedule: Schedule) -> float:

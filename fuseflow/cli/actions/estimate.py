@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from fuseflow.cli.common import print_notices
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
@@ -71,11 +71,11 @@ def estimate(
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
-        with working("estimating", quiet):
+        with following("estimating", quiet):
             estimated = _saved(program, machine, estimator)
     else:
         scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
-        with working("estimating", quiet):
+        with following("estimating", quiet):
             estimated = scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)
     json_file.write(lambda: estimated.to_json() if scheduled is None else scheduled.json(estimated.to_json()))

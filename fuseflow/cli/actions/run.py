@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseflow.cli.common import print_notices
-from fuseflow.cli.progress import expected_firings, firings_bar, working
+from fuseflow.cli.progress import expected_firings, firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
@@ -93,7 +93,7 @@ def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> 
         except FuseFlowError:  # of Einsums that cannot stand alone
             return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
 
-    with working("comparing Einsum by Einsum", quiet):
+    with following("comparing Einsum by Einsum", quiet):
         return tuple(explain_deviation(compiled, alone, target.engine, passed))
 
 

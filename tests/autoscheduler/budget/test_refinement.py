@@ -1,0 +1,98 @@
+"""Regions of a program that ran get other decisions, and the fastest of each are put together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget_spaces import random_source
+
+from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.range_costs import Freedom, RangeCosts
+from fuseflow.autoscheduler.budget.refinement import Refinement
+from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch
+from fuseflow.autoscheduler.budget.trials import SimulateHere
+from fuseflow.autoscheduler.budget.variants import VariantFactory
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.einsum.parse import parse
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.source import Source
+from fuseflow.resources.budget import Budget
+from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
+from fuseflow.tensors import Format, pack
+
+RDA, NONE = load_machine("rda"), Schedule.fuse("none")
+TWICE = """
+program twice
+tensor A[6, 6] csr
+tensor B[6, 6] csr
+tensor C[6, 6] csr
+S0[i, j] = sum(k) A[i, k] * B[k, j]
+S1[i, l] = sum(j) S0[i, j] * C[j, l]
+U0[i, j] = sum(k) A[i, k] * B[k, j]
+U1[i, l] = sum(j) U0[i, j] * C[j, l]
+Y[i, l] = S1[i, l] + U1[i, l]
+output Y
+"""
+
+
+def searched(source: Source) -> BudgetSearch:
+    estimator = Estimator(assume_unknown=True)
+    variant = VariantFactory(source, RDA, estimator, NONE)(NONE)
+    assert variant is not None
+    return BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, estimator)))
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_the_fastest_decision_about_each_region_is_taken(seed: int) -> None:
+    source, budget = random_source(seed), Budget.parse("mul=8")
+    search, run = searched(source), SimulateHere(source, RDA, "auto", SimulationCache())
+    program = search.cheapest(budget, 1).programs[0]
+    refinement = Refinement(program, search.costs, budget, ALL_LEVERS)
+    tried = [(refinement.first, program), *refinement.others(3)]
+    assert len(tried) > 1
+    runs = run([other.schedule for _, other in tried])
+    for (places, _), simulated in zip(tried, runs, strict=True):
+        refinement.keep(places, simulated.regions)
+    (combined,) = run([refinement.combined().schedule])
+    fastest = {name: min(simulated.regions[name] for simulated in runs) for name in runs[0].regions}
+    assert combined.cycles == sum(fastest.values()) <= min(simulated.cycles or 0 for simulated in runs)
+
+
+def test_more_simulations_never_give_a_slower_schedule() -> None:
+    source, budget = random_source(5), Budget.parse("mul=6,port=60")
+    few, more = (budget_schedule(source, Schedule(), RDA, BudgetRequest(budget, top=top)) for top in (1, 4))
+    assert more.chosen.cycles is not None and few.chosen.cycles is not None
+    assert more.chosen.cycles <= few.chosen.cycles
+    assert len(more.trials) > len(few.trials)
+    assert more.expected <= more.chosen.estimate
+
+
+def test_equal_ranges_have_stages_of_their_own_names_under_every_budget() -> None:
+    rng = np.random.default_rng(0)
+    program = parse(TWICE)
+    tensors = {name: pack(np.where(rng.random((6, 6)) < 0.5, 1.0, 0.0), Format.parse("csr", 2)) for name in "ABC"}
+    search = searched(Source("twice", program, tensors))
+    (variant,) = search.variants
+    pairs = [e for s in variant.graph.states() if s.cut < 4 for e in variant.graph.edges(s) if e.part in ((0, 2), (2, 4))]
+    first, second = (next(edge for edge in pairs if edge.part == part and edge.rank == 0) for part in ((0, 2), (2, 4)))
+    assert search.costs.kind(first) == search.costs.kind(second)
+    for mul in (8, 5, 3):
+        for edge, stage in ((second, "U0"), (first, "S0"))[:: 1 if mul == 5 else -1]:
+            dealt = search.costs.best(edge, Budget.of({"mul": mul}), Freedom())
+            assert dealt is not None
+            known = [dealt.decision, *(d for d, _ in search.costs.fitting(edge, Budget.of({"mul": mul}), Freedom()))]
+            names = {loop.split(".")[0][1:] for decision in known for loop, _ in decision.lanes if loop.startswith("/")}
+            assert stage in names and names <= set(edge.pieces[-1].stages)
+
+
+def test_products_that_the_user_ordered_leave_the_unfused_program_there() -> None:
+    rng = np.random.default_rng(1)
+    text = "program p\n" + "".join(f"tensor {name}[4, 4] csr\n" for name in "ABC")
+    text += "T[i, j] = sum(k) A[i, k] * B[k, j]\nY[i, l] = sum(j) T[i, j] * C[j, l]\noutput Y\n"
+    tensors = {name: pack(rng.normal(size=(4, 4)), Format.parse("csr", 2)) for name in "ABC"}
+    schedule = Schedule().associate("Y", "A (B C)")
+    choice = budget_schedule(Source("p", parse(text), tensors), schedule, RDA, BudgetRequest(Budget.parse("mul=4"), top=0))
+    assert choice.unfused is not None
+    assert choice.unfused.schedule.associations == schedule.associations
