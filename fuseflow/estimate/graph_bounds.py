@@ -25,18 +25,20 @@ from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineBounds:
-    """The work of a graph on a machine, and its bounds."""
+    """The work of a graph on a machine, its bounds, and what it asks of the memory."""
 
     machine: Machine
     work: Work
     bound: Bound
+    load: MemoryLoad
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +72,7 @@ class GraphBounds:
         graph, work, key = self._cycles(machine)
         busiest = max(work.nodes, key=lambda node: node.occupied).name
         bound = graph.bound(machine, lambda: self._loops(machine, graph.occupied, key), busiest)
-        return MachineBounds(machine, work, bound)
+        return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
         """Return the graph with the cycles of its stages, the work of its nodes, and the key of what these depend on."""
@@ -113,7 +115,8 @@ class GraphBounds:
             counts, pipeline = self.counts, self._kept["pipeline"]
             stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
             written = [row.bytes for row in counts.traffic if row.direction == "write"]
-            ports = read_lines(counts.graph, counts.flows, line)
+            buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
+            ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
             return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
 
         return self._once(("load", line, channels), load)

@@ -27,6 +27,7 @@ from fuseflow.resources import Resources
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, Seconds, region_json
 from fuseflow.run.settings import Settings
+from fuseflow.samml.nodes import Graph
 from fuseflow.sim import EdgeStatistics, Machine, NodeStatistics, Simulation, Traffic
 
 
@@ -97,7 +98,9 @@ def region(name: str, *nodes: tuple[Any, ...]) -> RegionResult:
     )
     edges = (EdgeStatistics("a", 0, 5, 2),)
     traffic = (Traffic("A", "crd", "read", 3, 12),)
-    return RegionResult(name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges), Resources())
+    return RegionResult(
+        name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges), Resources(), Graph(name, (), (), ())
+    )
 
 
 def test_the_busiest_and_the_most_blocked_nodes() -> None:
