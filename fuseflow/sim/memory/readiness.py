@@ -17,6 +17,7 @@ from fuseflow.sim.memory.channel import (
     channel_at,
     group_of,
     pc_of,
+    timing_at,
 )
 from fuseflow.sim.native.records import get_int, inline
 
@@ -34,10 +35,18 @@ def column_ready(channel: int, bank: int, write: int) -> int:
 
 @inline
 def row_opened(channel: int, bank: int, write: int) -> int:
-    """Return the earliest cycle of a RD (or, with `write`, of a WR) as far as the ACT of the bank's open row allows. No row that is opened
-    after it is open earlier, even if it is for a write: an ACT takes as long on the row bus as reads wait longer than writes."""
+    """Return the earliest cycle of a RD (or, with `write`, of a WR) as far as the ACT of the bank's open row allows."""
     of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
     return of_bank
+
+
+@inline
+def opened_later(channel: int) -> int:
+    """Return how many cycles after `row_opened` of a row that of one with a later ACT is at least, if one is read and the other written.
+    A negative number is the cycles that it may be before."""
+    after = timing_at(channel_at(channel).timing)
+    cycles: int = after.act_on_bus - max(after.act_to_read - after.act_to_write, after.act_to_write - after.act_to_read)
+    return cycles
 
 
 @inline
