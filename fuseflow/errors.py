@@ -161,6 +161,12 @@ class HardwareError(FuseFlowError):
     code = "hardware"
 
 
+class EnergyError(FuseFlowError):
+    """A file of energies is invalid, or a run has no energy."""
+
+    code = "energy"
+
+
 class SimulationError(FuseFlowError):
     """A simulation cannot finish."""
 

@@ -52,7 +52,7 @@ ADDITIONS = (
     Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
     Addition("hardware/primitives/pointwise.py", "RULES: dict[", snippet="hardware.py"),
     Addition("hardware/primitives/pointwise.py", "n.Alu: alu}", row="n.Scale: scale, "),
-    Addition("resources/units.py", "        n.Reduce: ", row='        n.Scale: "operator",\n'),
+    Addition("resources/units.py", "        n.Reduce: ", row='        n.Scale: UnitRow("operator", 202),\n'),
     Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
 )
 MOST = 9

@@ -9,8 +9,9 @@
 
 Models run on the machine `rtl`, at their small size, with another memory behind it if `--memory` names one. Every token of every region
 must be given in the cycle of the simulator. The values that the circuit writes must be those of the simulator bit for bit, and the outputs
-of the model those of PyTorch within 1e-4. With --lint Verilator must have nothing to say of any region. With --synthesize yosys makes gates
-of all modules of each region, those of floats and memories among them. There must be no latch, no loop and no wire that nothing drives.
+of the model those of PyTorch within 1e-4. The operators, tokens, firings and bytes of which its energy is made must be those of the
+circuit. With --lint Verilator must have nothing to say of any region. With --synthesize yosys makes gates of all modules of each region,
+those of floats and memories among them. There must be no latch, no loop and no wire that nothing drives.
 Loops through several modules are looked for in the region as one module. With --random N they get so many random graphs instead of models,
 which have all primitives; with a memory that takes time these are at random ones. With --kernels the 41 kernels of figure 13 run instead of
 models. Exit status 1 if something differs or is refused.
@@ -37,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
 import figure13
+from energy_counters import circuit_counters, energy_counters
 from hardware_cases import Tally, circuit_of, hardware_case
 
 import fuseflow as ff
@@ -116,6 +118,11 @@ def ran(name: str, compiled: Compiled, tool: str) -> bool:
         assert run.simulation is not None, f"{graph.name} has a deadlock: {run.waiting}"
         values, wrong = compared_values(graph, run)
         verdict = f"differs: {run.difference}" if run.difference else "equal"
+        counters, counted = circuit_counters(graph, machine, run), energy_counters(graph, machine, run)
+        verdict += (
+            ", as are the counts of its energy" if counters == counted else f"; the energy counts {counted}, not {counters}"
+        )
+        equal &= counters == counted
         click.echo(
             f"{name}/{graph.name}: {verdict}; {run.nodes} nodes, {run.firings:,} firings, {run.tokens:,} tokens, {run.cycles:,} cycles "
             f"(simulator {run.simulator_cycles:,}), {values:,} values written, {wrong} with other bits; {run.seconds:.1f} s"

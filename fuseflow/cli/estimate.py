@@ -7,6 +7,7 @@ import click
 from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import FILE, machine_options, quiet_option
 from fuseflow.cli.deferred import deferred
+from fuseflow.cli.energy import energy_options
 from fuseflow.cli.json_file import json_option
 from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
@@ -31,6 +32,7 @@ def saved_schedule() -> None:
     help="Print FLOPs by operator, or bytes by tensor; repeatable.",
 )
 @click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip.")
+@energy_options
 @click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
 @json_option("the estimate")
 @quiet_option

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from fuseflow.cli.common import console
+from fuseflow.counted_loops import listening
 from fuseflow.errors import visible
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from fuseflow.counted_loops import Listener
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.execution import ProgressCallback as Report
 
@@ -38,11 +40,26 @@ def working(activity: str, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
+def following(activity: str, quiet: bool) -> Iterator[None]:
+    """Show the activity while the block runs, and how far each of its counted loops is, with its rate and the time that is left."""
+    with _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
+        yield
+
+
+@contextmanager
 def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to be called with how much is done, and of how much. A terminal shows both, with the time that is left."""
+    """Yield a function to be called with how much is done, and of how much. A terminal shows both, with the rate and the time that is
+    left."""
+    with _loop_bar(activity, quiet) as tell:
+        yield lambda done, total: None if tell is None else tell(activity, done, total)
+
+
+@contextmanager
+def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
+    """Yield a listener that shows the loop that it hears of, or None if nobody would see it."""
     err = None if quiet else console(stderr=True)
     if err is None or not err.is_terminal:
-        yield lambda done, total: None
+        yield None
         return
     from rich.progress import (
         BarColumn,
@@ -55,9 +72,46 @@ def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], No
     )
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=12), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as bar:
-        task = bar.add_task(activity, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    times = (TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=err, transient=True) as bar:
+        task = bar.add_task(activity, total=None, rate="")
+        shown, began = activity, time.monotonic()
+
+        def tell(loop: str, done: int, total: int) -> None:
+            nonlocal shown, began
+            if loop != shown:
+                shown, began = loop, time.monotonic()
+                bar.reset(task, description=loop, rate="")
+            rate = done / max(time.monotonic() - began, 1e-9)
+            bar.update(task, completed=done, total=total, rate=f"{rate:,.{0 if rate >= 10 else 1}f}/s" if done else "")
+
+        yield tell
+
+
+@contextmanager
+def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function to be called with each thing that a search tries. A terminal shows it, how many there were, and the rate; and
+    the time that is left, if the search has a limit of so many seconds."""
+    err = None if quiet else console(stderr=True)
+    if err is None or not err.is_terminal:
+        yield lambda text: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    counts = (TextColumn("{task.fields[counts]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(SpinnerColumn(), *counts, text, console=err, transient=True) as bar:
+        task = bar.add_task("searching", total=None, counts="", left="")
+        start, tried = time.monotonic(), 0
+
+        def tell(what: str) -> None:
+            nonlocal tried
+            tried += 1
+            passed = time.monotonic() - start
+            left = "" if limit is None else f"at most {max(0, limit - passed):,.0f} s left"
+            bar.update(task, description=visible(what), counts=f"{tried:,} tried, {tried / max(passed, 1e-9):,.0f}/s", left=left)
+
+        yield tell
 
 
 class _Notice(logging.Handler):

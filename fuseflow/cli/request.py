@@ -10,7 +10,7 @@ from typing import Any
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions
 from fuseflow.cli.common import console, write_out
-from fuseflow.cli.progress import counting_bar, firings_bar, working
+from fuseflow.cli.progress import counting_bar, firings_bar, following, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
@@ -98,7 +98,7 @@ class ProgramRequest:
                 hint="leave something to it: `--fuse auto`, `--plan auto` or `--order auto`",
             )
         target = target or Target(load_machine("rda"))
-        with working("reading the model", quiet):
+        with following("reading the model", quiet):
             source = load(self.model)
             observe(source)
         if not self.schedule.open:

@@ -8,6 +8,7 @@ from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import quiet_option
 from fuseflow.cli.deferred import deferred
 from fuseflow.cli.dump import dump_options
+from fuseflow.cli.energy import energy_options
 from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.result_output import result_options
@@ -36,6 +37,7 @@ from fuseflow.cli.trace import trace_options
 )
 @click.option("--explain", is_flag=True, help="Find what the cycles go into, for the page of `report`. Needs -o; runs thrice.")
 @result_options("the graphs, outputs and result")
+@energy_options
 @trace_options
 @dump_options
 @quiet_option

@@ -101,7 +101,7 @@ class _Refinement:
     storage: dict[str, tuple[str, Parts]] = field(default_factory=dict)
     view_names: dict[tuple[str, Parts], str] = field(default_factory=dict)
     other_names: dict[str, Access] = field(default_factory=dict)
-    new_einsums: list[Einsum] = field(default_factory=list)
+    new_einsums: dict[str, Einsum] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
     views: set[str] = field(default_factory=set)
     barriers: set[str] = field(default_factory=set)
@@ -137,7 +137,7 @@ class _Refinement:
         tensors = sorted(self.declared.values(), key=lambda t: position[t.name])
         statements = {name: stored_name for name, (stored_name, _) in self.storage.items() if stored_name != name}
         aliases = {name: access.tensor for name, access in self.other_names.items()}
-        rewritten = replace(program, tensors=tuple(tensors), einsums=tuple(self.new_einsums))
+        rewritten = replace(program, tensors=tuple(tensors), einsums=tuple(self.new_einsums.values()))
         return ReshapeElimination(
             rewritten,
             frozenset(self.views),
@@ -177,7 +177,7 @@ class _Refinement:
             return
         if is_alias:
             self.renames.add(name)
-        self.new_einsums.append(Einsum(name, indices, body, einsum.location))
+        self.new_einsums[name] = Einsum(name, indices, body, einsum.location)
         declared = self.program.declared.get(einsum.name)
         if declared is not None:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
@@ -222,7 +222,7 @@ class _Refinement:
     def _view(self, tensor: str, source: str, source_parts: Parts, view_parts: Parts, location: Location) -> str:
         """Add a view of `source` in other parts, which differ by one split in each dimension, and return its name."""
         whole = view_parts == _whole(_shape(view_parts))
-        name = tensor if whole and tensor not in (source, *(e.name for e in self.new_einsums)) else ""
+        name = tensor if whole and tensor != source and tensor not in self.new_einsums else ""
         name = name or self._fresh(f"{tensor}.{'merge' if len(_flat(view_parts)) < len(_flat(source_parts)) else 'split'}")
         left, right, taken = list[Index](), list[Index](), set[str]()
         for position, (source_pieces, view_pieces) in enumerate(zip(source_parts, view_parts, strict=True)):
@@ -231,7 +231,7 @@ class _Refinement:
             names = tuple(_unused(labels[n : n + 1], taken) for n in range(len(finest)))
             left += _joined(names, finest, view_pieces)
             right += _joined(names, finest, source_pieces)
-        self.new_einsums.append(Einsum(name, tuple(left), Access(source, tuple(right)), location))
+        self.new_einsums[name] = Einsum(name, tuple(left), Access(source, tuple(right)), location)
         self.views.add(name)
         if name == tensor and tensor in self.program.declared:
             self.declared[tensor] = self.program.declared[tensor]

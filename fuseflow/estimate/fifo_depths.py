@@ -15,7 +15,7 @@ import numpy as np
 
 from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, loop_cycles
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, BusyLoops, GraphCycles
-from fuseflow.resources.graph_resources import token_bytes
+from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio

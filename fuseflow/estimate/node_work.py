@@ -148,9 +148,12 @@ def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileSh
     """Return the FLOPs of a node by the table of operators. A reduction has one for each value that it folds."""
     if not node.operator:
         return 0
-    if node.grain == "fold":
-        return work_count(node.operator, tiles) * inputs[-1].elements
-    return flops(node.operator, tiles) * inputs[0].elements
+    return (work_count if node.grain == "fold" else flops)(node.operator, tiles) * node_values(node, inputs)
+
+
+def node_values(node: n.Primitive, inputs: Sequence[Flow]) -> Number:
+    """Return the number of values that a node applies its operator to, or that it folds."""
+    return inputs[-1 if node.grain == "fold" else 0].elements
 
 
 def elements_read(

@@ -8,17 +8,21 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.energy import EnergyCounts, EventEnergies, ProgramEnergy, load_event_energies
 from fuseflow.errors import UsageError
 from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
 from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
+from fuseflow.estimate.energy_counts import estimated_counts
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_counts import GraphCounts, count_graph
 from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.kept_shares import KeptShares
 from fuseflow.estimate.memory_bound import peak_bandwidth
+from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.resources import Resources, graph_resources
 from fuseflow.samml.nodes import Edge, Graph
@@ -65,12 +69,19 @@ class RegionEstimate:
     config: ConfigurationLoad
     counts: GraphCounts
     machine: Machine
+    load: MemoryLoad
     repeats: tuple[RegionRepeat, ...] = ()
 
     @property
     def resources(self) -> Resources:
         """What the graph of the region occupies on the machine."""
         return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
+
+    @property
+    def energy_counts(self) -> EnergyCounts:
+        """What happens in the region that takes energy. Raises `EnergyError` for a machine with `rules: comal`."""
+        area, cycles = self.resources.area, self.bound.cycles
+        return estimated_counts(self.counts, self.work, self.load, self.machine, area, cycles)
 
     @property
     def times(self) -> int:
@@ -156,6 +167,12 @@ class ProgramEstimate:
                     kind[row.direction] += row.bytes
                     total[row.direction] += row.bytes
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
+
+    def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
+        """Return the energy of the program, by the energies of the package if none are given. Raises `EnergyError` for a machine with
+        `rules: comal`."""
+        rows = ((region.name, region.times, region.bound.cycles, region.energy_counts) for region in self.regions)
+        return ProgramEnergy.of(rows, energies or load_event_energies())
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate as plain values. All counts are rounded."""
@@ -277,7 +294,7 @@ class Estimator:
         knowledge = self.knowledge(program, tensors)
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
-        for region in regions:
+        for region in counted(tuple(regions), "estimating regions"):
             self.add_views(region.views_before, knowledge)
             names, _ = self._shape(region.graph)
             key = self.key(region.graph, knowledge)
@@ -366,7 +383,8 @@ class Estimator:
         bounds = graph_bounds.on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)
         config = ConfigurationLoad.at(peak_bandwidth(machine), bounds.work.config_bytes)
-        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, graph_bounds.counts, machine)
+        counts = graph_bounds.counts
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound, config, counts, machine, bounds.load)
 
     def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
         """Return a key that is equal for graphs that differ in names alone, on tensors of which the same is known: they have one
@@ -382,10 +400,15 @@ class Estimator:
         return self.memo.once(
             ("bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())),
             (knowledge.overlap,),
-            lambda: GraphBounds(
-                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept), self.memo
-            ),
+            lambda: self._bounds(graph, knowledge, kept),
         )
+
+    def _bounds(self, graph: Graph, knowledge: TensorKnowledge, kept: Mapping[str, float]) -> GraphBounds:
+        """Count a graph, unless it was counted with other depths of FIFOs: no count depends on these."""
+        if graph.depths:
+            return self.bounds(replace(graph, depths=()), knowledge).with_depths_of(graph)
+        counts = count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept)
+        return GraphBounds(counts, self.memo)
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx.traceback import annotate
 
+from fuseflow.counted_loops import tell
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
@@ -324,6 +325,8 @@ class DensifyingInterpreter(torch.fx.Interpreter):
     def __init__(self, graph_module: torch.fx.GraphModule) -> None:
         super().__init__(graph_module)
         self.refusals: list[FrontendError] = []
+        self._nodes = len(graph_module.graph.nodes)
+        self._done = 0
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
@@ -331,6 +334,8 @@ class DensifyingInterpreter(torch.fx.Interpreter):
             return super().call_function(function, args, kwargs)
 
     def run_node(self, node: torch.fx.Node) -> Any:
+        self._done += 1
+        tell("simplifying operators", self._done, self._nodes)
         try:
             result = super().run_node(node)
             if result is not None or node.target is not operator.getitem or not node.users:

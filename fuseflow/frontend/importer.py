@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
@@ -28,7 +29,7 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
     if not program.outputs:
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
     verify(program)
-    tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in program.inputs}
+    tensors = {t.name: from_torch(exported.tensors[t.name], t) for t in counted(program.inputs, "packing tensors")}
     expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, call))
     notice = flops_notice(exported.evaluated_flops, program)
     notices = (*exported.notices, *([notice] if notice else []))

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 
 from torch_mlir import ir
 
+from fuseflow.counted_loops import counted
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import name_split_indices
@@ -53,7 +54,7 @@ def extract_program(module: Any, file: str = "") -> Program:
     """
     function = linalg_modules.only_function(module)
     builder = _Builder(function, file)
-    for op in function.body.blocks[0].operations:
+    for op in counted(function.body.blocks[0].operations, "reading operators"):
         builder.visit(op.operation)
     return builder.program()
 

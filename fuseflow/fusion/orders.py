@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -34,6 +34,7 @@ def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> It
     if not graph:
         yield ()
         return
+    after = {v: tuple(below) for v, below in graph.adjacency()}
     waiting = {v: graph.in_degree(v) for v in graph}
     prefix: list[str] = []
     candidates = [iter(program_order)]  # for each place of the prefix, and the next one, what was not tried there
@@ -42,23 +43,23 @@ def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> It
         if v is None:
             candidates.pop()
             if prefix:
-                _remove_last(prefix, graph, waiting)
+                _remove_last(prefix, after, waiting)
             continue
         waiting[v] = -1
-        for w in graph.successors(v):
+        for w in after[v]:
             waiting[w] -= 1
         prefix.append(v)
         if len(prefix) < len(waiting):
             candidates.append(iter(program_order))
         else:
             yield tuple(prefix)
-            _remove_last(prefix, graph, waiting)
+            _remove_last(prefix, after, waiting)
 
 
-def _remove_last(prefix: list[str], graph: nx.DiGraph[str], waiting: dict[str, int]) -> None:
+def _remove_last(prefix: list[str], after: Mapping[str, Sequence[str]], waiting: dict[str, int]) -> None:
     """Remove the last loop of a prefix, for which the loops after it then wait again."""
     v = prefix.pop()
-    for w in graph.successors(v):
+    for w in after[v]:
         waiting[w] += 1
     waiting[v] = 0
 

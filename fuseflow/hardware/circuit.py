@@ -6,26 +6,22 @@ until the cycle in which the reader takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
-from fuseflow.hardware.expressions import count_bits
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
-from fuseflow.hardware.rules import LEAST_WIDTH, MOST_LEVELS, Module
+from fuseflow.hardware.rules import MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
+from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.buffered_ports import buffered_ports, sequential_readers
 from fuseflow.sim.memory.settings import TimedMemory
-
-INDEX_BITS = 32
-"""The most bits of a reference: those of a word in accelerator memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +86,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         )
     _refuse_buffers(graph, machine)
     refuse_wide_types(graph, machine)
-    index, arithmetic = _index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
+    index, arithmetic = index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
     units, channels = [], []
     depths, in_order = dict(graph.depths), sequential_readers(graph)
     memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
@@ -145,17 +141,3 @@ def _module(context: NodeContext) -> Module:
 def _refuse_tiles(context: NodeContext) -> None:
     if (isinstance(context.node, n.Load) and context.declared[context.node.tensor].tile) or any(t.tile for t in context.types):
         raise context.refused("works on tiles, which circuits do not have", "compile without blocks")
-
-
-def _index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
-    """Return the bits of coordinates and references: those of the largest tensor that has an entry for each coordinate."""
-    return min(max(LEAST_WIDTH, *(count_bits(count + 1) for count in _counts(graph, bounds))), INDEX_BITS)
-
-
-def _counts(graph: n.Graph, bounds: Mapping[n.Port, int]) -> Iterator[int]:
-    for tensor in graph.tensors:
-        count = 1
-        for size in tensor.shape:
-            count *= max(size, 1)
-        yield count + 1
-    yield from (bound + 1 for bound in bounds.values() if bound < UNBOUNDED)

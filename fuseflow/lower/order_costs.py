@@ -96,8 +96,9 @@ class PricedCells(Cells):
             tensors, writes = write_results(TableBuilder(region, memo))
         except _AboveLimit as above:
             return CostBound(above.rank)
-        ends, needed = [self.node_cost(node, tensors) for node in writes], self.needed(writes)
-        costs = [self.costs[n] for n in map(int, self.used) if needed >> n & 1]
+        ends = [self.node_cost(node, tensors) for node in writes]
+        digits = bin(self.needed(writes))[:1:-1]  # digit n says whether node n is needed
+        costs = [self.costs[n] for n in map(int, self.used) if digits[n : n + 1] == "1"]
         costs += ends
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
 
@@ -172,7 +173,10 @@ class PricedCells(Cells):
     def _cost(
         self, node: Primitive, inputs: list[PricedStream], outputs: list[ExpectedStream], tensors: Mapping[str, TensorDecl]
     ) -> NodeCost:
-        shapes, tiles = [stream.shape for stream in inputs], [stream.type.tile for stream in inputs]
+        shapes = [stream.shape for stream in inputs]
+        if not self.tiled:
+            return node_cost(node, shapes, outputs, [()] * len(inputs), UNTILED_BITS, tensors, self.statistics)
+        tiles = [stream.type.tile for stream in inputs]
         return node_cost(node, shapes, outputs, tiles, _operand_bits(inputs), tensors, self.statistics)
 
     def _numbered(self, stream: PricedStream) -> int:

@@ -10,7 +10,7 @@ from rich.table import Table
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import Resources
 
-HEADINGS = ("mul", "add", "special", "ports", "stream\nunits", "FIFO\nbytes", "workspace\nbytes", "buffer\nbytes")
+HEADINGS = ("mul", "add", "special", "ports", "stream\nunits", "FIFO\nbytes", "workspace\nbytes", "buffer\nbytes", "area")
 """The headings of the components, in the order of `resources.COMPONENTS`."""
 
 
@@ -31,4 +31,5 @@ def _cells(resources: Resources) -> tuple[str, ...]:
     counts = (resources.mul, resources.add, resources.special, resources.port, resources.stream)
     fifo = "unbounded" if resources.fifo is None else f"{'≥ ' if resources.fifo_grows else ''}{resources.fifo:,}"
     workspace = f"{'≤ ' if resources.workspace_bound else ''}{resources.workspace:,}"
-    return (*(f"{count:,}" for count in counts), fifo, workspace, f"{resources.buffer:,}")
+    area = "unbounded" if resources.area is None else f"{'≥ ' if resources.fifo_grows else ''}{resources.area:,}"
+    return (*(f"{count:,}" for count in counts), fifo, workspace, f"{resources.buffer:,}", area)

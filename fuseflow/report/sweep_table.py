@@ -24,8 +24,20 @@ from fuseflow.sweep.sweep import Sweep
 Cell = str | int | float | None
 Record = dict[str, Cell]
 
-ESTIMATED = ("cycles", "bytes", "flops", *COMPONENTS)
-SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline", *COMPONENTS)
+ESTIMATED = ("cycles", "bytes", "flops", "energy_pj", *COMPONENTS)
+SIMULATED = (
+    "cycles",
+    "bytes",
+    "bytes_read",
+    "bytes_written",
+    "flops",
+    "firings",
+    "tokens",
+    "nodes",
+    "roofline",
+    "energy_pj",
+    *COMPONENTS,
+)
 SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings", *COMPONENTS)
 CLOCKED = ("seconds", "peak_mb")
 """The columns that differ from run to run. A table has them only if it is asked for them."""
@@ -209,7 +221,7 @@ def sweep_table(rows: SweepRows) -> Table:
 def _shown_columns(rows: SweepRows) -> tuple[list[str], list[str]]:
     """Return the axes on which points differ, and the columns of numbers that exist and say most."""
     shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
-    occupied = (*COMPONENTS, *(f"estimated_{name}" for name in COMPONENTS))
+    occupied = (name for component in ("energy_pj", *COMPONENTS) for name in (component, f"estimated_{component}"))
     hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error", *occupied}
     return shown, [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
 

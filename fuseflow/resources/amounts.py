@@ -14,10 +14,11 @@ class Resources:
     `mul`, `add` and `special` are lanes of floating-point arithmetic: multipliers, adders (they subtract and compare, too), and units for
     division, roots and transcendental functions. `port` is the number of ports of the memory, one for each array that a node reads or
     writes. `stream` is the number of units that compute nothing. `fifo` is the bytes of all FIFOs, or None if a FIFO is unbounded.
-    `workspace` is the bytes that nodes hold back, and `buffer` those of reuse buffers.
+    `workspace` is the bytes that nodes hold back, and `buffer` those of reuse buffers. `area` is that of the circuit in gate equivalents,
+    from the table of what units take, or None if a FIFO is unbounded.
 
-    `fifo_grows` says that a run may deepen FIFOs: `fifo` is then the least. `workspace_bound` says that nobody counted what is held
-    back: `workspace` is then the most that it can be.
+    `fifo_grows` says that a run may deepen FIFOs: `fifo` and `area` are then the least. `workspace_bound` says that nobody counted what is
+    held back: `workspace` is then the most that it can be.
     """
 
     mul: int = 0
@@ -28,6 +29,7 @@ class Resources:
     fifo: int | None = 0
     workspace: int = 0
     buffer: int = 0
+    area: int | None = 0
     fifo_grows: bool = False
     workspace_bound: bool = False
 
@@ -35,11 +37,10 @@ class Resources:
     def most_of(cls, regions: Iterable[Resources]) -> Resources:
         """Return the most of each component over regions that run one after the other."""
         regions = tuple(regions)
-        fifos = [region.fifo for region in regions]
-        most = {name: max((getattr(region, name) for region in regions), default=0) for name in COMPONENTS if name != "fifo"}
+        amounts: dict[str, list[Any]] = {name: [getattr(region, name) for region in regions] for name in COMPONENTS}
+        most: dict[str, Any] = {name: None if None in each else max(each, default=0) for name, each in amounts.items()}
         return cls(
             **most,
-            fifo=None if None in fifos else max((fifo for fifo in fifos if fifo is not None), default=0),
             fifo_grows=any(region.fifo_grows for region in regions),
             workspace_bound=any(region.workspace_bound for region in regions),
         )

@@ -17,6 +17,8 @@ from fuseflow.resources.amounts import COMPONENTS, Resources
 
 BYTES = frozenset(("fifo", "workspace", "buffer"))
 """The components that are bytes, and may have a unit."""
+GATE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "K": 1_000, "M": 1_000_000})
+"""The gate equivalents of each unit of an area."""
 _AMOUNT = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -92,9 +94,12 @@ class Budget:
 def amount_text(component: str, amount: int) -> str:
     """Return an amount of a component as a user writes it.
 
-    >>> amount_text("fifo", 65536), amount_text("mul", 64)
-    ('64KB', '64')
+    >>> amount_text("fifo", 65536), amount_text("mul", 64), amount_text("area", 2_000_000)
+    ('64KB', '64', '2M')
     """
+    if component == "area":
+        unit = next(unit for unit in ("M", "K", "") if amount % GATE_UNITS[unit] == 0)
+        return f"{amount // GATE_UNITS[unit]}{unit}"
     return byte_text(amount) if component in BYTES else str(amount)
 
 
@@ -106,22 +111,30 @@ def component_name(name: str) -> str:
 
 
 def _limit(name: str, text: str, entry: str) -> int:
-    """Return a limit in units or bytes. Raises `UsageError` that repeats the `entry`."""
+    """Return a limit in units, bytes or gate equivalents. Raises `UsageError` that repeats the `entry`."""
     component_name(name)
     match = _AMOUNT.fullmatch(text)
-    example = "64KB" if name in BYTES else "64"
+    units, example, hint = _units(name)
     if match is None:
         raise UsageError(f"the limit of `{entry}` is no number", hint=f"as in `{name}={example}`")
     number, unit = match[1].replace("_", ""), match[2].upper().replace("IB", "B")
-    if unit and (name not in BYTES or unit not in BYTE_UNITS):
-        hint = BYTES_HINT if name in BYTES else f"`{name}` is a number of units, as in `{name}=64`"
+    if unit not in units:
         raise UsageError(f"the limit of `{entry}` has the unit `{match[2]}`", hint=hint)
-    amount = float(number) * BYTE_UNITS[unit]
+    amount = float(number) * units[unit]
     if amount <= 0:
         raise UsageError(f"the limit of `{entry}` is not above zero", hint=f"leave `{name}` out for as much as is wanted")
     if amount != int(amount):
         raise UsageError(f"the limit of `{entry}` is no whole number", hint=f"as in `{name}={example}`")
     return int(amount)
+
+
+def _units(name: str) -> tuple[Mapping[str, int], str, str]:
+    """Return the units that the limit of a component may have, an example of one, and a hint to how they are written."""
+    if name in BYTES:
+        return BYTE_UNITS, "64KB", BYTES_HINT
+    if name == "area":
+        return GATE_UNITS, "2M", "gate equivalents are written `2000000`, `2000K` or `2M`"
+    return {"": 1}, "64", f"`{name}` is a number of units, as in `{name}=64`"
 
 
 def _named(mul: int, port: int, fifo: str) -> Budget:

@@ -9,6 +9,7 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 
+from fuseflow.counted_loops import counted
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS
 from fuseflow.einsum.nodes import Einsum, Program
@@ -57,7 +58,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
     memory = dict(compiled.memory())
     search = _Search(compiled.program, values or {}, dict(memory))
     torch, interpreter = list[str](), list[str]()
-    for region in compiled.regions:
+    for region in counted(compiled.regions, "comparing regions"):
         for step in region.views_before:
             memory[step.name] = step.of(memory[step.source])
         read = {name: memory[name] for name in region.graph.inputs}

@@ -39,7 +39,7 @@ class RunHistory:
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
         resources = simulated_resources(region.graph, self.machine, simulation)
-        self._results.append(RegionResult(region.name, region.einsums, simulation, resources, places=region.places))
+        self._results.append(RegionResult(region.name, region.einsums, simulation, resources, region.graph, places=region.places))
         return simulation.outputs
 
     def replay(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.energy import EventEnergies, ProgramEnergy, load_event_energies, simulated_counts
 from fuseflow.resources import Resources
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from fuseflow.lower.lanes import LaneAssignment
     from fuseflow.run.check import Check, Difference
+    from fuseflow.samml.nodes import Graph
     from fuseflow.sim import NodeStatistics, Simulation
     from fuseflow.sim.signature import RegionRepeat
     from fuseflow.tensors import Tensor
@@ -34,13 +36,14 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True)
 class RegionResult:
-    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them, and `resources` what its graph
+    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them, and `resources` what its `graph`
     occupied."""
 
     name: str
     einsums: tuple[str, ...]
     simulation: Simulation
     resources: Resources
+    graph: Graph
     repeats: tuple[RegionRepeat, ...] = ()
     places: LaneAssignment = field(default_factory=dict)
 
@@ -136,6 +139,13 @@ class Result:
     def flops(self) -> int:
         """The FLOPs of all regions together."""
         return sum(r.times * r.simulation.flops for r in self.regions)
+
+    def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
+        """Return the energy of the run, by the energies of the package if none are given. It is added up from what the run counted anyway.
+        Raises `EnergyError` for a machine with `rules: comal`."""
+        machine = self.settings.machine
+        rows = ((r.name, r.times, r.cycles, simulated_counts(r.graph, machine, r.simulation, r.resources)) for r in self.regions)
+        return ProgramEnergy.of(rows, energies or load_event_energies())
 
     @property
     def stats(self) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import UNBOUNDED as UNBOUNDED
@@ -21,3 +22,20 @@ def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:
 def output_bounds(node: n.Node, inputs: Sequence[int], tensors: Mapping[str, n.TensorDecl]) -> tuple[int, ...]:
     """Return the bound of every output of a node, given those of its inputs. The bound of a full level is its size."""
     return node.bounds(inputs, tensors)
+
+
+LEAST_INDEX_BITS, MOST_INDEX_BITS = 8, 32
+"""The bits of a coordinate or a reference in a circuit: those of two levels of a stop at least, and those of a word in accelerator memory
+at most."""
+
+
+def index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
+    """Return the bits of coordinates and references in the circuit of a graph: those of the largest tensor that has an entry for each
+    coordinate."""
+    return min(max(LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds))), MOST_INDEX_BITS)
+
+
+def _counts(graph: n.Graph, bounds: Mapping[n.Port, int]) -> Iterator[int]:
+    for tensor in graph.tensors:
+        yield prod(max(size, 1) for size in tensor.shape) + 1
+    yield from (bound + 1 for bound in bounds.values() if bound < UNBOUNDED)

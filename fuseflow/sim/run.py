@@ -43,7 +43,7 @@ class Simulation:
     deepen; a graph that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine
     whose memory answers at once, and `streams` is empty unless the run was asked to record them. `config_bytes` are those of the resident
     tensors, which are in the configuration before the run begins. `kept` is the number of coordinates that each node keeps that looks
-    coordinates up in a level which it has read before.
+    coordinates up in a level which it has read before. `values` is the number of values that each node with an operator applied it to.
     """
 
     outputs: Mapping[str, Tensor]
@@ -59,6 +59,7 @@ class Simulation:
     streams: Mapping[Port, Recording] = field(default_factory=dict)
     config_bytes: int = 0
     kept: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def config(self) -> ConfigurationLoad:
@@ -159,6 +160,7 @@ def _result(
         streams=outcome.streams if record else {},
         config_bytes=config_bytes,
         kept=_kept_coordinates(graph, outcome),
+        values=outcome.values,
     )
 
 

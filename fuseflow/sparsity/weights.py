@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fuseflow.counted_loops import counted
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.layouts.layout import require_fit
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
@@ -116,7 +117,10 @@ def selected_masks(
         if rule.compares_tensors:
             masks |= zip(names, rule.select_together([tensors[name] for name in names]), strict=True)
         else:
-            masks |= {name: _selected_of_weight(rule, tensors[name], (scores or {}).get(name), name) for name in names}
+            masks |= {
+                name: _selected_of_weight(rule, tensors[name], (scores or {}).get(name), name)
+                for name in counted(names, "pruning weights")
+            }
     return {name: masks[name] for name in rules}
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.compiler import compile_source
-from fuseflow.errors import CheckError
-from fuseflow.estimate.program import Estimator
+from fuseflow.errors import CheckError, EnergyError
+from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load
@@ -133,6 +133,7 @@ def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
         "firings": round(estimate.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
         **_occupied(r.resources for r in estimate.regions),
+        **_energy(estimate),
         **_chosen_schedule(point, program),
         "regions": [
             {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in estimate.regions
@@ -163,6 +164,7 @@ def _simulated_values(program: Compiled, result: Result) -> RowValues:
         "tokens": sum(r.times * r.simulation.tokens for r in result.regions),
         "nodes": sum(r.times * len(r.simulation.nodes) for r in result.regions),
         **_occupied(r.resources for r in result.regions),
+        **_energy(result),
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
         "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
@@ -199,6 +201,14 @@ def _occupied(regions: Iterable[Resources]) -> RowValues:
     """Return the most of each component that a region occupies, as values of the row. An unbounded FIFO has no bytes."""
     most = Resources.most_of(regions)
     return {name: value for name in COMPONENTS if (value := getattr(most, name)) is not None}
+
+
+def _energy(measured: ProgramEstimate | Result) -> RowValues:
+    """Return the energy in picojoules as a value of the row. On a machine that is no model of hardware there is none."""
+    try:
+        return {"energy_pj": round(measured.energy().total)}
+    except EnergyError:
+        return {}
 
 
 def _chosen_schedule(point: Point, program: Compiled) -> RowValues:

@@ -12,13 +12,22 @@ from terminal import plain, shown
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = (str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"))
 
+MODEL = """\
+import torch
+def build(data):
+    return torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.ReLU(), torch.nn.Linear(20, 2)), (torch.ones(2, 30),)
+"""
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("compile", *SPMM, "-o", "out"), "lowering Einsums"),
         (("run", *SPMM), "lowering Einsums"),
-        (("estimate", *SPMM), "estimating"),
+        (("estimate", *SPMM), "estimating regions"),
+        (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1", "--limit", "60"), "s left"),
+        (("sparsify", "m.py", "--sparsify", "*.weight=magnitude:0.5"), "pruning weights"),
+        (("estimate", "m.py"), "simplifying operators"),
         (("cosimulate", *SPMM, "--fuse", "none"), "regions compared"),
         (("report", "out"), "laying out graphs"),
     ],
@@ -27,6 +36,7 @@ def test_a_terminal_is_told_what_a_command_does(
     words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text(MODEL)
     if words[0] == "report":
         subprocess.run([sys.executable, "-m", "fuseflow", "run", *SPMM, "-o", "out", "-q"], check=True)
     text = plain(shown(60, *words, messages=True))

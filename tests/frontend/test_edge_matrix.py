@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
+from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
@@ -35,11 +36,11 @@ X = torch.randn(NODES, 4, generator=torch.Generator().manual_seed(1))
 ATTRIBUTES = torch.randn(COUNT, 5, generator=torch.Generator().manual_seed(2))
 
 
-def ran(model: nn.Module, *inputs: Tensor, fuse: str = "full") -> Compiled:
-    """Compile a model, run it, and compare its outputs with PyTorch."""
-    compiled = ff.compile(model, inputs, schedule=ff.Schedule.fuse(fuse))
-    result = compiled.run()
-    assert result.check is not None and result.check.passed
+def ran(model: nn.Module, *inputs: Tensor, fuse: Sequence[str] = ("full",)) -> Compiled:
+    """Compile a model at each granularity, run it, and compare its outputs with PyTorch. Return the last."""
+    for compiled in compiled_at(model, inputs, *fuse):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule
     return compiled
 
 
@@ -86,7 +87,7 @@ class MaskedGat(nn.Module):
 def test_attention_over_edges_takes_the_cycles_of_attention_over_an_adjacency(fuse: str) -> None:
     gat = Gat().eval()
     adjacency = torch.eye(NODES).index_put((EDGES[1], EDGES[0]), torch.ones(COUNT)).to_sparse_csr()
-    edges, masked = ran(gat, X, EDGES, fuse=fuse), ran(MaskedGat(gat).eval(), X, adjacency, fuse=fuse)
+    edges, masked = ran(gat, X, EDGES, fuse=[fuse]), ran(MaskedGat(gat).eval(), X, adjacency, fuse=[fuse])
     assert edges.run().cycles == masked.run().cycles
     primitives = [[[type(node) for node in region.graph.nodes] for region in c.regions] for c in (edges, masked)]
     assert primitives[0] == primitives[1]
@@ -96,7 +97,7 @@ def test_attention_weights_never_leave_the_chip() -> None:
     compiled = ran(Gat().eval(), X, EDGES)
     written = [compiled.program.declared[name].shape for region in compiled.regions for name in region.graph.outputs]
     assert all(shape.count(NODES) == 1 for shape in written), written
-    unfused = ran(Gat().eval(), X, EDGES, fuse="none")
+    unfused = ran(Gat().eval(), X, EDGES, fuse=["none"])
     assert any(unfused.program.declared[name].shape == (NODES, NODES, HEADS) for r in unfused.regions for name in r.graph.outputs)
 
 
@@ -116,14 +117,12 @@ CONVOLUTIONS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
 """Convolutions over a graph with an isolated node, with what they get beside the features and the edges."""
 
 
-@pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_no_tensor_has_a_dimension_of_edges(name: str, fuse: str) -> None:
+def test_no_tensor_has_a_dimension_of_edges(name: str) -> None:
     make, more = CONVOLUTIONS[name]
     torch.manual_seed(0)
-    model = make().eval()
-    ran(model, X, EDGES, *more, fuse=fuse)
-    for tensor in types(model, X, EDGES, *more):
+    compiled = ran(make().eval(), X, EDGES, *more, fuse=("none", "full"))
+    for tensor in infer(compiled.source.program).tensors:
         assert not {COUNT, COUNT + NODES} & set(tensor.shape), tensor
         assert tensor.format is not None
         if tensor.shape[:2] == (NODES, NODES):
@@ -180,6 +179,5 @@ def test_operands_beside_the_edges(dim: int) -> None:
             return torch.zeros(NODES, 3).index_add(0, target, messages)
 
     attributes = ATTRIBUTES[:, 0] if dim else ATTRIBUTES[:, :4]
-    for fuse in ("none", "full"):
-        ran(Messages().eval(), X, EDGES, attributes, fuse=fuse)
+    ran(Messages().eval(), X, EDGES, attributes, fuse=("none", "full"))
     assert not any(COUNT in tensor.shape for tensor in types(Messages().eval(), X, EDGES, attributes))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
@@ -51,12 +52,12 @@ ATTENTION_BY_FEATURE = ("GATv2", "TransformerConv")
 and are written where sums and terms are in different regions."""
 
 
-def ran(model: nn.Module, edges: Tensor, fuse: str) -> tuple[Result, list[list[str]]]:
-    """Run a model, compare it with PyTorch, and return the run and the primitives of each region in order."""
-    compiled = ff.compile(model, (X, edges), schedule=ff.Schedule.fuse(fuse))
-    result = compiled.run()
-    assert result.check is not None and result.check.passed
-    return result, [[type(node).__name__ for node in region.graph.nodes] for region in compiled.regions]
+def ran(model: nn.Module, edges: Tensor, *granularities: str) -> Iterator[tuple[Result, list[list[str]]]]:
+    """Run a model with each of the granularities, compare it with PyTorch, and yield the run and the primitives of each region in order."""
+    for compiled in compiled_at(model, (X, edges), *granularities):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed
+        yield result, [[type(node).__name__ for node in region.graph.nodes] for region in compiled.regions]
 
 
 def written(result: Result) -> dict[str, int]:
@@ -71,21 +72,16 @@ def has_no_messages(name: str, result: Result) -> bool:
     return bool(moved) and (name in ATTENTION_BY_FEATURE or max(moved.values()) < 4 * EDGES.shape[1] * HIDDEN)
 
 
-@pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_an_adjacency_is_the_graph_of_its_edges_and_no_message_is_written(name: str, fuse: str) -> None:
+def test_an_adjacency_is_the_graph_of_its_edges_and_no_message_is_written(name: str) -> None:
     torch.manual_seed(0)
     model = CONVOLUTIONS[name]().eval()
-    (of_edges, graphs), (of_adjacency, same) = ran(model, EDGES, fuse), ran(model, ADJACENCY, fuse)
-    assert graphs == same and of_edges.cycles == of_adjacency.cycles
-    assert sorted(written(of_edges).values()) == sorted(written(of_adjacency).values())
-    assert has_no_messages(name, of_edges)
-
-
-@pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_layers_write_no_message(name: str) -> None:
-    torch.manual_seed(0)
-    assert has_no_messages(name, ran(CONVOLUTIONS[name]().eval(), EDGES, "layerwise")[0])
+    *both, (layers, _) = ran(model, EDGES, "none", "full", "layerwise")
+    for (of_edges, graphs), (of_adjacency, same) in zip(both, ran(model, ADJACENCY, "none", "full"), strict=True):
+        assert graphs == same and of_edges.cycles == of_adjacency.cycles
+        assert sorted(written(of_edges).values()) == sorted(written(of_adjacency).values())
+        assert has_no_messages(name, of_edges)
+    assert has_no_messages(name, layers)
 
 
 def test_a_message_that_is_asked_for_is_written() -> None:
@@ -93,7 +89,8 @@ def test_a_message_that_is_asked_for_is_written() -> None:
         def forward(self, x: Tensor, edges: Tensor) -> Tensor:
             return x[edges[0]] * 2
 
-    (bytes_written,) = written(ran(Messages(), EDGES, "full")[0]).values()
+    ((result, _),) = ran(Messages(), EDGES, "full")
+    (bytes_written,) = written(result).values()
     assert bytes_written == 4 * EDGES.shape[1] * FEATURES
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
+from sources import compiled_at
 from torch import Tensor
 from torch.nn import functional as F
 
-import fuseflow as ff
 from fuseflow.frontend import import_model
 
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
 
 
-def ran(function: Callable[[Tensor], Tensor | tuple[Tensor, ...]], x: Tensor = X, fuse: str = "full") -> None:
-    """Compile a function, run it, and compare its outputs with PyTorch."""
-    result = ff.compile(function, (x,), schedule=ff.Schedule.fuse(fuse)).run()
-    assert result.check is not None and result.check.passed
+def ran(function: Callable[[Tensor], Tensor | tuple[Tensor, ...]], x: Tensor = X, fuse: Sequence[str] = ("full",)) -> None:
+    """Compile a function at each granularity, run it, and compare its outputs with PyTorch."""
+    for compiled in compiled_at(function, (x,), *fuse):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule
 
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor | tuple[Tensor, ...]]] = {
@@ -51,10 +52,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor | tuple[Tensor, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("case", FUNCTIONS)
-def test_what_pytorch_computes(case: str, fuse: str) -> None:
-    ran(FUNCTIONS[case], fuse=fuse)
+def test_what_pytorch_computes(case: str) -> None:
+    ran(FUNCTIONS[case], fuse=("none", "full"))
 
 
 def test_higher_ranks() -> None:
@@ -93,13 +93,12 @@ def test_a_view_that_is_written_to() -> None:
     ran(write)
 
 
-@pytest.mark.parametrize("fuse", ["none", "full"])
-def test_causal_attention_with_shared_heads(fuse: str) -> None:
+def test_causal_attention_with_shared_heads() -> None:
     def attention(x: Tensor) -> Tensor:
         q = (x @ torch.ones(4, 8)).view(6, 4, 2).transpose(0, 1)
         k = (x * 0.5).view(6, 2, 2).transpose(0, 1)
         return F.scaled_dot_product_attention(q[None], k[None], k[None], is_causal=True, enable_gqa=True)[0]
 
-    ran(attention, fuse=fuse)
+    ran(attention, fuse=("none", "full"))
     mask = import_model(attention, (X,)).tensors["causal"]
     assert mask.format.short() == "csr" and mask.stored == 21  # of 36

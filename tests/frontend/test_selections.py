@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
@@ -25,11 +26,11 @@ def features(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
-def ran(function: Callable[..., Any], *inputs: Tensor, fuse: str = "full") -> Compiled:
-    """Compile a function, run it, and compare its outputs with PyTorch."""
-    compiled = ff.compile(function, inputs, schedule=ff.Schedule.fuse(fuse))
-    result = compiled.run()
-    assert result.check is not None and result.check.passed
+def ran(function: Callable[..., Any], *inputs: Tensor, fuse: Sequence[str] = ("full",)) -> Compiled:
+    """Compile a function at each granularity, run it, and compare its outputs with PyTorch. Return the last."""
+    for compiled in compiled_at(function, inputs, *fuse):
+        result = compiled.run()
+        assert result.check is not None and result.check.passed, compiled.schedule
     return compiled
 
 
@@ -63,10 +64,9 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("case", FUNCTIONS)
-def test_what_pytorch_computes(case: str, fuse: str) -> None:
-    ran(FUNCTIONS[case], features(NODES, 4), SOURCE, TARGET, fuse=fuse)
+def test_what_pytorch_computes(case: str) -> None:
+    ran(FUNCTIONS[case], features(NODES, 4), SOURCE, TARGET, fuse=("none", "full"))
 
 
 def test_messages_are_a_product_with_the_adjacency() -> None:
@@ -138,13 +138,11 @@ class TestPyTorchGeometric:
             ("GIN", {}),
         ],
     )
-    @pytest.mark.parametrize("fuse", ["none", "full"])
-    def test_models(self, name: str, options: dict[str, Any], fuse: str) -> None:
+    def test_models(self, name: str, options: dict[str, Any]) -> None:
         layers = 1 if name == "GAT" else 2  # two layers of GAT in one region compute the first again for every edge of every edge
         torch.manual_seed(0)
         model = getattr(self.pyg, name)(4, 8, layers, 3, **options).eval()
-        result = ff.compile(model, (self.x, self.edge_index), schedule=ff.Schedule.fuse(fuse)).run()
-        assert result.check is not None and result.check.passed
+        ran(model, self.x, self.edge_index, fuse=("none", "full"))
 
     @pytest.mark.parametrize("fuse", ["none", "full"])
     @pytest.mark.parametrize("machine", ["ideal", "rda"])

@@ -38,7 +38,7 @@ Built = tuple[nn.Module, tuple[Any, ...]]
 def _bert() -> Built:
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
-        hidden_size=96, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, vocab_size=20, max_position_embeddings=8
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, vocab_size=20, max_position_embeddings=8
     )
     torch.manual_seed(0)
     return transformers.BertModel(config, add_pooling_layer=False).eval(), (torch.randint(0, 20, (1, 3)),)
@@ -53,7 +53,7 @@ def _built(name: str, **options: Any) -> Built:
 BUILDERS: dict[str, Callable[[], Built]] = {
     "gcn": lambda: _built("gcn.py"),
     "sae": lambda: _built("sae.py", small=True),
-    "gpt": lambda: _built("gpt_bigbird.py", small=True),
+    "gpt": lambda: _built("gpt_bigbird.py", small=True, decoders=1),
     "bert": _bert,
 }
 

@@ -15,6 +15,7 @@ from fuseflow.report.tables import (
     CheckRow,
     check_line,
     check_table,
+    cycle_shares,
     lane_lines,
     operator_table,
     plain_table,
@@ -27,6 +28,7 @@ from fuseflow.resources import Resources
 from fuseflow.run.check import Check
 from fuseflow.run.result import RegionResult, Result, Seconds, region_json
 from fuseflow.run.settings import Settings
+from fuseflow.samml.nodes import Graph
 from fuseflow.sim import EdgeStatistics, Machine, NodeStatistics, Simulation, Traffic
 
 
@@ -97,7 +99,9 @@ def region(name: str, *nodes: tuple[Any, ...]) -> RegionResult:
     )
     edges = (EdgeStatistics("a", 0, 5, 2),)
     traffic = (Traffic("A", "crd", "read", 3, 12),)
-    return RegionResult(name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges), Resources())
+    return RegionResult(
+        name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges), Resources(), Graph(name, (), (), ())
+    )
 
 
 def test_the_busiest_and_the_most_blocked_nodes() -> None:
@@ -145,3 +149,10 @@ def test_lanes_in_one_line_for_each_index() -> None:
     assert list(lane_lines(replace(result(None), regions=(dealt, region("second", ("a", 1, 0, 0)))))) == [
         "first: 2 lanes of i, 10 to 30 firings each, the most 1.50 times the mean"
     ]
+
+
+def test_no_share_of_a_node_with_two_processes_is_above_100() -> None:
+    """An accumulator fills one workspace while it empties another; each of the two fires in nearly every cycle."""
+    node = NodeStatistics("acc", "acc", 78, 1, 1, 0, 39, occupied=39, workspace=4)
+    assert node.processes == 2
+    assert list(cycle_shares(node, 40)) == ["97.5", "1.2", "0.0", "1.2"]

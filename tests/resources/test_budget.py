@@ -16,6 +16,8 @@ from fuseflow.resources.budget import NAMED_BUDGETS, Budget
         ("port=256, mul=64", {"mul": 64, "port": 256}),
         ("fifo=64KB,workspace=1.5kb,buffer=2MiB", {"fifo": 65536, "workspace": 1536, "buffer": 2 * 1024**2}),
         ("fifo=100", {"fifo": 100}),
+        ("area=2M", {"area": 2_000_000}),
+        ("area=1.5k, mul=4", {"mul": 4, "area": 1500}),
         ("small", {"mul": 16, "port": 64, "fifo": 65536}),
         ("small,mul=32", {"mul": 32, "port": 64, "fifo": 65536}),
         ("medium", {"mul": 64, "port": 256, "fifo": 1024**2}),
@@ -40,6 +42,7 @@ def test_a_budget_is_read(text: str, limits: dict[str, int]) -> None:
         ("mul=0", "the limit of `mul=0` is not above zero", "leave `mul` out"),
         ("mul=64KB", "the limit of `mul=64KB` has the unit `KB`", "`mul` is a number of units"),
         ("fifo=64QB", "the limit of `fifo=64QB` has the unit `QB`", "`64KB`"),
+        ("area=2MB", "the limit of `area=2MB` has the unit `MB`", "`2M`"),
         ("mul=1.5", "the limit of `mul=1.5` is no whole number", "as in `mul=64`"),
         ("mul=4,mul=8", "the budget has two limits of `mul`", "keep one"),
         ("mul=many", "the limit of `mul=many` is no number", "as in `mul=64`"),
@@ -57,6 +60,8 @@ def test_what_is_not_named_is_unlimited_and_an_unbounded_fifo_fits_no_limit() ->
     budget = Budget.of({"mul": 4, "fifo": "1KB"})
     assert not budget.exceeded(Resources(mul=4, add=10_000, fifo=1024))
     assert budget.exceeded(Resources(mul=5, fifo=1025)) == {"mul": 5, "fifo": 1025}
+    assert Budget.parse("area=2K").exceeded(Resources(area=2001)) == {"area": 2001}
+    assert Budget.parse("area=2K").exceeded(Resources(area=None)) == {"area": None}
     assert budget.exceeded(Resources(fifo=None)) == {"fifo": None}
     assert budget.shares(Resources(mul=2, fifo=None)) == {"mul": 0.5, "fifo": float("inf")}
 

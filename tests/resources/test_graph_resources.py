@@ -185,10 +185,10 @@ def test_counted_by_hand(name: str) -> None:
     """In a run on two machines; the memory of `rda` has as many ports."""
     graph, expected = BY_HAND[name]
     verify(graph)
-    assert simulated_resources(graph, MACHINE, run(graph, MACHINE)) == expected
+    assert without_area(simulated_resources(graph, MACHINE, run(graph, MACHINE))) == expected
     on_hbm2 = replaced(load_machine("rda"), fifo_depth=64)
     run_there = run(graph, on_hbm2)
-    assert simulated_resources(graph, on_hbm2, run_there) == expected
+    assert without_area(simulated_resources(graph, on_hbm2, run_there)) == expected
     assert run_there.memory is not None
     assert len(run_there.memory.ports) == expected.port
 
@@ -201,6 +201,10 @@ ARRAYS = {
 }
 """What the graphs read, but for tiles."""
 SELECTED_ROWS = np.array([[1, 2, 3, 4, 0, 0], [0, 0, 1, 1, 1, 0], [0] * 6, [0, 1, 0, 0, 1, 0]])
+
+
+def without_area(resources: Resources) -> Resources:
+    return replace(resources, area=0)
 
 
 def run(graph: Graph, machine: Machine) -> Simulation:
@@ -264,6 +268,6 @@ def test_the_most_over_regions() -> None:
 
 def test_json_has_the_marks_that_are_set() -> None:
     assert Resources(mul=1, fifo=None).to_json() == {
-        "mul": 1, "add": 0, "special": 0, "port": 0, "stream": 0, "fifo": None, "workspace": 0, "buffer": 0,
+        "mul": 1, "add": 0, "special": 0, "port": 0, "stream": 0, "fifo": None, "workspace": 0, "buffer": 0, "area": 0,
     }  # fmt: skip
     assert Resources(fifo_grows=True).to_json()["fifo_grows"] is True

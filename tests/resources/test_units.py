@@ -25,7 +25,7 @@ def test_a_primitive_computes_exactly_if_it_is_an_operator() -> None:
         n.Permute: n.Permute("p", (), (0, 1)),
         n.Repeat: n.Repeat("q", ()),
     }
-    assert {kind for kind, node in nodes.items() if node.operator} == {kind for kind in nodes if UNITS[kind] == "operator"}
+    assert {kind for kind, node in nodes.items() if node.operator} == {kind for kind in nodes if UNITS[kind].kind == "operator"}
 
 
 def test_every_operator_runs_on_a_kind_of_lane() -> None:

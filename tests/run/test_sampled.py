@@ -40,7 +40,7 @@ def test_all_of_the_work_is_the_exact_run(granularity: str) -> None:
 
 
 def sampled_run(seed: int) -> SampledResult:
-    return random_program(14).compiled.run(sample=ff.Sample(error=0.05, shortest=2000, seed=seed), engine="reference")
+    return random_program(14).compiled.run(sample=ff.Sample(error=0.05, shortest=2000, seed=seed), engine="fast")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_a_wrong_value_of_a_sampled_row_is_found() -> None:
 
 def without_outputs(program: ff.Compiled, seed: int = 1) -> SampledResult:
     sample = ff.Sample(error=0.05, shortest=2000, seed=seed)
-    return program.run(sample=sample, engine="reference", check=False, outputs=False)
+    return program.run(sample=sample, engine="fast", check=False, outputs=False)
 
 
 def test_without_outputs_the_sampled_rows_are_compared_and_the_rest_is_the_same(sampled_once: SampledResult) -> None:

@@ -11,6 +11,7 @@ schedule: |
 merge: true
 limits: 0
 seed: 7
+surfaces: [estimate]                # what to ask of it beside its levels (`program_surfaces`); everything, if it does not say
 differs: what was wrong when it was found
 """
 
@@ -35,11 +36,12 @@ from fuseflow.tensors import DTYPES, Format, Tensor, from_coordinates
 
 @dataclass(frozen=True)
 class Kept:
-    """A case, the seed of the run that found it, and what differed."""
+    """A case, the seed of the run that found it, what differed, and the surfaces at which it may differ again: None for all."""
 
     case: Case
     seed: int
     differs: str
+    surfaces: tuple[str, ...] | None = None
 
 
 def save(kept: Kept, path: Path) -> None:
@@ -54,6 +56,7 @@ def save(kept: Kept, path: Path) -> None:
         "deal": case.deal,
         "machine": case.machine,
         "seed": kept.seed,
+        **({} if kept.surfaces is None else {"surfaces": list(kept.surfaces)}),
         "differs": LiteralScalarString("".join(f"{line.rstrip()}\n" for line in kept.differs.splitlines())),
     }
     out = io.StringIO()
@@ -69,7 +72,8 @@ def load(path: Path) -> Kept:
     schedule = Schedule.from_yaml(document["schedule"], str(path))
     numbers = document["pick"], document["limits"], document.get("deal", 0)
     case = Case(program, tensors, schedule, document["merge"], *numbers, document.get("machine", "ideal"))
-    return Kept(case, document["seed"], document["differs"])
+    surfaces = document.get("surfaces")
+    return Kept(case, document["seed"], document["differs"], None if surfaces is None else tuple(surfaces))
 
 
 def _yaml() -> YAML:

@@ -26,7 +26,7 @@ def written(folder: Path, source: set[str], wheel: set[str]) -> tuple[Path, Path
     """A source distribution and a wheel with these files."""
     with tarfile.open(folder / "fuseflow-0.tar.gz", "w:gz") as archive:
         for name in source:
-            archive.add(ROOT / name, f"fuseflow-0/{name}")
+            archive.addfile(tarfile.TarInfo(f"fuseflow-0/{name}"))
     with zipfile.ZipFile(folder / "fuseflow-0.whl", "w") as archive:
         for name in wheel:
             archive.writestr(name, "")

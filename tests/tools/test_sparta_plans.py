@@ -65,6 +65,16 @@ def test_each_step_runs_on_a_small_layer(step: str):
     assert row["cycles"] > 0 and (row["config"] > 0) == (step == "+ resident")
 
 
+def test_types_are_chosen_for_a_small_network():
+    """Each tolerance has its bits, fewer at the greater one, and costs no more accuracy than it allows."""
+    exact, loose = sparta_figure15.measured((0.0, 0.1), sparta_figure15.SMALL).values()
+    for tolerance, row in ((0.0, exact), (0.1, loose)):
+        assert len(row["bits"]) >= 2 and set(row["bits"].values()) <= {4, 8, 16, 32}
+        assert row["before"] - row["accuracy"] <= tolerance + 1e-9
+    assert sum(loose["bits"].values()) < sum(exact["bits"].values())
+
+
+@pytest.mark.slow
 def test_types_are_chosen_again():
     (row,) = sparta_figure15.measured((0.1,)).values()
     assert row["bits"] == sparta_figure15.collect()["ours"]["0.1"]["bits"]

@@ -6,8 +6,9 @@ import re
 import time
 import traceback
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,9 +16,12 @@ from torch.utils import _pytree as pytree
 from zoo_registry import Model
 
 from fuseflow import Schedule
-from fuseflow import compile as compile_model
+from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.flops import flop_counter, program_flops
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.sim import load_machine
 
 GRANULARITIES = ("none", "layerwise", "full")
 LARGEST_ERROR = 1e-4
@@ -31,15 +35,19 @@ Row = dict[str, Any]
 def row(model: Model) -> Row:
     """The row of a model in the table: its verdict at each granularity, what blocks it, and the share of its FLOPs in the program.
 
-    A verdict is `accepted`, `refused` (an error of fuseflow), `crash` (any other error), or `wrong` (other values than PyTorch).
-    `seconds` is the processor time of the first compilation. It is no part of the table.
+    A verdict is `accepted`, `refused` (an error of fuseflow), `crash` (any other error), or `wrong` (other values than PyTorch). The model
+    is imported once: no granularity changes its program. `seconds` is the processor time of the import and the first compilation. It is
+    no part of the table.
     """
     entry: Row = {"name": model.name, "family": model.family, "fast": model.fast}
     reasons: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        computed = _computed(model)
+        start = time.process_time()
+        imported = _imported(model)
         for fuse in GRANULARITIES:
-            entry[fuse], reason, details = _verdict(model, fuse)
+            entry[fuse], reason, details = _verdict(imported, fuse, computed, start) if isinstance(imported, Source) else imported
             entry = details | entry
             if reason:
                 reasons[fuse] = reason
@@ -52,28 +60,53 @@ def _merged(reasons: dict[str, str]) -> dict[str, str]:
     return {"all": next(iter(reasons.values()))} if same else reasons
 
 
-def _verdict(model: Model, fuse: str) -> tuple[str, str, Row]:
-    """The verdict at one granularity, its reason, and what else there is to know."""
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What PyTorch computes of a model, and in how many FLOPs."""
+
+    outputs: list[torch.Tensor]
+    flops: int
+
+
+def _computed(model: Model) -> Computed:
     module, args, keywords = model.bring()
     with flop_counter() as counter:
         results = module(*args, **keywords)
-    flops = counter.get_total_flops()
-    expected = [leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+    outputs = [leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+    return Computed(outputs, counter.get_total_flops())
+
+
+Verdict: TypeAlias = tuple[str, str, Row]
+"""A verdict, its reason, and what else there is to know."""
+
+
+def _imported(model: Model) -> Source | Verdict:
     module, args, keywords = model.bring()
     try:
-        start = time.process_time()
-        program = compile_model(module, args, kwargs=keywords, schedule=Schedule.fuse(fuse))
-        seconds = time.process_time() - start
-        share = round(program_flops(program.program) / flops, 3) if flops else None
-        outputs = list(program.run(check=False).outputs.values())
-    except FuseFlowError as error:
-        return "refused", _line(error.message), {}
+        return load(ModelSpec(module, args, kwargs=keywords))
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return "crash", _line(f"{type(error).__name__} in {Path(frame.filename).name}, {frame.name}: {error}"), {}
+        return _failure(error)
+
+
+def _verdict(source: Source, fuse: str, computed: Computed, start: float) -> Verdict:
+    """The verdict at one granularity, `start` being the processor time at which the import began."""
+    try:
+        program = compile_source(source, Schedule.fuse(fuse), load_machine("rda"))
+        seconds = time.process_time() - start
+        share = round(program_flops(program.program) / computed.flops, 3) if computed.flops else None
+        outputs = list(program.run(check=False).outputs.values())
+    except Exception as error:
+        return _failure(error)
     details = {"flops_share": share, "hollow": share is not None and share < LEAST_SHARE, "seconds": round(seconds, 2)}
-    wrong = difference(outputs, expected)
+    wrong = difference(outputs, computed.outputs)
     return ("wrong", wrong, details) if wrong else ("accepted", "", details)
+
+
+def _failure(error: Exception) -> Verdict:
+    if isinstance(error, FuseFlowError):
+        return "refused", _line(error.message), {}
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return "crash", _line(f"{type(error).__name__} in {Path(frame.filename).name}, {frame.name}: {error}"), {}
 
 
 def difference(outputs: list[Any], expected: list[torch.Tensor]) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean
 from typing import Any
@@ -21,10 +22,23 @@ from typing import Any
 from frame import ROWS, Check, Data, Figure, Options, command, look, markdown, published, rising, rows, together, within
 
 STORE = "sparta_figure15"
-LAYERS, WIDTH, CLASSES, POINTS = 6, 32, 10, 2048
-CALIBRATION = 256
-"""How many points the types are chosen with."""
+CLASSES = 10
 TOLERANCES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network of so many layers and features, the points and steps that train it, and the points that its types are chosen with."""
+
+    layers: int = 6
+    width: int = 32
+    points: int = 2048
+    steps: int = 400
+    calibration: int = 256
+
+
+SMALL = Network(layers=2, width=8, points=256, steps=60, calibration=32)
+"""What a test runs in a second."""
 
 
 def run(options: Options) -> None:
@@ -33,12 +47,12 @@ def run(options: Options) -> None:
     (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def measured(tolerances: tuple[float, ...]) -> dict[float, dict[str, Any]]:
+def measured(tolerances: tuple[float, ...], network: Network = Network()) -> dict[float, dict[str, Any]]:
     """The bits of each factor, the accuracy and the error at each tolerance. The outputs are those of the simulator."""
     import fuseflow as ff
     from fuseflow.tensors.dtypes import DTYPES
 
-    model, points, classes = _trained()
+    model, points, classes = _trained(network)
     compiled = ff.compile(model, (points,), machine="ideal")
 
     def accuracy(outputs: Mapping[str, Any]) -> float:
@@ -56,7 +70,7 @@ def measured(tolerances: tuple[float, ...]) -> dict[float, dict[str, Any]]:
     return found
 
 
-def _trained() -> tuple[Any, Any, Any]:
+def _trained(network: Network) -> tuple[Any, Any, Any]:
     """The network, points that it was not trained on, and their classes.
 
     It is trained in 64 bits, whose rounding differs from one processor to another by too little to move a weight of 32 bits by more than
@@ -66,17 +80,17 @@ def _trained() -> tuple[Any, Any, Any]:
     from torch import nn
 
     torch.manual_seed(0)
-    points = torch.randn(POINTS + CALIBRATION, WIDTH)
-    classes = (points.double() @ torch.randn(WIDTH, CLASSES).double()).argmax(1)
-    sizes = [WIDTH] * LAYERS + [CLASSES]
+    points = torch.randn(network.points + network.calibration, network.width)
+    classes = (points.double() @ torch.randn(network.width, CLASSES).double()).argmax(1)
+    sizes = [network.width] * network.layers + [CLASSES]
     layers = [layer for one, other in pairwise(sizes) for layer in (nn.Linear(one, other), nn.ReLU())]
     model = nn.Sequential(*layers[:-1]).double()
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-    for _ in range(400):
+    for _ in range(network.steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(points[:POINTS].double()), classes[:POINTS]).backward()
+        nn.functional.cross_entropy(model(points[: network.points].double()), classes[: network.points]).backward()
         optimizer.step()
-    return model.float().eval(), points[POINTS:], classes[POINTS:].numpy()
+    return model.float().eval(), points[network.points :], classes[network.points :].numpy()
 
 
 def collect() -> Data:

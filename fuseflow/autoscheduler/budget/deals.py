@@ -42,7 +42,7 @@ EVEN = 512
 Lanes = tuple[tuple[str, int], ...]
 """The lanes of indices, outermost first, without those of one lane."""
 Amounts = npt.NDArray[np.float64]
-"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each."""
+"""The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,7 @@ def fits(amounts: Amounts, budget: Budget, depth: int | None) -> bool:
     slots = inf if depth is None else depth
     used = dict(zip(COMPONENTS, amounts, strict=True))
     used["fifo"] *= slots
+    used["area"] *= inf if depth is None else 1
     return all(used[name] <= limit for name, limit in budget.limits.items())
 
 
@@ -211,9 +212,10 @@ class LaneMeasure:
         form = scheduled_form(self.ordered.before.lowering, dealt.graph)
         origins = {node: without_lanes(origin, dealt.places.get(origin, ())) for node, origin in form.origins().items()}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
-        slots = {Edge(node.name, k): 1 for node in form.graph.nodes for k in range(len(node.inputs))}
+        depth = self.machine.first_depth or 1
+        slots = {Edge(node.name, k): depth for node in form.graph.nodes for k in range(len(node.inputs))}
         resources = graph_resources(form.graph, self.machine, held, slots)
-        return np.array([float(getattr(resources, name) or 0) for name in COMPONENTS])
+        return np.array([(getattr(resources, name) or 0) / (depth if name == "fifo" else 1) for name in COMPONENTS])
 
 
 def _busiest(figures: RegionFigures, enclosing: Mapping[str, set[str]]) -> dict[frozenset[str], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following
 from fuseflow.cli.region_name import region_number
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
@@ -40,7 +40,7 @@ def area(
         )
     compiled = program.compile(Target(machine), quiet=quiet).compiled
     regions = compiled.regions if region is None else (compiled.regions[region_number(compiled, region)],)
-    with working("synthesizing", quiet):
+    with following("synthesizing", quiet):
         areas = tuple(circuit_areas([bounded_circuit(each.graph, machine) for each in regions], library))
     json_file.write(
         lambda: {"schema": 1, "model": compiled.name, "machine": machine.name, "regions": [a.to_json() for a in areas]}

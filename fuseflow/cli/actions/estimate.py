@@ -9,8 +9,9 @@ import click
 from click.core import ParameterSource
 
 from fuseflow.cli.common import print_notices
+from fuseflow.cli.energy import EnergyRequest, print_energy
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
@@ -35,6 +36,8 @@ DIRECTORY_OPTIONS = frozenset(
         "statistics_only",
         "by",
         "resources",
+        "energy",
+        "energy_file",
         "against",
         "json_file",
         "print_schedule",
@@ -62,23 +65,31 @@ def estimate(
     statistics_only: bool,
     by: tuple[str, ...],
     resources: bool,
+    energy: EnergyRequest,
     against: Path | None,
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
     json_file.require_writable()
+    energies = energy.energies(machine)
     run = None if against is None else _run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
-        with working("estimating", quiet):
+        with following("estimating", quiet):
             estimated = _saved(program, machine, estimator)
     else:
         scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
-        with working("estimating", quiet):
+        with following("estimating", quiet):
             estimated = scheduled.compiled.estimate(estimator)
     compared = None if run is None else comparison_table(estimated, run)
-    json_file.write(lambda: estimated.to_json() if scheduled is None else scheduled.json(estimated.to_json()))
+    spent = None if energies is None else estimated.energy(energies)
+
+    def values() -> dict[str, Any]:
+        plain = estimated.to_json() | ({} if spent is None else {"energy": spent.to_json()})
+        return plain if scheduled is None else scheduled.json(plain)
+
+    json_file.write(values)
     out = json_file.console()
     if not quiet:
         print_table(out, estimate_table(estimated))
@@ -89,6 +100,8 @@ def estimate(
     for table in (*tables, *([compared] if compared is not None else [])):
         out.print()
         print_table(out, table)
+    if spent is not None:
+        print_energy(out, spent)
 
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:

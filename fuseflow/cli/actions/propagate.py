@@ -7,7 +7,7 @@ from typing import Any
 
 from fuseflow.cli.common import print_notices
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following
 from fuseflow.errors import FrontendError, UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
@@ -25,7 +25,7 @@ def propagate(
     spec: ModelSpec, knowledge: PropagationSpec, graph: bool, all_tensors: bool, json_file: JsonFile, quiet: bool
 ) -> None:
     json_file.require_writable()
-    with working("analysing", quiet):
+    with following("analysing", quiet):
         rows, form, notices = _graph_rows(spec, knowledge, []) if graph else _rows(spec, knowledge)
     values = {"schema": SCHEMA, "model": str(spec.model), "form": form, "tensors": [row.to_json() for row in rows]}
     json_file.write(lambda: values)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from fuseflow.cli.common import console, require_writable, write_out
-from fuseflow.cli.progress import counting_bar, working
+from fuseflow.cli.progress import counting_bar, following
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import json_text, read_json, replace_file
 from fuseflow.report.page.comparison import comparison_page
@@ -58,7 +58,7 @@ def _sweep(run: Path, store: Path | None, no_runs: bool, quiet: bool) -> str:
 
 def _runs(run: Path, other: Path | None, cycles: Path | None, baseline: Path | None, quiet: bool) -> str:
     """Return the page of a run, or that of two."""
-    with working("laying out graphs", quiet):
+    with following("laying out graphs", quiet):
         if other is not None:
             return comparison_page(read_run(run), read_run(other), (str(run), str(other)))
         return page(read_run(run, cycles), None if baseline is None else (str(baseline), read_run(baseline)))

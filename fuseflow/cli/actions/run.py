@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseflow.cli.common import print_notices
-from fuseflow.cli.progress import expected_firings, firings_bar, working
+from fuseflow.cli.energy import EnergyRequest, print_energy
+from fuseflow.cli.progress import expected_firings, firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
 from fuseflow.cli.result_output import ResultOutput, print_result
 from fuseflow.cli.stage_dump import StageDump
@@ -16,6 +17,7 @@ from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
+from fuseflow.report.energy_tables import ENERGY_FILE
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
 from fuseflow.report.tables import check_line, print_table
@@ -37,6 +39,7 @@ def run(
     jobs: int | None,
     explain: bool,
     output: ResultOutput,
+    energy: EnergyRequest,
     trace: TraceRequest | None,
     dump: StageDump,
     quiet: bool,
@@ -46,9 +49,10 @@ def run(
     if explain and output.directory is None:
         raise UsageError("`--explain` writes what `report` shows into the directory of the run", hint="add `-o DIR`")
     if sample_text is not None:
-        _refuse_with_sample(output, trace, bisect, explain, jobs)
+        _refuse_with_sample(output, energy, trace, bisect, explain, jobs)
         _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
         return
+    energies = energy.energies(target.machine)
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     compiled = scheduled.compiled
@@ -57,9 +61,11 @@ def run(
         watch = None if tracer is None else tracer.watch
         result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
         files = _explained(scheduled, target, progress) if explain else {}
+    spent = None if energies is None else result.energy(energies)
+    files |= {} if spent is None else {ENERGY_FILE: json_text(spent.to_json())}
     if output.directory is not None:
         compiled.save(output.directory, result, files)
-    output.json.write(lambda: scheduled.json(result.to_json()))
+    output.json.write(lambda: scheduled.json(result.to_json() | ({} if spent is None else {"energy": spent.to_json()})))
     out = output.json.console()
     passed = result.check is not None and result.check.passed
     bisected = _bisected(compiled, target, passed, quiet) if bisect else ()
@@ -73,6 +79,8 @@ def run(
     for line in bisected if passed else ():
         out.print(f"bisect: {line}", soft_wrap=True, markup=False)
     output.print_tables(out, result)
+    if spent is not None:
+        print_energy(out, spent)
     if result.check is not None:
         _require_passed(result.check, compiled.selection_notices, bisected)
 
@@ -93,7 +101,7 @@ def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> 
         except FuseFlowError:  # of Einsums that cannot stand alone
             return compile_source(compiled.source, Schedule.fuse("none"), target.machine)
 
-    with working("comparing Einsum by Einsum", quiet):
+    with following("comparing Einsum by Einsum", quiet):
         return tuple(explain_deviation(compiled, alone, target.engine, passed))
 
 
@@ -106,7 +114,9 @@ def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str
         raise CheckError(message, notes=(*where, *bisected), hint="\n".join(notices))
 
 
-def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None) -> None:
+def _refuse_with_sample(
+    output: ResultOutput, energy: EnergyRequest, trace: TraceRequest | None, bisect: bool, explain: bool, jobs: int | None
+) -> None:
     """Raise `UsageError` for an option that needs every cycle of a run, and for `--jobs`."""
     if jobs is not None:
         raise UsageError("`--jobs` beside `--sample`, which runs one region at a time", hint="leave one of them out")
@@ -114,6 +124,7 @@ def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None, bisect
         "--trace": trace is not None,
         "--top": output.top is not None,
         "--memory": output.memory,
+        "--energy": energy.wanted,
         "--bisect": bisect,
         "--explain": explain,
     }

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
-from fuseflow.autoscheduler.budget.search import SearchProgress
 from fuseflow.cli.common import console, print_notices, require_writable, write_out
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
@@ -54,9 +53,9 @@ def schedule(
     keeps = top > 0 and not no_store
     runs = _stored(spec, machine, store or Path("out") / "schedule.sqlite", jobs or cores()) if keeps else nullcontext()
     with runs as run:
-        with working("reading the model", quiet):
+        with following("reading the model", quiet):
             source = load(spec)
-        with _progress(quiet) as progress:
+        with search_bar(quiet, limit) as progress:
             choice = budget_schedule(source, schedule, machine, request, run=run, progress=progress)
     if output is not None:
         write_out(choice.schedule.to_yaml(), output)
@@ -105,14 +104,3 @@ def _stored(spec: ModelSpec, machine: Machine, path: Path, jobs: int) -> Iterato
     point = point_of(spec, machine)
     with Store.open(path) as opened, opened.writing():
         yield StoredRuns(point, opened, jobs)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[SearchProgress]:
-    """Yield a function that shows on a terminal what the search is at."""
-    err = console(stderr=True)
-    if quiet or not err.is_terminal:
-        yield lambda text: None
-        return
-    with err.status("searching") as status:
-        yield lambda text: status.update(f"searching: {text}")

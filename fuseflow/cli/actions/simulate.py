@@ -46,7 +46,7 @@ def simulate(
     notice = not_finite_notice(inputs)
     settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0, notices=(notice,) if notice else ())
     resources = simulated_resources(loaded, target.machine, simulation)
-    region = RegionResult(loaded.name, (), simulation, resources)
+    region = RegionResult(loaded.name, (), simulation, resources, loaded)
     result = Result(settings, simulation.outputs, (region,), None, seconds)
     if output.directory is not None:
         save_run(output.directory, result)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.cli.common import print_notices, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile
-from fuseflow.cli.progress import working
+from fuseflow.cli.progress import following
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.report.sparsity_tables import sparsity_table
@@ -29,7 +29,7 @@ def sparsify(spec: ModelSpec, output: Path | None, json_file: JsonFile, quiet: b
         require_replaceable(output, MANIFEST)
     refuse_inside(output, json=json_file.path)
     json_file.require_writable()
-    with working("pruning", quiet):
+    with following("pruning", quiet):
         rows, notices = _rows(spec, output)
     json_file.write(lambda: {"schema": SCHEMA, "model": str(spec.model), "tensors": [row.to_json() for row in rows]})
     if not quiet:

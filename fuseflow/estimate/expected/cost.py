@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, expected_read, result_statistics, stream_shapes
@@ -25,6 +25,11 @@ TILE_MACS = 256
 """The multiply-accumulates on tiles in a cycle."""
 TILE_LANES = Lanes()
 """The lanes of the units for tiles."""
+
+Mover: TypeAlias = Scan | Locate | Load | WriteLevel | WriteValues
+"""A node that moves bytes of a tensor."""
+MOVERS: Final = (Scan, Locate, Load, WriteLevel, WriteValues)
+"""The classes of these, as a tuple: a union that is written where it is asked for would be made again for every node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ def node_cost(
     cycles, flops = firings, 0.0
     if node.operator:
         cycles, flops = firings * _interval(node, tiles, bits), _flops(node, inputs, tiles)
-    if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
+    if isinstance(node, MOVERS):
         return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor], statistics))
     return NodeCost(cycles, firings, flops, "", 0.0)
 
@@ -117,7 +122,7 @@ def expected_traffic(
     """Return the bytes that are expected to be read or written of every tensor of `graph`, given the shapes of its streams."""
     bytes_by_tensor = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
-        if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
+        if isinstance(node, MOVERS):
             inputs, outputs = _streams(node, shapes)
             inputs = _filled_up(node, inputs, graph.declared)
             bytes_by_tensor[node.tensor] += _traffic(node, inputs, outputs, graph.declared[node.tensor], statistics)
@@ -125,7 +130,7 @@ def expected_traffic(
 
 
 def _traffic(
-    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    node: Mover,
     inputs: list[ExpectedStream],
     outputs: list[ExpectedStream],
     tensor: TensorDecl,
@@ -137,7 +142,7 @@ def _traffic(
     if isinstance(node, Locate) and node.keeps({node.tensor: tensor}):
         read = expected_read(node, outputs[0], statistics)
         return sum(bytes_of(read * array.entry, array.bits) for array in tensor.stored_arrays(node.level))
-    arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
+    arrays = tensor.stored_arrays(node.level) if isinstance(node, (Scan, Locate, WriteLevel)) else ()
     return _bytes(node, inputs, outputs, arrays, tensor.value_bits)
 
 
@@ -148,7 +153,7 @@ def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[Ex
 
 def _filled_up(node: Node, inputs: list[ExpectedStream], declared: Mapping[str, TensorDecl]) -> list[ExpectedStream]:
     """Return the inputs of a node, those of a writer that fills up its fibers with the entries that it adds."""
-    if not isinstance(node, WriteLevel | WriteValues):
+    if not isinstance(node, (WriteLevel, WriteValues)):
         return inputs
     room = declared[node.tensor].room(node.level if isinstance(node, WriteLevel) else -1)
     return inputs if room is None else [inputs[0].resized(inputs[0].fibers * room)]
@@ -176,7 +181,7 @@ def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[TileShape]) -> 
 
 
 def _bytes(
-    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    node: Mover,
     inputs: list[ExpectedStream],
     outputs: list[ExpectedStream],
     arrays: Sequence[StoredArray],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fuseflow.counted_loops import counted
 from fuseflow.hardware.area.gates import FLIP_FLOP, GATE_EQUIVALENT, MEMORY_BIT, TECHNOLOGY, gate_area
 from fuseflow.hardware.area.kept_cells import KeptCells
 from fuseflow.hardware.area.liberty import Liberty
@@ -84,7 +85,7 @@ def circuit_areas(circuits: Sequence[Circuit], liberty: Liberty | None = None) -
     Raises `HardwareError` if yosys is not there, if it refuses something, or if a FIFO has no bound.
     """
     kept = KeptCells.of(version(), liberty)
-    for circuit in circuits:
+    for circuit in counted(circuits, "synthesizing regions"):
         yield _area(CircuitParts.of(circuit), kept, liberty)
 
 

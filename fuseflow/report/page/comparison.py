@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fuseflow.counted_loops import counted
 from fuseflow.report.page.assets import render, script_json
 from fuseflow.report.page.catalog import change_texts, explained_region, limiting_node
 from fuseflow.report.page.dataflow import draw_graph
@@ -45,7 +46,7 @@ def comparison_page(before: StoredRun, after: StoredRun, names: tuple[str, str])
 
 def _page(before: StoredRun, after: StoredRun, names: tuple[str, str]) -> str:
     things, pairs = Things(), region_pairs(before, after)
-    pages = [_pair_page(k, pair, before, after, things) for k, pair in enumerate(pairs, 1)]
+    pages = [_pair_page(k, pair, before, after, things) for k, pair in enumerate(counted(pairs, "laying out graphs"), 1)]
     cycles = before.result["cycles"], after.result["cycles"]
     bars = [
         _bar(stored, [(pair.before, pair.after)[k] for pair in pairs], pages, max(cycles))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import networkx as nx
 from jinja2 import TemplateError
 
+from fuseflow.counted_loops import counted
 from fuseflow.errors import FileError
 from fuseflow.report.page.assets import printable_text, render, script_json
 from fuseflow.report.page.catalog import catalog
@@ -52,7 +53,8 @@ def packed_page(text: str) -> str:
 
 def _page(stored: StoredRun, baseline: tuple[str, StoredRun] | None) -> str:
     things = catalog(stored)
-    regions = [region_page(k, values, stored, things) for k, values in enumerate(stored.result["regions"], 1)]
+    run = counted(stored.result["regions"], "laying out graphs")
+    regions = [region_page(k, values, stored, things) for k, values in enumerate(run, 1)]
     whole: Overview = overview(stored, regions, things, baseline)
     return render(
         "page.html.jinja",

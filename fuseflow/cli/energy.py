@@ -1,0 +1,63 @@
+"""The options `--energy` and `--energy-file`, which ask for the energy of a run or of an estimate."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fuseflow.cli.common import FILE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fuseflow.energy import EventEnergies, ProgramEnergy
+    from fuseflow.sim import Machine
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyRequest:
+    """Whether energies are wanted, and the file of those of events, if it is the user's."""
+
+    wanted: bool
+    file: Path | None
+
+    def energies(self, machine: Machine) -> EventEnergies | None:
+        """Return the energies of events, or None if they are not wanted. Raises `EnergyError` before the work for a machine that has no
+        energy, and for a file that is no such file."""
+        if not self.wanted:
+            return None
+        from fuseflow.energy import load_event_energies, require_energy
+
+        require_energy(machine)
+        return load_event_energies(self.file)
+
+
+def print_energy(out: Console, energy: ProgramEnergy) -> None:
+    """Print the table of energies, and what must be known to read it."""
+    from fuseflow.report.energy_tables import energy_lines, energy_table
+    from fuseflow.report.tables import print_table
+
+    out.print()
+    print_table(out, energy_table(energy))
+    for line in energy_lines(energy):
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def energy_options(command: Command) -> Command:
+    """Add the options, and pass them on as `energy`, an `EnergyRequest`."""
+
+    @functools.wraps(command)
+    def build(*args: Any, energy: bool, energy_file: Path | None, **kwargs: Any) -> Any:
+        return command(*args, energy=EnergyRequest(energy or energy_file is not None, energy_file), **kwargs)
+
+    show = "Print what each region takes: operators, FIFOs, control, workspaces, DRAM, leakage."
+    file = "Take the energies of events from this YAML file; implies --energy."
+    optioned: Any = click.option("--energy-file", metavar="FILE", type=FILE, help=file)(build)
+    return click.option("--energy", is_flag=True, help=show)(optioned)  # type: ignore[no-any-return]

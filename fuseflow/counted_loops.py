@@ -1,0 +1,54 @@
+"""Loops that may take long, and that tell whoever listens how far they are: a command with a terminal, which shows the time that is left.
+
+    with listening(lambda loop, done, total: print(loop, done, total)):
+        for node in counted(nodes, "reading operators"):
+            ...
+
+Nobody listens by default, and then a loop is as fast as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+Listener = Callable[[str, int, int], None]
+"""It is told the name of a loop, how many of its items are done, and how many there are."""
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of the loops inside the block. Of loops inside each other, only the outermost tells."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell(loop: str, done: int, total: int) -> None:
+    """Tell how far a loop is that belongs to somebody else, such as PyTorch."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(loop, done, total)
+
+
+def counted(items: Collection[T], loop: str) -> Iterator[T]:
+    """Yield items, and tell how many of them are done. `loop` says what is done to them."""
+    listener = _LISTENER.get()
+    if listener is None:
+        yield from items
+        return
+    _LISTENER.set(None)
+    try:
+        for done, item in enumerate(items):
+            listener(loop, done, len(items))
+            yield item
+        listener(loop, len(items), len(items))
+    finally:
+        _LISTENER.set(listener)

@@ -1,0 +1,21 @@
+"""The energy of a run: counts of what happened, times what each event takes.
+
+`energy.yaml` has the energies of events with their sources, `counts` the events of a graph, and `energy` what they take together.
+"""
+
+from fuseflow.energy.counts import EnergyCounts, require_energy
+from fuseflow.energy.energy import PARTS, Part, ProgramEnergy, RegionEnergy
+from fuseflow.energy.event_energies import EventEnergies, load_event_energies
+from fuseflow.energy.simulated import simulated_counts
+
+__all__ = [
+    "PARTS",
+    "EnergyCounts",
+    "EventEnergies",
+    "Part",
+    "ProgramEnergy",
+    "RegionEnergy",
+    "load_event_energies",
+    "require_energy",
+    "simulated_counts",
+]

@@ -1,0 +1,171 @@
+"""What happens in a graph that takes energy: operators, bits through FIFOs and workspaces, gates that switch, and what the DRAM does.
+
+The counts are added up from those of nodes and FIFOs, which a simulation has and an estimate expects. Nothing is counted for the energy
+alone, so asking for it changes no run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fuseflow.errors import EnergyError
+from fuseflow.ops import operator, reducer
+from fuseflow.resources.area import AreaCount
+from fuseflow.resources.resource_count import ResourceCount
+from fuseflow.resources.units import unit_kind
+from fuseflow.samml import nodes as n
+from fuseflow.samml.node import operand_bits
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.tile_ops import TILE_OPERATORS, work_count
+
+Number = float
+"""A count. It is a whole number where it is exact."""
+READS_AND_WRITES: Mapping[type[n.Node], int] = {n.Accumulate: 1, n.Permute: 0, n.Select: 0}
+"""How often a workspace reads an entry when it takes a value: an accumulator adds to what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyCounts:
+    """The events of a graph, the parts of them that are expected and not counted, and what is left out.
+
+    `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifo_bits` are the bits
+    of all tokens that went through FIFOs, each of which was written and read once. `switching` are the gates of the rules of nodes, each
+    as often as its node fired. `activations` are the rows that the DRAM opened, and `dram_bits` the bits that it moved. `leaking` are the
+    gates of the circuit, each times the nanoseconds of the run.
+    """
+
+    operators: Mapping[str, Number]
+    fifo_bits: Number
+    switching: Number
+    workspace_written: Number
+    workspace_read: Number
+    activations: Number
+    dram_bits: Number
+    leaking: Number
+    expected: frozenset[str] = frozenset()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvents:
+    """What the nodes of a graph did: the firings of each, the values that each operator was applied to, and the tokens that went through
+    each FIFO."""
+
+    firings: Mapping[str, Number]
+    values: Mapping[str, Number]
+    tokens: Mapping[n.Edge, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class DramEvents:
+    """What the DRAM did: rows that it opened, and bits that it moved."""
+
+    activations: Number
+    bits: Number
+
+
+def energy_counts(
+    graph: n.Graph,
+    machine: Machine,
+    events: NodeEvents,
+    dram: DramEvents,
+    area: int | None,
+    cycles: Number,
+    expected: frozenset[str] = frozenset(),
+) -> EnergyCounts:
+    """Return the events of a graph that ran for so many cycles. `area` is that of its circuit, or None if a FIFO has no bound; then nothing
+    leaks. Raises `EnergyError` for a machine with `rules: comal`."""
+    require_energy(machine)
+    areas = AreaCount(ResourceCount(graph, machine))
+    written, read = _workspace_bits(areas.count, events)
+    notices = [] if machine.memory.model == "hbm2" else [_no_rows(machine)]
+    if area is None:
+        notices.append("FIFOs without a bound have no area, so what leaks is left out")
+    return EnergyCounts(
+        _operators(graph, events.values),
+        sum(events.tokens[edge] * areas.token_bits(port) for edge, port in _edges(graph)),
+        sum(events.firings[node.name] * areas.control(node) for node in graph.nodes),
+        written,
+        read,
+        dram.activations,
+        dram.bits,
+        0 if area is None else area * cycles / machine.clock_ghz,
+        expected,
+        tuple(notices),
+    )
+
+
+def require_energy(machine: Machine) -> None:
+    """Raise `EnergyError` for a machine on which nothing has an energy."""
+    if machine.rules == "comal":
+        raise EnergyError(
+            f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
+            hint="take a machine with `rules: dataflow`, such as `rda`",
+        )
+
+
+def _no_rows(machine: Machine) -> str:
+    if machine.memory.model == "ideal":
+        return "the memory answers at once: the DRAM moves the elements that are asked for, and opens no rows"
+    return f"a memory of the model `{machine.memory.model}` opens no rows"
+
+
+def _edges(graph: n.Graph) -> list[tuple[n.Edge, n.Port]]:
+    return [(n.Edge(node.name, k), port) for node in graph.nodes for k, port in enumerate(node.inputs)]
+
+
+def _operators(graph: n.Graph, values: Mapping[str, Number]) -> Mapping[str, Number]:
+    """Return the applications of operators to single values, by the constant that each takes."""
+    types, totals = graph.types(), Counter[str]()
+    for node in graph.nodes:
+        if unit_kind(node) != "operator":
+            continue
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        bits = operand_bits(node, graph.element_bits)
+        number = values[node.name] * work_count(node.operator, tiles)
+        for unit in _unit_classes(node):
+            totals[_constant(unit, bits)] += number  # type: ignore[assignment]
+    return {name: number for name, number in sorted(totals.items()) if number}
+
+
+def _unit_classes(node: n.Node) -> tuple[str, ...]:
+    """Return the classes of the units through which each value goes. A product of tiles multiplies and adds."""
+    if node.grain == "fold":
+        return (reducer(node.operator).unit,)
+    row = TILE_OPERATORS.get(node.operator)
+    if row is None:
+        return (operator(node.operator).unit,)
+    return ("mul", "add") if row.flops_per_work == 2 else (row.unit,)
+
+
+def _constant(unit: str, bits: int) -> str:
+    """Return the name of the constant of a unit.
+
+    >>> _constant("mul", 8), _constant("add", 16), _constant("add", 64), _constant("div", 8)
+    ('mul_8', 'add_16', 'add', 'div')
+    """
+    narrow = next((width for width in (8, 16) if bits <= width), None)
+    return unit if narrow is None or unit not in ("add", "mul") else f"{unit}_{narrow}"
+
+
+def _workspace_bits(count: ResourceCount, events: NodeEvents) -> tuple[Number, Number]:
+    """Return the bits that workspaces write and read. Every firing that takes a token of the values writes an entry, after an accumulator
+    read it, and every firing that gives a token reads one. So a stop counts as an entry."""
+    written: Number = 0
+    read: Number = 0
+    for node in count.graph.nodes:
+        if not isinstance(node, n.Workspace):
+            continue
+        bits, given = count.entry_bits(node), _given(count.graph, node, events)
+        taken = events.firings[node.name] - given
+        written += bits * taken
+        read += bits * (given + taken * READS_AND_WRITES[type(node)])
+    return written, read
+
+
+def _given(graph: n.Graph, node: n.Workspace, events: NodeEvents) -> Number:
+    """Return the tokens of the values that a node gives."""
+    port = n.Port(node.name, len(node.port_names()) - 1)
+    return next((events.tokens[edge] for edge, read in _edges(graph) if read == port), 0)

@@ -1,0 +1,144 @@
+"""Energies: of each part of a region, in picojoules, and of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from fuseflow.energy.counts import EnergyCounts, Number
+from fuseflow.energy.event_energies import EventEnergies
+
+Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
+"""What takes energy."""
+PARTS: tuple[Part, ...] = get_args(Part)
+NANOWATT_NANOSECOND = 1e-6
+"""A nanowatt for a nanosecond, in picojoules."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyItem:
+    """So many events of one kind, and what they take in picojoules. `constant` names the kind in the table, as `mul` or `activation`."""
+
+    part: Part
+    constant: str
+    count: Number
+    energy: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionEnergy:
+    """The energy of one region, item by item, and how many regions of the program take the same."""
+
+    name: str
+    times: int
+    cycles: Number
+    items: tuple[EnergyItem, ...]
+    expected: frozenset[str]
+
+    @classmethod
+    def of(cls, name: str, times: int, cycles: Number, counts: EnergyCounts, energies: EventEnergies) -> RegionEnergy:
+        """Return what the events of a region take."""
+        return cls(name, times, cycles, tuple(_items(counts, energies)), counts.expected)
+
+    @property
+    def total(self) -> float:
+        return sum(item.energy for item in self.items)
+
+    def of_part(self, part: Part) -> float:
+        """Return what a part takes, in picojoules."""
+        return sum(item.energy for item in self.items if item.part == part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramEnergy:
+    """The energy of a program, whose regions run one after the other. Each region is a circuit of its own, which leaks while it runs."""
+
+    regions: tuple[RegionEnergy, ...]
+    energies: EventEnergies
+    notices: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, regions: Iterable[tuple[str, int, Number, EnergyCounts]], energies: EventEnergies) -> ProgramEnergy:
+        """Return the energy of regions, each with its name, how often it counts, its cycles and its events."""
+        rows = tuple(regions)
+        notices = dict.fromkeys(notice for _, _, _, counts in rows for notice in counts.notices)
+        return cls(tuple(RegionEnergy.of(*row, energies) for row in rows), energies, tuple(notices))
+
+    @property
+    def total(self) -> float:
+        """The energy of all regions, in picojoules."""
+        return sum(region.times * region.total for region in self.regions)
+
+    def of_part(self, part: Part) -> float:
+        """Return what a part takes in all regions, in picojoules."""
+        return sum(region.times * region.of_part(part) for region in self.regions)
+
+    @property
+    def expected(self) -> frozenset[str]:
+        """The parts that were not counted in every region."""
+        return frozenset().union(*(region.expected for region in self.regions))
+
+    @property
+    def technologies(self) -> Mapping[Part, str]:
+        """The technology of the numbers of each part."""
+        return {part: getattr(self.energies, part).technology for part in PARTS}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the energies as plain values, in picojoules."""
+        return {
+            "schema": 1,
+            "unit": "pJ",
+            "total": _plain(self.total),
+            "parts": {
+                part: {
+                    "energy": _plain(self.of_part(part)),
+                    "technology": self.technologies[part],
+                    "exact": part not in self.expected,
+                }
+                for part in PARTS
+            },
+            "regions": [_region_json(region) for region in self.regions],
+            "constants": {
+                f"{part}.{name}": constant.model_dump() for (part, name), constant in self.energies.constants().items()
+            },
+            "notices": list(self.notices),
+        }
+
+
+def _region_json(region: RegionEnergy) -> dict[str, Any]:
+    return {
+        "name": region.name,
+        "times": region.times,
+        "cycles": round(region.cycles),
+        "total": _plain(region.total),
+        "parts": {part: _plain(region.of_part(part)) for part in PARTS},
+        "events": [
+            {"part": item.part, "constant": item.constant, "count": round(item.count), "energy": _plain(item.energy)}
+            for item in region.items
+        ],
+    }
+
+
+def _plain(energy: float) -> float:
+    return round(energy, 3)
+
+
+def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem]:
+    """Return the items of a region. Events that there were none of have one, too, except for operators."""
+    for name, number in counts.operators.items():
+        yield EnergyItem("operators", name, number, number * getattr(energies.operators, name).value)
+    events: tuple[tuple[Part, str, Number, float], ...] = (
+        ("fifos", "write", counts.fifo_bits, 1.0),
+        ("fifos", "read", counts.fifo_bits, 1.0),
+        ("control", "gate", counts.switching, energies.control.activity.value),
+        ("workspaces", "write", counts.workspace_written, 1.0),
+        ("workspaces", "read", counts.workspace_read, 1.0),
+        ("dram", "activation", counts.activations, 1.0),
+        ("dram", "move", counts.dram_bits, 1.0),
+        ("dram", "io", counts.dram_bits, 1.0),
+        ("dram", "ecc", counts.dram_bits, 1.0),
+        ("leakage", "gate", counts.leaking, NANOWATT_NANOSECOND),
+    )
+    for part, name, number, share in events:
+        yield EnergyItem(part, name, number, number * share * getattr(getattr(energies, part), name).value)

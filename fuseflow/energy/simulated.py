@@ -1,0 +1,28 @@
+"""The events of a graph that was simulated, all of which the simulators count anyway."""
+
+from __future__ import annotations
+
+from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts
+from fuseflow.resources import Resources
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.sim import Machine, Simulation
+
+
+def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, resources: Resources) -> EnergyCounts:
+    """Return the events of a run, given what its graph occupied. Raises `EnergyError` for a machine with `rules: comal`."""
+    events = NodeEvents(
+        {node.name: node.firings for node in simulation.nodes},
+        simulation.values,
+        {Edge(edge.node, edge.input): edge.tokens for edge in simulation.edges},
+    )
+    return energy_counts(graph, machine, events, dram_events(simulation), resources.area, simulation.cycles)
+
+
+def dram_events(simulation: Simulation) -> DramEvents:
+    """Return what the DRAM did in a run: what moved on its buses, or the elements that were asked for where the memory answers at once.
+    What is loaded into the configuration before is moved, too."""
+    memory = simulation.memory
+    if memory is None:
+        return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))
+    moved = sum(channel.moved_bytes for channel in memory.channels) if memory.channels else memory.moved_bytes()
+    return DramEvents(memory.total("misses") + memory.total("conflicts"), 8 * (moved + simulation.config_bytes))

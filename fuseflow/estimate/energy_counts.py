@@ -1,0 +1,46 @@
+"""The events of a graph that take energy, as an estimate knows them: counted where its streams are counted, and else expected."""
+
+from __future__ import annotations
+
+from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts
+from fuseflow.energy.energy import PARTS
+from fuseflow.estimate.flows import Number
+from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.graph_work import Work
+from fuseflow.estimate.memory_bound import request_bytes
+from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.node_work import node_values
+from fuseflow.samml.nodes import Edge
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+
+ROW_BYTES = 1024
+"""The bytes of a row of a pseudo channel of HBM2."""
+
+
+def estimated_counts(
+    counts: GraphCounts, work: Work, load: MemoryLoad, machine: Machine, area: int | None, cycles: Number
+) -> EnergyCounts:
+    """Return the events of a graph that is expected to take so many cycles. What leaks follows from these, and how often a DRAM opens rows
+    is expected, so neither is ever counted. Raises `EnergyError` for a machine with `rules: comal`."""
+    graph, numbers = counts.graph, tuple(zip(counts.graph.nodes, counts.nodes, strict=True))
+    events = NodeEvents(
+        {node.name: node.firings for node in work.nodes},
+        {node.name: node_values(node, own.inputs) for node, own in numbers if node.operator},
+        {Edge(node.name, k): flow.tokens for node, own in numbers for k, flow in enumerate(own.inputs)},
+    )
+    is_ideal = isinstance(machine.memory, IdealMemory)
+    expected = {"leakage"} if is_ideal else {"leakage", "dram"}
+    return energy_counts(
+        graph, machine, events, _dram(work, load, machine), area, cycles, frozenset(expected if work.exact else PARTS)
+    )
+
+
+def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:
+    """Return what the DRAM is expected to do. Lines that lie behind each other open a row once in a while, and each jump opens one."""
+    memory = machine.memory
+    if isinstance(memory, IdealMemory):
+        return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
+    moved = (load.lines_read + load.written) * request_bytes(memory)
+    rows = moved / ROW_BYTES + load.jumps if isinstance(memory, Hbm2Memory) else 0
+    return DramEvents(rows, 8 * (moved + work.config_bytes))

@@ -1,0 +1,154 @@
+"""The area of a graph as a circuit, in gate equivalents, from the table of what units take. No synthesis is needed for it.
+
+For example, a multiplier of 32 bits takes as much as 7,586 NAND gates, and the FIFO of 8 slots before it 2,921. `fuseflow area` makes the
+gates of a graph; the table has means of what it made of small models, so both agree within some percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.hardware.rules import KIND_BITS
+from fuseflow.ops import operator
+from fuseflow.resources.resource_count import ResourceCount, token_bits
+from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
+from fuseflow.resources.units import unit_kind, unit_row
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import index_bits
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.tensors.levels.base import WORD_BITS
+from fuseflow.tile_ops import TILE_OPERATORS
+
+BIT = MEMORY_BIT / GATE_EQUIVALENT
+"""The area of a bit of an on-chip memory."""
+
+
+CLASS_UNIT: Mapping[str, str] = MappingProxyType(
+    {"add": "add", "mul": "mul", "div": "div", "transcendental": "exp", "logic": "where"}
+)
+"""The operator whose unit stands for each latency class."""
+
+BRANCHING = n.Fork | n.Merge | n.Join
+"""The primitives whose rules are as many as their branches."""
+
+
+class FifoForm(NamedTuple):
+    """The bits of a token in a FIFO, and the cycles until it is visible there."""
+
+    width: int
+    latency: int
+
+
+def branches(node: n.Node) -> int:
+    """Return the lanes that a node deals or brings together, or the sides that it joins; 1 for another node."""
+    match node:
+        case n.Fork():
+            return len(node.port_names())
+        case n.Merge():
+            return len(node.inputs)
+        case n.Join():
+            return len(node.sides())
+        case _:
+            return 1
+
+
+@dataclass(frozen=True)  # with places for what is computed once
+class AreaCount:
+    """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
+
+    count: ResourceCount
+
+    @cached_property
+    def index_bits(self) -> int:
+        """The bits of coordinates and references."""
+        return index_bits(self.count.graph, self.count.bounds)
+
+    def control(self, node: n.Primitive) -> int:
+        """Return the area of the rules of a node. Raises `GraphError` for a primitive without a row."""
+        return self._row(node) * branches(node)
+
+    def branch(self, node: n.Primitive) -> int:
+        """Return the area of the rules for each branch of a node that deals lanes or joins sides, and 0 for another node."""
+        return self._row(node) if isinstance(node, BRANCHING) else 0
+
+    def _row(self, node: n.Primitive) -> int:
+        """Return the row of a node. A node has more rules if it asks a memory that takes time."""
+        row = unit_row(node)
+        return row.at_memory if self._ports(node) else row.area
+
+    def _ports(self, node: n.Primitive) -> int:
+        """Return the ports of a node at a memory that takes time."""
+        return 0 if self.count.machine.memory.model == "ideal" else self.count.ports(node)
+
+    def node(self, node: n.Primitive) -> int:
+        """Return the area of a node: of its rules, of its lanes of arithmetic, and of its ports at a memory that takes time."""
+        return self.control(node) + self._arithmetic(node) + self._ports(node) * (PORT + self._link(node))
+
+    def _link(self, node: n.Primitive) -> int:
+        """Return the area of the link from the process of a reader that asks a port to the one that waits for its answers. It has room for
+        the elements of all lines without an answer, each beside the number of its line."""
+        memory = self.count.machine.memory
+        if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
+            return 0
+        return fifo_area(2 * (KIND_BITS + self.index_bits), 1, memory.outstanding * (8 * memory.line // WORD_BITS))
+
+    def _arithmetic(self, node: n.Primitive) -> int:
+        if unit_kind(node) != "operator":
+            return 0
+        return max(self.count.lanes(node).values(), default=1) * sum(map(unit_area, operator_units(node)))
+
+    def token_bits(self, port: n.Port) -> int:
+        """Return the bits of a token of a stream, with those that say what it is."""
+        is_value = self.count.graph.types()[port].kind == "val"
+        return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
+
+    def fifo_form(self, port: n.Port) -> FifoForm:
+        """Return the form of a FIFO through which a stream goes."""
+        graph = self.count.graph
+        writer, types = graph.by_name[port.node], graph.types()
+        tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
+        return FifoForm(self.token_bits(port), node_timing(writer, graph, self.count.machine, tiles).latency)
+
+    def fifo(self, port: n.Port, depth: int) -> int:
+        """Return the area of a FIFO of so many slots through which a stream goes."""
+        return fifo_area(*self.fifo_form(port), depth)
+
+
+def fifo_area(width: int, latency: int, depth: int) -> int:
+    """Return the area of a FIFO of so many bits and slots, with the registers of the latency before it. Few slots are flip-flops, and more
+    lie in a memory.
+
+    >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
+    True
+    """
+    bits, is_deep = width * depth, depth > SHALLOW_SLOTS
+    words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
+    address = max(1, (depth - 1).bit_length())
+    return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (latency - 1) * (width + 1))
+
+
+def memory_area(size: int) -> int:
+    """Return the area of so many bytes of memory on the chip."""
+    return round(8 * size * BIT)
+
+
+def unit_area(name: str) -> int:
+    """Return the area of the unit of an operator. One that was never synthesized is as large as that which stands for its class."""
+    return OPERATOR[name if name in OPERATOR else CLASS_UNIT[operator(name).unit]]
+
+
+def operator_units(node: n.Node) -> tuple[str, ...]:
+    """Return the units of one lane of a node, by the names of the table. A product of tiles multiplies and adds; another operator on tiles
+    alone has the unit of its class."""
+    if node.grain == "fold":
+        return (f"fold_{node.operator}",)
+    row = TILE_OPERATORS.get(node.operator)
+    if row is None:
+        return (node.operator,)
+    return ("mul", "add") if row.flops_per_work == 2 else (CLASS_UNIT[row.unit],)

@@ -1,0 +1,127 @@
+"""What nodes and FIFOs of a graph occupy on a machine, one by one: lanes, ports, and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import assert_never
+
+from fuseflow.resources.units import ARITHMETIC, unit_kind
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.samml.node import operand_bits
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.settings import TimedMemory
+from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
+from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
+
+
+@dataclass(frozen=True)  # with places for what is computed once
+class ResourceCount:
+    """A graph on a machine, of which nodes and FIFOs are counted. Coordinates and references have 32 bits."""
+
+    graph: n.Graph
+    machine: Machine
+
+    @cached_property
+    def bounds(self) -> Mapping[n.Port, int]:
+        """The exclusive upper bounds of the coordinates of every stream."""
+        return stream_bounds(self.graph)
+
+    def lanes(self, node: n.Node) -> dict[str, int]:
+        """Return the lanes of arithmetic of a node, by component. An operator without FLOPs, such as a choice, has none.
+
+        An operator on tiles has as many lanes as elements, or multiply-accumulates, are at work at once: all of them, or the lanes of a
+        unit for tiles if these are fewer.
+        """
+        if unit_kind(node) != "operator":
+            return {}
+        types, is_fold = self.graph.types(), node.grain == "fold"
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        if not is_fold and not flops(node.operator, tiles):
+            return {}
+        work = prod(tiles[-1]) if is_fold else work_count(node.operator, tiles)
+        at_once = self.machine.lanes.of(operand_bits(node, self.graph.element_bits)) if any(tiles) else 1
+        lanes = min(-(-work // at_once), self.machine.tile_macs)
+        component = ARITHMETIC[node.unit(self.graph.declared).latency]
+        row = TILE_OPERATORS.get(node.operator)
+        multiplies_and_adds = row is not None and row.flops_per_work == 2
+        return {component: lanes, "add": lanes} if multiplies_and_adds else {component: lanes}
+
+    def ports(self, node: n.Primitive) -> int:
+        """Return how many arrays a node reads from the memory, or writes to it."""
+        declared = self.graph.declared
+        if not isinstance(node, n.TensorUser) or not node.asks_memory(declared):
+            return 0
+        tensor = declared[node.tensor]
+        match node:
+            case n.Load() | n.WriteValues():
+                return 1
+            case n.Scan():
+                return sum(bool(array.scanned or array.entry) for array in tensor.stored_arrays(node.level))
+            case n.Locate():
+                return 1
+            case n.WriteLevel():
+                return len(tensor.stored_arrays(node.level))
+            case unknown:
+                assert_never(unknown)
+
+    def entry_bits(self, node: n.Primitive) -> int:
+        """Return the bits of an entry that a node holds back: its coordinates and its value. They are 0 if it holds nothing back."""
+        if isinstance(node, n.Locate) and node.keeps(self.graph.declared):
+            return WORD_BITS
+        if not isinstance(node, n.Workspace):
+            return 0
+        coordinates = len(node.port_names()) - 1
+        return WORD_BITS * coordinates + token_bits(self.graph, node.inputs[-1])
+
+    def buffers(self, node: n.Node) -> int:
+        """Return how many buffers a node has for what it holds back: two that alternate, or one that is filled once."""
+        is_alternating = isinstance(node, n.Workspace) and self.machine.rules != "comal"
+        return 2 if is_alternating else 1
+
+    @cached_property
+    def node_buffers(self) -> Mapping[str, int]:
+        """The bytes of the reuse buffers of each node that has any. There are none where the memory answers at once."""
+        memory, sizes = self.machine.memory, Counter[str]()
+        if isinstance(memory, TimedMemory):
+            for (node, _), lines in buffered_ports(self.graph, memory.line).items():
+                sizes[node] += lines * memory.line
+        return sizes
+
+    def buffer_bytes(self) -> int:
+        """Return the bytes of all reuse buffers."""
+        return sum(self.node_buffers.values())
+
+    def most_entries(self, node: n.Primitive) -> int:
+        """Return the most entries that a node can hold at once: all coordinates of its levels."""
+        if isinstance(node, n.Locate):
+            return self.graph.declared[node.tensor].size(node.level)
+        return prod(self.bounds[n.Port(node.name, k)] for k in range(len(node.port_names()) - 1))
+
+    def fifos(self, slots: Mapping[n.Edge, int] | None) -> list[tuple[n.Port, int]] | None:
+        """Return the stream of each FIFO and its slots, or None if one of them is unbounded."""
+        depths = dict(self.graph.depths) if slots is None else slots
+        fifos = []
+        for node in self.graph.nodes:
+            for k, port in enumerate(node.inputs):
+                depth = depths.get(n.Edge(node.name, k), self.machine.first_depth)
+                if depth is None:
+                    return None
+                fifos.append((port, depth))
+        return fifos
+
+
+def token_bits(graph: n.Graph, port: n.Port) -> int:
+    """Return the bits of an element of a stream. What tells an element from a stop is not counted."""
+    type = graph.types()[port]
+    return graph.element_bits[port] * prod(type.tile) if type.kind == "val" else WORD_BITS
+
+
+def token_bytes(graph: n.Graph, port: n.Port) -> int:
+    """Return the bytes of a slot of a FIFO through which a stream goes."""
+    return bytes_of(1, token_bits(graph, port))

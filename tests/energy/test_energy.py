@@ -1,0 +1,208 @@
+"""Energies of runs and of estimates: by hand, by streams that were recorded, and by what doubles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from random_graphs import random_case
+
+import fuseflow as ff
+from fuseflow.energy import PARTS, EnergyCounts, load_event_energies, simulated_counts
+from fuseflow.errors import DeadlockError, EnergyError
+from fuseflow.resources import simulated_resources
+from fuseflow.run.compiled import Compiled
+from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
+from fuseflow.samml.nodes import Graph, Port
+from fuseflow.samml.text import parse
+from fuseflow.sim import Engine, Machine, Simulation, load_machine, simulate
+from fuseflow.tensors import Tensor, pack
+
+MATVEC = """graph matvec
+tensor A[4, 6]  csr
+tensor x[6]  dense
+tensor y[4]  dense
+output y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+x_k = locate(A_k.crd) x.0
+A_v = load(A_k.ref) A
+x_v = load(x_k) x
+mul = alu(A_v, x_v) mul N->0,N->0
+red = reduce(mul) sum
+y_i = write(A_i.crd) y.0
+y_v = write(red) y.vals
+"""
+MATRIX = np.array([[1.0, 2, 0, 0, 0, 0], [0, 0, 0, 0, 0, 3], [0] * 6, [0, 0, 4, 0, 5, 0]])
+
+
+def counted(graph: Graph, machine: Machine, simulation: Simulation) -> EnergyCounts:
+    return simulated_counts(graph, machine, simulation, simulated_resources(graph, machine, simulation))
+
+
+def matvec(machine: Machine, **options: Any) -> tuple[Graph, Simulation]:
+    graph = parse(MATVEC)
+    declared = graph.declared
+    tensors = {"A": pack(MATRIX, declared["A"].format), "x": pack(np.ones(6), declared["x"].format)}
+    return graph, simulate(graph, tensors, machine, **options)
+
+
+def test_counted_by_hand() -> None:
+    """Five entries in four rows. Each is multiplied and added; y has four values; pos has two words for each row."""
+    machine = Machine(name="hand", fifo_depth=4)
+    counts = counted(*matvec(machine)[:1], machine, matvec(machine)[1])
+    assert counts.operators == {"add": 5, "mul": 5}
+    assert counts.dram_bits == 32 * (2 * 4 + 5 + 5 + 5 + 4)  # pos, crd and values of A, x at each entry, and y
+    assert (counts.activations, counts.workspace_written, counts.workspace_read) == (0, 0, 0)
+    inner, outer = 5 + 4 + 1, 4 + 1 + 1  # elements, stops and the end
+    indices = 2 + outer + 3 * inner + outer  # root; A_i to A_k; A_k to x_k and A_v, x_k to x_v; A_i to y_i
+    assert counts.fifo_bits == indices * (8 + 2) + (3 * inner + outer) * (32 + 2)
+    assert counts.notices == ("the memory answers at once: the DRAM moves the elements that are asked for, and opens no rows",)
+
+
+def test_what_hbm2_did_is_what_its_channels_counted() -> None:
+    machine = load_machine("rda", {"fifo_depth": 64})
+    graph, simulation = matvec(machine)
+    counts, memory = counted(graph, machine, simulation), simulation.memory
+    assert memory is not None and not counts.notices
+    assert counts.activations == sum(channel.misses + channel.conflicts for channel in memory.channels) > 0
+    assert counts.dram_bits == 8 * memory.moved_bytes() == 8 * 64 * sum(port.requests for _, port in memory.ports)
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_counts_are_those_of_recorded_streams(engine: Engine) -> None:
+    """Of random graphs with all primitives, in both simulators: tokens are counted one by one, and so are the values that operators
+    take."""
+    compared = 0
+    for seed in range(40):
+        case = random_case(seed, "small")
+        machine = case.machine
+        if machine.rules == "comal":
+            continue
+        try:
+            simulation = simulate(case.graph, case.tensors, machine, engine=engine, record=True)
+        except DeadlockError:
+            continue
+        counts = counted(case.graph, machine, simulation)
+        assert counts.fifo_bits == recorded_bits(case.graph, simulation)
+        assert sum(counts.operators.values()) == recorded_operations(case.graph, simulation)
+        compared += 1
+    assert compared > 20
+
+
+def recorded_bits(graph: Graph, simulation: Simulation) -> int:
+    index, types, bits = index_bits(graph, stream_bounds(graph)), graph.types(), 0
+    for node in graph.nodes:
+        for port in node.inputs:
+            tile = types[port].tile
+            width = graph.element_bits[port] * int(np.prod(tile)) if types[port].kind == "val" else index
+            bits += len(simulation.streams[port].tokens) * (width + 2)
+    return bits
+
+
+def recorded_operations(graph: Graph, simulation: Simulation) -> int:
+    """The FLOPs that a run prints, and the operators without FLOPs beside them."""
+    free = Counter[str]()
+    for node in graph.nodes:
+        if node.operator in ("where", "copy", "saturate", "nearest", "transpose"):
+            port = node.inputs[0] if node.inputs else Port("")
+            shape = [graph.types()[p].tile for p in node.inputs if graph.types()[p].tile]
+            elements = int(np.prod(np.max(np.array(shape), axis=0))) if shape else 1
+            free[node.name] += elements * sum(not _is_control(token) for token in simulation.streams[port].tokens)
+    return simulation.flops + sum(free.values())
+
+
+def _is_control(token: Any) -> bool:
+    from fuseflow.samml.tokens import D, Stop
+
+    return token is D or isinstance(token, Stop)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_simulators_have_the_same_energy(seed: int) -> None:
+    case = random_case(seed, "small")
+    try:
+        runs = [simulate(case.graph, case.tensors, case.machine, engine=engine) for engine in ("reference", "fast")]
+    except DeadlockError:
+        return
+    if case.machine.rules == "comal":
+        with pytest.raises(EnergyError, match="no model of hardware"):
+            counted(case.graph, case.machine, runs[0])
+        return
+    assert counted(case.graph, case.machine, runs[0]) == counted(case.graph, case.machine, runs[1])
+
+
+FUSED = {"none": ("none",), "layers": ("layer1", "layer2"), "full": ("full",)}
+
+
+@cache
+def gcn(fuse: str, machine: str) -> Compiled:
+    return ff.compile(
+        "models/gcn.py", data="karate", options={"small": True}, schedule=ff.Schedule.fuse(*FUSED[fuse]), machine=machine
+    )
+
+
+@cache
+def gcn_result(fuse: str, machine: str) -> Any:
+    return gcn(fuse, machine).run(check=False)
+
+
+@pytest.mark.parametrize("fuse", ["none", "layers", "full"])
+@pytest.mark.parametrize("machine", ["rtl", "rda"])
+def test_an_estimate_has_the_counted_parts_of_the_run(fuse: str, machine: str) -> None:
+    expected, actual = gcn(fuse, machine).estimate().energy(), gcn_result(fuse, machine).energy()
+    known = set(PARTS) - expected.expected
+    assert known == set(PARTS) - ({"leakage"} if machine == "rtl" else {"leakage", "dram"})
+    for part in known:
+        assert expected.of_part(part) == actual.of_part(part)
+        assert actual.of_part(part) > 0
+
+
+def test_doubling_a_constant_doubles_what_it_counts_and_nothing_else() -> None:
+    result, energies = gcn_result("layers", "rda"), load_event_energies()
+    before = result.energy()
+    for part, name in energies.constants():
+        after = result.energy(energies.scaled(part, name, 2))
+        for old, new in zip(before.regions[0].items, after.regions[0].items, strict=True):
+            is_its = old.part == part and (old.constant == name or (part, name) == ("control", "activity"))
+            assert new.energy == pytest.approx(old.energy * (2 if is_its else 1))
+        for other in PARTS:
+            assert other == part or after.of_part(other) == before.of_part(other)
+
+
+def test_doubling_all_constants_of_a_part_doubles_the_part() -> None:
+    result, energies = gcn_result("layers", "rda"), load_event_energies()
+    for part in PARTS:
+        doubled = energies
+        for name in (name for of, name in energies.constants() if of == part and name != "activity"):
+            doubled = doubled.scaled(part, name, 2)
+        assert result.energy(doubled).of_part(part) == pytest.approx(2 * result.energy().of_part(part))
+
+
+def test_fused_layers_take_less_dram_energy_than_unfused() -> None:
+    unfused, fused = (gcn_result(fuse, "rda").energy().of_part("dram") for fuse in ("none", "layers"))
+    assert fused < unfused
+
+
+def test_energy_changes_no_run(tmp_path: Any) -> None:
+    from click.testing import CliRunner
+
+    from fuseflow.cli.main import main
+
+    arguments = ["run", "docs/example/spmm.ein", "--tensors", "docs/example/tensors.yaml", "-o"]
+    for folder, more in (("a", []), ("b", ["--energy"])):
+        assert CliRunner().invoke(main, [*arguments, str(tmp_path / folder), *more]).exit_code == 0
+    one, two = ({str(f.relative_to(tmp_path / d)): f for f in (tmp_path / d).rglob("*") if f.is_file()} for d in "ab")
+    assert two.keys() - one.keys() == {"energy.json"}
+    same = [name for name in one if name not in ("result.json", "about.json")]
+    assert same and all(one[name].read_bytes() == two[name].read_bytes() for name in same)
+
+
+def test_tensors_are_needed_for_nothing() -> None:
+    """A result knows its energy without the data that it ran on."""
+    assert isinstance(next(iter(gcn_result("layers", "rda").tensors.values())), Tensor)
+    assert gcn_result("layers", "rda").energy().total == gcn_result("layers", "rda").energy().total

@@ -1,0 +1,108 @@
+"""The area of graphs from the table, against circuits that yosys made, and against sums by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import fuseflow as ff
+from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.hardware.primitives.remote import REMOTE_RULES
+from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.resources import graph_resources
+from fuseflow.resources.area import AreaCount, fifo_area, unit_area
+from fuseflow.resources.resource_count import ResourceCount
+from fuseflow.resources.unit_areas import OPERATOR, PORT
+from fuseflow.resources.units import UNITS
+from fuseflow.samml import nodes as n
+from fuseflow.samml.primitives import NODE_TYPES
+from fuseflow.samml.text import parse
+from fuseflow.sim import Machine, load_machine
+
+MATVEC = """graph matvec
+tensor A[4, 6]  csr
+tensor x[6]  dense
+tensor y[4]  dense
+output y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+x_k = locate(A_k.crd) x.0
+A_v = load(A_k.ref) A
+x_v = load(x_k) x
+mul = alu(A_v, x_v) mul N->0,N->0
+red = reduce(mul) sum
+y_i = write(A_i.crd) y.0
+y_v = write(red) y.vals
+"""
+LANES = """graph lanes
+tensor x[6]  dense
+tensor y[6]  dense
+output y
+root = root()
+x_i = scan(root) x.0
+x_v = load(x_i.ref) x
+fork_x = fork(x_v) 2
+a = alu(fork_x.lane0) mul N->0,2
+b = alu(fork_x.lane1) mul N->0,2
+out = merge(a, b) levels=0
+y_i = write(x_i.crd) y.0
+y_v = write(out) y.vals
+"""
+BY_YOSYS = {"rtl": {"layer1": 111_192, "layer2": 228_389}, "rda": {"layer1": 205_775, "layer2": 285_113}}
+"""What `fuseflow area models/gcn.py --small --data karate` says, on `rda` in 32-bit floats."""
+
+
+@pytest.mark.parametrize("name", BY_YOSYS)
+def test_areas_are_near_those_of_the_gates(name: str) -> None:
+    machine = load_machine(name, {"arithmetic": "f32"})
+    compiled = ff.compile("models/gcn.py", data="karate", options={"small": True}, machine=machine)
+    for region in compiled.estimate().regions:
+        assert region.resources.area == pytest.approx(BY_YOSYS[name][region.name], rel=0.05)
+
+
+FIFOS = {(8, 13, 1): 1234, (8, 34, 1): 2921, (8, 34, 4): 3526, (8, 34, 16): 5922, (8, 13, 4): 1482}
+DEEP = {(64, 34, 1): 349, (64, 13, 4): 594, (64, 34, 16): 3347, (512, 26, 1): 507, (16, 10, 4): 430}
+"""By slots, bits and latency, what yosys made of FIFOs without the memories of deep ones."""
+
+
+def test_fifos_are_near_those_of_the_gates() -> None:
+    for (depth, width, latency), area in FIFOS.items():
+        assert fifo_area(width, latency, depth) == pytest.approx(area, rel=0.06)
+    for (depth, width, latency), area in DEEP.items():
+        words = depth * width * MEMORY_BIT / GATE_EQUIVALENT
+        assert fifo_area(width, latency, depth) == pytest.approx(area + words, rel=0.06)
+
+
+def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:
+    graph, machine = parse(MATVEC), Machine(name="hand", fifo_depth=64)
+    areas = AreaCount(ResourceCount(graph, machine))
+    control = sum(UNITS[type(node)].area for node in graph.nodes)
+    fifos = 10 * fifo_area(8 + 2, 1, 64) + 4 * (fifo_area(34, 1, 64) - fifo_area(10, 1, 64))  # four carry values
+    assert areas.index_bits == 8
+    assert graph_resources(graph, machine, {}).area == control + OPERATOR["mul"] + OPERATOR["fold_sum"] + fifos
+
+
+def test_a_memory_that_takes_time_adds_ports_and_rules() -> None:
+    graph = parse(MATVEC)
+    at_once, in_time = (AreaCount(ResourceCount(graph, load_machine(name))) for name in ("ideal", "rda"))
+    load, locate = graph.by_name["A_v"], graph.by_name["x_k"]
+    assert at_once.node(load) == UNITS[n.Load].area
+    assert in_time.node(load) > UNITS[n.Load].at_memory + PORT
+    assert at_once.node(locate) == in_time.node(locate)  # a dense level is not stored
+
+
+def test_two_lanes_have_two_units_and_rules_for_each_lane() -> None:
+    graph = parse(LANES)
+    areas = AreaCount(ResourceCount(graph, Machine(name="hand", fifo_depth=4)))
+    assert areas.control(graph.by_name["fork_x"]) == 2 * UNITS[n.Fork].area
+    assert areas.control(graph.by_name["out"]) == 2 * UNITS[n.Merge].area
+
+
+def test_an_unbounded_fifo_has_no_area() -> None:
+    assert graph_resources(parse(MATVEC), load_machine("ideal"), {}).area is None
+
+
+def test_every_primitive_and_operator_has_an_area() -> None:
+    assert all(UNITS[kind].area > 0 for kind in NODE_TYPES)
+    assert all(UNITS[kind].at_memory > UNITS[kind].area for kind in REMOTE_RULES)
+    assert all(unit_area(name) > 0 for name in (*OPERATORS, *(f"fold_{name}" for name in REDUCERS)))

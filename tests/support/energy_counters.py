@@ -1,0 +1,56 @@
+"""The events that take energy, counted from what a circuit did, cycle by cycle, in a simulator of Verilog.
+
+Nothing of this is taken from the statistics of a run: tokens, values and requests are those that the testbench printed, and widths those
+of the modules of the circuit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseflow.energy import simulated_counts
+from fuseflow.hardware.circuit import build_circuit
+from fuseflow.hardware.cosimulate import Cosimulation
+from fuseflow.hardware.rules import EMPTY, KIND_BITS, VALUE
+from fuseflow.resources import simulated_resources
+from fuseflow.samml import nodes as n
+from fuseflow.sim import Machine
+from fuseflow.sim.memory.settings import TimedMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Operators that were applied, bits through FIFOs, bits that the memory moved (0 where it answers at once), and firings by node."""
+
+    operators: int
+    fifo_bits: int
+    moved_bits: int
+    firings: tuple[int, ...]
+
+
+def circuit_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Counters:
+    """What a circuit did."""
+    circuit, tokens = build_circuit(graph, machine), run.evaluation.tokens
+    widths = {unit.node.name: unit.module.outputs for unit in circuit.units}
+    operators, bits = 0, 0
+    for node in graph.nodes:
+        for port in node.inputs:
+            out = f"out{port.output}"
+            bits += len(tokens[port.node, out]) * (widths[port.node][out] + KIND_BITS)
+        if node.operator:
+            port = node.inputs[-1 if node.grain == "fold" else 0]
+            width = widths[port.node][f"out{port.output}"]
+            operators += sum(token >> width in (VALUE, EMPTY) for token in tokens[port.node, f"out{port.output}"])
+    line = machine.memory.line if isinstance(machine.memory, TimedMemory) else 0
+    requests = sum(map(len, run.evaluation.requests.values()))
+    firings = tuple(len(run.evaluation.fired[node.name]) for node in graph.nodes)
+    return Counters(operators, bits, 8 * line * requests, firings)
+
+
+def energy_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Counters:
+    """What the energy of the simulator's run is made of."""
+    assert run.simulation is not None
+    counts = simulated_counts(graph, machine, run.simulation, simulated_resources(graph, machine, run.simulation))
+    moved = counts.dram_bits if isinstance(machine.memory, TimedMemory) else 0
+    firings = tuple(node.firings for node in run.simulation.nodes)
+    return Counters(int(sum(counts.operators.values())), int(counts.fifo_bits), int(moved), firings)

@@ -1,0 +1,26 @@
+"""The figure of energies: its page and its picture say what the committed rows say, and what must hold holds."""
+
+from __future__ import annotations
+
+import copy
+
+import energy
+import frame
+
+REDO = "redo it: python tools/figures/energy.py --write"
+
+
+def test_the_page_and_the_picture_have_what_the_rows_say():
+    assert energy.PAGE.read_text(encoding="utf-8") == energy.page(), REDO
+    picture = (frame.PICTURES / "energy.svg").read_text(encoding="utf-8")
+    assert f"data {frame.digest(energy.collect())}<" in picture, REDO
+
+
+def test_all_that_must_hold_does():
+    assert [check.holds for check in energy.checks(energy.collect())] == [True, True]
+
+
+def test_a_fused_layer_that_takes_more_is_seen():
+    data = copy.deepcopy(energy.collect())
+    data["points"]["gcn/partial"]["energy"]["dram"] *= 2
+    assert energy.checks(data)[0].holds is False
