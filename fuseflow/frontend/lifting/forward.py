@@ -26,7 +26,7 @@ Guess = Callable[[OperatorCall, Sequence[Known], Sequence[Known]], Sequence[Know
 def sweep_forward(graph: Graph, arguments: Mapping[Node, Known], rule_of: Resolve, guess: Guess) -> Results:
     """Return what is known of the tensors of each node, from what is known of the arguments of the graph."""
     results: Results = {node: (known,) for node, known in arguments.items()}
-    for node in counted(graph.nodes, "finding what is known"):
+    for node in counted(tuple(graph.nodes), "finding what is known"):
         if node.target is operator.getitem:
             source, place = node.args
             results[node] = (results[source][place],)
