@@ -12,6 +12,8 @@ from fuseflow.energy.event_energies import EventEnergies
 Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
 """What takes energy."""
 PARTS: tuple[Part, ...] = get_args(Part)
+SCHEMA = 1
+"""The schema of `energy.json`."""
 NANOWATT_NANOSECOND = 1e-6
 """A nanowatt for a nanosecond, in picojoules."""
 
@@ -87,7 +89,7 @@ class ProgramEnergy:
     def to_json(self) -> dict[str, Any]:
         """Return the energies as plain values, in picojoules."""
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "unit": "pJ",
             "total": _plain(self.total),
             "parts": {

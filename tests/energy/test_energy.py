@@ -206,3 +206,26 @@ def test_tensors_are_needed_for_nothing() -> None:
     """A result knows its energy without the data that it ran on."""
     assert isinstance(next(iter(gcn_result("layers", "rda").tensors.values())), Tensor)
     assert gcn_result("layers", "rda").energy().total == gcn_result("layers", "rda").energy().total
+
+
+def test_the_page_of_a_run_has_its_energy(tmp_path: Any) -> None:
+    from click.testing import CliRunner
+
+    from fuseflow.cli.main import main
+    from fuseflow.report.page.page import page
+    from fuseflow.report.page.run_directory import read_run
+
+    arguments = [
+        "run",
+        "docs/example/spmm.ein",
+        "--tensors",
+        "docs/example/tensors.yaml",
+        "--energy",
+        "-o",
+        str(tmp_path / "run"),
+    ]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    stored = read_run(tmp_path / "run")
+    text = page(stored)
+    assert stored.energy is not None and f"<td>{stored.energy['total'] / 1000:,.2f}</td>" in text
+    assert "<h3>Energy</h3>" in text and "Nangate 45 nm" in text

@@ -26,6 +26,7 @@ class Overview:
     roofline: Markup | None
     unplaced: tuple[str, ...]
     memory: Markup | None
+    energy: Markup | None
     baseline: Baseline | None
 
 
@@ -51,6 +52,7 @@ def overview(
         roofline=roofline([region.point for region in regions], peak),
         unplaced=tuple(r.label for r in regions if not (r.flops and r.point.bytes)),
         memory=_memory_table(stored.result, things),
+        energy=None if stored.energy is None else _energy_table(stored.energy, regions),
         baseline=None if baseline is None else _baseline(*baseline, stored, regions),
     )
 
@@ -123,6 +125,24 @@ def _change_table(changes: Sequence[Values], now: int) -> Markup | None:
         speed_up = f"{now / cycles:.2f}" if cycles else ""
         rows.append((change["change"], cycles, speed_up, how))
     return html_table(columns, rows) if rows else None
+
+
+def _energy_table(energy: Values, regions: Sequence[RegionPage]) -> Markup:
+    """Return the energy of each region by part, in nanojoules, and the technology of each part."""
+    parts = energy["parts"]
+    columns = (
+        Column("region", "regions that run alike share a row, with the numbers of one", words=True),
+        *(Column(f"{part}, nJ", values["technology"]) for part, values in parts.items()),
+        Column("energy, nJ", "of all parts"),
+    )
+    pages, rows = {region.name: region for region in regions}, list[tuple[Cell, ...]]()
+    for region in energy["regions"]:
+        page = pages[region["name"]]
+        numbers = (*(region["parts"][part] for part in parts), region["total"])
+        rows.append((Link(page.label, page.key, page.number), *(f"{number / 1000:,.2f}" for number in numbers)))
+    technologies = (values["technology"] for values in parts.values())
+    rows.append(("technology", *technologies, ""))
+    return html_table(columns, rows)
 
 
 def _memory_table(run: Values, things: Things) -> Markup | None:

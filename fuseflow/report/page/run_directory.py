@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fuseflow.energy.energy import SCHEMA as ENERGY_SCHEMA
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_json, read_text
 from fuseflow.report.cycle_tables import CYCLES_FILE
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
+from fuseflow.report.energy_tables import ENERGY_FILE
 from fuseflow.run.artifacts import REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.directory import MANIFEST
 from fuseflow.run.packed_run import unpack_run
@@ -30,13 +32,14 @@ Values = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
-    report of `explain cycles` on the same run, if there is one. `program` has the Einsums and the lines that they came from; it is empty if
-    they were not written."""
+    report of `explain cycles` on the same run, and `energy` what the run took, if there is one. `program` has the Einsums and the lines
+    that they came from; it is empty if they were not written."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
     cycles: Values | None = None
     program: Values = field(default_factory=dict)
+    energy: Values | None = None
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
@@ -46,12 +49,13 @@ def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
     """
     if not path.is_dir():
         result = _result(path)
-        return StoredRun(result, {}, None if cycles is None else _explained(cycles, result))
+        return StoredRun(result, {}, None if cycles is None else _explained(cycles, result), energy=result.get("energy"))
     result, compiled = _directory(path)
     inside = path / CYCLES_FILE
     cycles = inside if cycles is None and inside.exists() else cycles
     program = _read(path / PROGRAM_FILE, PROGRAM_SCHEMA, PROGRAM_FILE) if (path / PROGRAM_FILE).exists() else {}
-    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program)
+    energy = _read(path / ENERGY_FILE, ENERGY_SCHEMA, ENERGY_FILE) if (path / ENERGY_FILE).exists() else None
+    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result), program, energy)
 
 
 def read_packed_run(packed: bytes, folder: Path) -> StoredRun:
