@@ -33,6 +33,6 @@ def test_what_a_row_names_is_there(row: str):
                 )
             continue
         for path in re.findall(r"`([^`]+)`", file):
-            text = (TESTS / path).read_text(encoding="utf-8")
+            text = (TESTS / path.removeprefix("tests/")).read_text(encoding="utf-8")
             for name in re.findall(r"`([^`]+)`", names):
                 assert f"def test_{name.rstrip('*')}" in text, name
