@@ -2,15 +2,17 @@
 
     python tools/budget_check.py exhaustive --programs 200
     python tools/budget_check.py within --programs 500
-    python tools/budget_check.py kills --kills 10
+    python tools/budget_check.py kills --kills 10 --small
+    python tools/budget_check.py same --runs 10 --small
 
 `exhaustive` compares with all partitions, orders and lanes of random programs, each compiled as a whole. `within` draws random programs of
 every kind and random budgets, and adds up what the compiled graphs occupy. `kills` ends a search with -9 at random moments and begins it
-again. Each prints what it saw, and ends with 1 if something is wrong.
+again. `same` searches ten times in other circumstances. Each prints what it saw, and ends with 1 if something is wrong.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sqlite3
@@ -130,23 +132,24 @@ def within(programs: int, draw: int) -> None:
 @main.command()
 @click.option("--kills", default=10, show_default=True)
 @click.option("--draw", default=0, show_default=True, help="The seed of the moments.")
-def kills(kills: int, draw: int) -> None:
+@click.option("--small", is_flag=True, help="Search for a model that takes seconds.")
+def kills(kills: int, draw: int, small: bool) -> None:
     """End a search with -9 at random moments, and let it come to its end."""
     chance = random.Random(draw)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.monotonic()
-        if _search(folder, "peace").wait() != 0:
+        if _search(folder, "peace", small).wait() != 0:
             raise click.ClickException("the search fails in peace")
         seconds = time.monotonic() - start
         rows = _rows(folder / "peace.sqlite")
         for number in range(kills):
-            running = _search(folder, "killed")
+            running = _search(folder, "killed", small)
             time.sleep(chance.uniform(0.05, 1.0) * seconds)
             running.send_signal(signal.SIGKILL)
             running.wait()
             click.echo(f"kill {number + 1}: {len(_rows(folder / 'killed.sqlite'))} of {len(rows)} simulations kept")
-        if _search(folder, "killed").wait() != 0:
+        if _search(folder, "killed", small).wait() != 0:
             raise click.ClickException("the search fails after the kills")
         same = (folder / "peace.yaml").read_bytes() == (folder / "killed.yaml").read_bytes()
         again = [key for key, finished in _rows(folder / "killed.sqlite").items() if key not in rows]
@@ -154,20 +157,38 @@ def kills(kills: int, draw: int) -> None:
         sys.exit(not same or bool(again))
 
 
-def _search(folder: Path, name: str) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "fuseflow",
-        "schedule",
-        ROOT / "models/paper/gcn.py",
-        "--data",
-        "karate",
-        "--budget",
-        "small",
-    ]
-    files = ["--store", folder / f"{name}.sqlite", "-o", folder / f"{name}.yaml", "--quiet", "--jobs", "2"]
-    return subprocess.Popen([str(word) for word in (*command, *files)])
+@main.command()
+@click.option("--runs", default=10, show_default=True)
+@click.option("--small", is_flag=True, help="Search for a model that takes seconds.")
+def same(runs: int, small: bool) -> None:
+    """Search again and again with another order of hashing, one process or two, and with and without OR-Tools."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number in range(runs):
+            running = _search(folder, f"run{number}", small, jobs=1 + number % 2, hash_seed=number, ortools=number % 3 != 1)
+            if running.wait() != 0:
+                raise click.ClickException(f"run {number} fails")
+        written = {(folder / f"run{number}.yaml").read_bytes() for number in range(runs)}
+        click.echo(f"{runs} runs, {len(written)} schedules")
+        sys.exit(len(written) != 1)
+
+
+MODELS = {
+    False: [ROOT / "models/paper/gcn.py", "--data", "karate", "--budget", "small"],
+    True: [ROOT / "models/paper/sae.py", "--small", "--machine", "ideal", "--budget", "small"],
+}
+"""What is searched: a model that takes half a minute, and one that takes seconds."""
+WITHOUT_ORTOOLS = "import sys; sys.modules['ortools'] = None; from fuseflow.__main__ import run; sys.exit(run())"
+"""The command in a Python in which nobody finds OR-Tools."""
+
+
+def _search(
+    folder: Path, name: str, small: bool, jobs: int = 2, hash_seed: int | None = None, ortools: bool = True
+) -> subprocess.Popen[bytes]:
+    python = [sys.executable, "-m", "fuseflow"] if ortools else [sys.executable, "-c", WITHOUT_ORTOOLS]
+    files = ["--store", folder / f"{name}.sqlite", "-o", folder / f"{name}.yaml", "--quiet", "--jobs", jobs]
+    environment = os.environ if hash_seed is None else {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    return subprocess.Popen([str(word) for word in (*python, "schedule", *MODELS[small], *files)], env=environment)
 
 
 def _rows(store: Path) -> dict[str, float]:

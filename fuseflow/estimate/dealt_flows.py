@@ -155,4 +155,20 @@ def dealt_largest(memo: CountMemo, nest: FiberNest, depth: int, dealt: Sequence[
     return most
 
 
-__all__ = ["DealtElements", "DealtLevel", "deal", "dealt_counts", "dealt_flow", "dealt_largest"]
+def in_all(shape: tuple[int, ...], numbers: Number) -> int:
+    """Return the sum of numbers over lanes of this shape, of which some may share a number."""
+    array = np.asarray(numbers)
+    return int(np.broadcast_to(array, np.broadcast_shapes(shape, array.shape)).sum())
+
+
+def most(numbers: Number) -> Number:
+    """Return the largest of numbers that lanes may have each."""
+    return float(np.max(numbers)) if isinstance(numbers, np.ndarray) else numbers
+
+
+def busiest(flow: Flow) -> Flow:
+    """Return the flow of a stream in the lane in which there is most of it."""
+    return Flow(tuple(map(most, flow.lists)), tuple(map(most, flow.filled)), *map(most, (flow.elements, flow.absent, flow.read)))
+
+
+__all__ = ["DealtElements", "DealtLevel", "busiest", "deal", "dealt_counts", "dealt_flow", "dealt_largest", "in_all", "most"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.dealt_flows import DealtLevel, dealt_counts, dealt_flow, dealt_largest
+from fuseflow.estimate.dealt_flows import DealtLevel, busiest, dealt_counts, dealt_flow, dealt_largest, in_all, most
 from fuseflow.estimate.fifo_loops import Fifo
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.graph_bounds import GraphBounds
@@ -24,7 +24,7 @@ from fuseflow.estimate.memory_bound import memory_answers, memory_latency, reque
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
-from fuseflow.estimate.port_lines import Addresses, ReaderNode, node_lines
+from fuseflow.estimate.port_lines import Addresses, ReaderNode, buffered, node_lines
 from fuseflow.resources import Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
 from fuseflow.resources.graph_resources import HeldEntries
@@ -34,7 +34,8 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.buffered_ports import PortName, buffered_ports
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 from fuseflow.tensors.levels.base import bytes_of
 from fuseflow.transform.stream_levels import Levels
 
@@ -121,19 +122,19 @@ class DealtGraph:
         tiles_read = tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
         timing = node_timing(node, self.template.graph, machine, tiles_read)
         processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
-        total = sum(_in_all(shape, values + closings) for values, closings in processes)
+        total = sum(in_all(shape, values + closings) for values, closings in processes)
         intervals = (timing.interval, timing.emission)
-        occupied = max(_most(process_cycles(node, *process, machine)) for process in zip(processes, intervals, strict=False))
+        occupied = max(most(process_cycles(node, *process, machine)) for process in zip(processes, intervals, strict=False))
         number = prod(shape)
         stage = Stage(
             node,
             number,
-            max(1, _most(inputs[0].inner)) if node.holds_back else 0,
-            _most(outputs[-1].tokens) if isinstance(node, n.Workspace) else 0,
+            max(1, most(inputs[0].inner)) if node.holds_back else 0,
+            most(outputs[-1].tokens) if isinstance(node, n.Workspace) else 0,
             memory_answers(node, declared),
-            _most(outputs[0].tokens) if outputs else 0,
+            most(outputs[0].tokens) if outputs else 0,
         )
-        tokens = tuple(_most(flow.tokens) for flow in inputs)
+        tokens = tuple(most(flow.tokens) for flow in inputs)
         held = self._held(each, lanes) if isinstance(node, n.Workspace | n.Locate) else 0
         return _NodeLanes(
             total, occupied, stage, tokens, timing.latency, self._ports(at, each, inputs, outputs, lanes, machine), held
@@ -285,12 +286,18 @@ class DealtGraph:
         forks = {t.node.name: lanes[t.lanes_of] for t in self.template.nodes if isinstance(t.node, n.Fork)}
         addresses = Addresses(graph, flows, forks)
         shape = tuple(lanes[index] for index in each.indices)
-        times = min(_in_all(shape, flow.elements) / max(1, _most(flow.elements)) for flow in inputs)
-        busiest = [_busiest(flow) for flow in inputs], [_busiest(flow) for flow in outputs]
-        return tuple(
-            LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times)
-            for port in node_lines(node, addresses, *busiest, flows, request_bytes(machine.memory))
-        )
+        times = min(in_all(shape, flow.elements) / max(1, most(flow.elements)) for flow in inputs)
+        in_busiest = [busiest(flow) for flow in inputs], [busiest(flow) for flow in outputs]
+        line, array_bytes, buffers = request_bytes(machine.memory), self.serial.counts.array_bytes, self._buffers(machine)
+        ports = node_lines(node, addresses, *in_busiest, flows, line)
+        if buffers:
+            ports = (buffered(port, node, addresses, in_busiest[0][0], flows, line, array_bytes, buffers) for port in ports)
+        return tuple(LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times, port.hits) for port in ports)
+
+    def _buffers(self, machine: Machine) -> Mapping[PortName, int]:
+        """Return the lines of the reuse buffer of each port of the template."""
+        memory = machine.memory
+        return buffered_ports(self.template.graph, memory.line) if isinstance(memory, TimedMemory) else {}
 
     def _load(self, nodes: Sequence[_NodeLanes], machine: Machine) -> MemoryLoad:
         counts, memory = self.serial.counts, machine.memory
@@ -306,7 +313,7 @@ class DealtGraph:
     ) -> Resources:
         count = AreaCount(ResourceCount(self.template.graph, machine))
         totals, ports, stream, area = Counter[str](), 0, 0, 0
-        workspace, fifo, at_fifo = 0, 0.0, 0
+        workspace, buffer, fifo, at_fifo = 0, 0, 0.0, 0
         for each, node in zip(self.template.nodes, nodes, strict=True):
             fixed = self._unit(count, each.node)
             number = node.stage.lanes
@@ -315,6 +322,7 @@ class DealtGraph:
             stream += fixed.stream * number
             ports += fixed.ports * number
             workspace += fixed.entry_bytes * node.held
+            buffer += fixed.buffer * number
             area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
             if isinstance(each.node, n.Merge):
                 depth, number = machine.first_depth or 0, number * lanes[each.lanes_of]
@@ -329,8 +337,8 @@ class DealtGraph:
         bytes_ = None if machine.first_depth is None else int(fifo)
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
-        total = None if machine.first_depth is None else area + memory_area(workspace)
-        return Resources(*lanes_of, ports, stream, bytes_, workspace, area=total, fifo_grows=grows)
+        total = None if machine.first_depth is None else area + memory_area(workspace + buffer)
+        return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
     def _unit(self, areas: AreaCount, node: n.Primitive) -> _Unit:
         """Return what a node occupies in one lane, on the machine of the last call."""
@@ -341,6 +349,7 @@ class DealtGraph:
                 own,
                 unit_kind(node) != "none" and not own,
                 count.ports(node),
+                count.node_buffers.get(node.name, 0),
                 count.buffers(node) * bytes_of(1, bits) if bits else 0,
                 tuple(token_bytes(self.template.graph, port) for port in node.inputs),
                 areas.node(node) - areas.branch(node) * branches(node),
@@ -358,6 +367,7 @@ class _Unit(NamedTuple):
     lanes: Mapping[str, int]
     stream: bool
     ports: int
+    buffer: int
     entry_bytes: int
     tokens: tuple[int, ...]
     area: int
@@ -375,29 +385,13 @@ class _BusiestFlows(Mapping[n.Port, Flow]):
 
     def __getitem__(self, port: n.Port) -> Flow:
         each = self.graph.template.nodes[self.graph._places()[port.node]]
-        return _busiest(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
+        return busiest(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
 
     def __iter__(self) -> Any:
         return (n.Port(each.node.name, k) for each in self.graph.template.nodes for k in range(len(each.outputs)))
 
     def __len__(self) -> int:
         return sum(len(each.outputs) for each in self.graph.template.nodes)
-
-
-def _in_all(shape: tuple[int, ...], numbers: Number) -> int:
-    """Return the sum of numbers over lanes of this shape, of which some may share a number."""
-    array = np.asarray(numbers)
-    return int(np.broadcast_to(array, np.broadcast_shapes(shape, array.shape)).sum())
-
-
-def _most(numbers: Number) -> Number:
-    return float(np.max(numbers)) if isinstance(numbers, np.ndarray) else numbers
-
-
-def _busiest(flow: Flow) -> Flow:
-    return Flow(
-        tuple(map(_most, flow.lists)), tuple(map(_most, flow.filled)), *map(_most, (flow.elements, flow.absent, flow.read))
-    )
 
 
 __all__ = ["DealtGraph", "LaneEstimate"]

@@ -8,7 +8,7 @@ and the speed of the memory only enter the sums that `bound` takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fuseflow.estimate.bound import Bound
@@ -23,9 +23,10 @@ from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
-from fuseflow.samml.nodes import Edge
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, TimedMemory
 
 Value = TypeVar("Value")
 
@@ -47,7 +48,13 @@ class GraphBounds:
     counts: GraphCounts
     memo: CountMemo
     _kept: dict[Hashable, Any] = field(default_factory=dict)
+    _of_depths: dict[Hashable, Any] = field(default_factory=dict)
+    """What depends on the depths of FIFOs that the graph states."""
     _latest: MachineBounds | None = None
+
+    def with_depths_of(self, graph: Graph) -> GraphBounds:
+        """Return the bounds of the same graph with other depths of FIFOs. Whatever these do not enter is computed once for both."""
+        return GraphBounds(replace(self.counts, graph=graph), self.memo, self._kept)
 
     def on(self, machine: Machine) -> MachineBounds:
         """Return the work and the bounds on a machine. Those on the machine of the last call are kept."""
@@ -101,7 +108,10 @@ class GraphBounds:
         memory = machine.memory
         ahead = (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
         loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
-        slots = self._once(("slots", machine.fifo_depth, machine.first_depth), lambda: pipeline.slots(self.counts.graph, machine))
+        depths = machine.fifo_depth, machine.first_depth
+        if depths not in self._of_depths:
+            self._of_depths[depths] = pipeline.slots(self.counts.graph, machine)
+        slots = self._of_depths[depths]
         shares = self._once(("shares", ahead, slots), lambda: loops.shares(slots))
         return BusyLoops(loops, shares, self._once(("busy", key, ahead), lambda: loops.work(busy)))
 
@@ -114,7 +124,8 @@ class GraphBounds:
             counts, pipeline = self.counts, self._kept["pipeline"]
             stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
             written = [row.bytes for row in counts.traffic if row.direction == "write"]
-            ports = read_lines(counts.graph, counts.flows, line)
+            buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
+            ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
             return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
 
         return self._once(("load", line, channels), load)

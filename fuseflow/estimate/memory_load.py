@@ -45,8 +45,9 @@ LONGEST_WRITE = 40_000.0
 class ArrayLoad:
     """What ports that are the same but for the lane request of one array.
 
-    `lines` are those of all ports and `most` those of the busiest one. `alike` is how many of the `ports` want the same line at the same
-    time, and `array_lines` the lines of the array. `in_order` says that lines are fetched ahead.
+    `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
+    `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
+    lines are fetched ahead.
     """
 
     stage: int
@@ -56,6 +57,7 @@ class ArrayLoad:
     alike: float
     array_lines: int
     in_order: bool
+    asked: Number = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,13 @@ class MemoryLoad:
             groups.setdefault((stages[port.node], port.kind), []).append(port)
         together = [
             LanePorts(
-                stage, group[0], len(group), sum(p.lines for p in group), max(p.lines for p in group), sum(p.jumps for p in group)
+                stage,
+                group[0],
+                len(group),
+                sum(p.lines for p in group),
+                max(p.lines for p in group),
+                sum(p.jumps for p in group),
+                max(p.hits for p in group),
             )
             for (stage, _), group in groups.items()
         ]
@@ -116,6 +124,7 @@ class MemoryLoad:
                 each.alike(line),
                 -(-array_bytes.get(each.array, 0) // line),
                 each.port.in_order,
+                each.most + each.hits,
             )
             for each in ports
         )
@@ -126,7 +135,8 @@ class MemoryLoad:
 
 @dataclass(frozen=True, slots=True)
 class LanePorts:
-    """Ports that are the same but for the lane: one of them, their number, what they request together, and what the busiest requests."""
+    """Ports that are the same but for the lane: one of them, their number, what they request together, and what the busiest requests.
+    `hits` are the lines that this one finds in its reuse buffer."""
 
     stage: int
     port: PortLines
@@ -134,6 +144,7 @@ class LanePorts:
     lines: Number
     most: Number
     jumps: Number
+    hits: Number = 0
 
     @property
     def array(self) -> tuple[str, int, str]:
@@ -195,11 +206,13 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
-    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none."""
+    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
+    one line a cycle at most, those in its reuse buffer too."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    return max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding
+    asked = max((read.asked for read in load.reads if read.asked > read.most), default=0)
+    return max(asked, max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding)
 
 
 def write_wait(rate: Number, machine: Machine, in_lanes: bool) -> float:

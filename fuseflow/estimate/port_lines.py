@@ -7,22 +7,28 @@ anywhere in a line. Single elements that are looked up request a line each, unle
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
+from typing import TypeAlias
 
+from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.sim.memory.buffered_ports import PortName
 from fuseflow.tensors.levels.base import bytes_of
 
 ReaderNode = n.Scan | n.Locate | n.Load
 Lookup = n.Scan | n.Load
+ArrayPlace: TypeAlias = tuple[str, int, str]
+"""An array: its tensor, a storage level of that (-1 for the values), and its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortLines:
-    """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other.
+    """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other. `hits` are those that it finds
+    in its reuse buffer, beside these.
 
     `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
     lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
@@ -37,10 +43,18 @@ class PortLines:
     in_order: bool = False
     dealt: int = 1
     divided: int = 1
+    hits: Number = 0
 
 
-def read_lines(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int) -> Iterator[PortLines]:
-    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory."""
+def read_lines(
+    graph: n.Graph,
+    flows: Mapping[n.Port, Flow],
+    line: int,
+    array_bytes: Mapping[ArrayPlace, int],
+    buffers: Mapping[PortName, int],
+) -> Iterator[PortLines]:
+    """Yield what each port of the nodes that read requests, in lines of `line` bytes. A resident tensor is not in the memory. `buffers` has
+    the lines of reuse buffers."""
     forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
     addresses = Addresses(graph, flows, forks)
     for node in graph.nodes:
@@ -48,7 +62,8 @@ def read_lines(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int) -> Itera
             continue
         inputs = [flows[port] for port in node.inputs]
         outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
-        yield from node_lines(node, addresses, inputs, outputs, flows, line)
+        for port in node_lines(node, addresses, inputs, outputs, flows, line):
+            yield buffered(port, node, addresses, inputs[0], flows, line, array_bytes, buffers) if buffers else port
 
 
 def node_lines(
@@ -82,6 +97,36 @@ def node_lines(
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
         dealt, divided = addresses.lanes(lookup)
         yield PortLines(node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided)
+
+
+def buffered(
+    port: PortLines,
+    node: ReaderNode,
+    addresses: Addresses,
+    first: Flow,
+    flows: Mapping[n.Port, Flow],
+    line: int,
+    array_bytes: Mapping[ArrayPlace, int],
+    buffers: Mapping[PortName, int],
+) -> PortLines:
+    """Return a port of a node with the lines that it does not find in its reuse buffer, if it has one. `first` is the flow of the node's
+    first input."""
+    place = port.tensor, port.level, port.kind
+    capacity = next((lines for (name, array), lines in buffers.items() if name == port.node and array == place), 0)
+    if not capacity:
+        return port
+    array_lines = max(1.0, array_bytes.get(place, 0) / line)
+    if isinstance(node, n.Locate):
+        share = min(1.0, array_lines / max(1.0, port.lines)) if capacity >= array_lines else 1.0
+    else:
+        lookup = addresses.lookup(node)
+        assert lookup is not None, "what is read in order has no buffer"
+        refs = first if lookup is node else flows[lookup.inputs[0]]
+        each = port.lines / max(1.0, refs.elements - refs.absent)
+        share = fetched_share(
+            refs, addresses.loops(lookup, array_lines), port.lines, min(each, array_lines), array_lines, capacity
+        )
+    return replace(port, lines=port.lines * share, jumps=port.jumps * share, hits=port.lines * (1 - share))
 
 
 def _bytes_spanned(node: Lookup, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
@@ -218,6 +263,39 @@ class Addresses:
                 break
         return dealt, prod(self.lanes_of[name] for name in self._deciding(port))
 
+    def loops(self, node: Lookup, array_lines: float) -> tuple[Loop, ...]:
+        """Return the loops around the references of a look-up, outermost first, given the lines of the array."""
+        decl, port = self.graph.declared[node.tensor], node.inputs[0]
+        level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
+        levels = self._own_levels(port, level)
+        sizes = [decl.size(p) for p in range(level + 1)]
+        strides = [array_lines / max(1, prod(sizes[: p + 1])) for p in range(level + 1)]
+        own = {depth: OwnLoop(sizes[p], strides[p]) for depth, p in levels.items() if 0 <= p <= level}
+        return tuple(own.get(depth) for depth in range(1, self.types[port].depth + 1))
+
+    def _own_levels(self, port: n.Port, level: int) -> dict[int, int]:
+        """Return the level of a tensor along which references to its `level` change, for each depth, outermost 1, where they do."""
+        port = self._origin(port)
+        node, depth = self.by_name[port.node], self.types[port].depth
+        match node:
+            case n.Root():
+                return {}
+            case n.Repeat():
+                return self._own_levels(node.inputs[0], level)
+            case n.Scan():
+                return {**self._own_levels(node.inputs[0], level - 1), depth: level}
+            case n.Locate():
+                above = self._own_levels(node.inputs[1], level - 1) if len(node.inputs) > 1 else {}
+                return {**above, self._coordinate_depth(node.inputs[0]): level}
+        return {at: min(at, level) for at in range(1, depth + 1)}
+
+    def _coordinate_depth(self, port: n.Port) -> int:
+        """Return the depth at which a stream of coordinates gets them: it repeats them further inside."""
+        port = self._origin(port)
+        while isinstance(node := self.by_name[port.node], n.Repeat):
+            port = self._origin(node.inputs[0])
+        return self.types[port].depth
+
     def _deciding(self, port: n.Port) -> frozenset[str]:
         """Return the forks that decide what a stream has."""
         if port not in self._forks:
@@ -246,4 +324,4 @@ class Addresses:
         return flow.elements >= flow.inner * self.bounds[port]
 
 
-__all__ = ["Addresses", "PortLines", "node_lines", "read_lines"]
+__all__ = ["Addresses", "PortLines", "buffered", "node_lines", "read_lines"]

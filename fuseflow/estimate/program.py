@@ -400,10 +400,15 @@ class Estimator:
         return self.memo.once(
             ("bounds", shape, names, nodes, knowledge.of(names), tuple(kept.items())),
             (knowledge.overlap,),
-            lambda: GraphBounds(
-                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept), self.memo
-            ),
+            lambda: self._bounds(graph, knowledge, kept),
         )
+
+    def _bounds(self, graph: Graph, knowledge: TensorKnowledge, kept: Mapping[str, float]) -> GraphBounds:
+        """Count a graph, unless it was counted with other depths of FIFOs: no count depends on these."""
+        if graph.depths:
+            return self.bounds(replace(graph, depths=()), knowledge).with_depths_of(graph)
+        counts = count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap, kept)
+        return GraphBounds(counts, self.memo)
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""

@@ -63,8 +63,9 @@ def _tensors_table(result: Result) -> Table:
     there are reuse buffers, it says how many lines were in these."""
     memories = [region.simulation.memory for region in result.regions]
     is_buffered = any(memory is not None and memory.is_buffered for memory in memories)
-    hits = ["hits"] if is_buffered else []
-    table = plain_table("region", "tensor", "array", "", "bytes", "lines", *hits, "moved", "latency", numbers_from=4)
+    table = plain_table(
+        "region", "tensor", "array", "", "bytes", "lines", *(["hits"] if is_buffered else []), "moved", "latency", numbers_from=4
+    )
     for region in result.regions:
         name = escape(region.name)
         for row in _rows(region, is_buffered):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import buffer_bytes
+from fuseflow.sim.memory.buffered_ports import buffered_ports
 from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
 from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
@@ -83,10 +84,18 @@ class ResourceCount:
         is_alternating = isinstance(node, n.Workspace) and self.machine.rules != "comal"
         return 2 if is_alternating else 1
 
+    @cached_property
+    def node_buffers(self) -> Mapping[str, int]:
+        """The bytes of the reuse buffers of each node that has any. There are none where the memory answers at once."""
+        memory, sizes = self.machine.memory, Counter[str]()
+        if isinstance(memory, TimedMemory):
+            for (node, _), lines in buffered_ports(self.graph, memory.line).items():
+                sizes[node] += lines * memory.line
+        return sizes
+
     def buffer_bytes(self) -> int:
-        """Return the bytes of all reuse buffers, of which there are none where the memory answers at once."""
-        memory = self.machine.memory
-        return buffer_bytes(self.graph, memory.line) if isinstance(memory, TimedMemory) else 0
+        """Return the bytes of all reuse buffers."""
+        return sum(self.node_buffers.values())
 
     def most_entries(self, node: n.Primitive) -> int:
         """Return the most entries that a node can hold at once: all coordinates of its levels."""

@@ -430,7 +430,11 @@ def _failing(error: BaseException) -> Callable[..., Compiled]:
     ("error", "status", "what"),
     [
         (KeyError("x"), 1, "internal error: KeyError"),
-        (MemoryError(), 1, "not enough memory"),
+        (
+            MemoryError(),
+            1,
+            "not enough memory for that\n  hint: try less data, or smaller regions; `run --no-check` does without the dense reference",
+        ),
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(28, "No space left on device"), 2, "error[file]: cannot write the output: No space left on device"),
     ],

@@ -15,6 +15,7 @@ from fuseflow.report.tables import (
     CheckRow,
     check_line,
     check_table,
+    cycle_shares,
     lane_lines,
     operator_table,
     plain_table,
@@ -148,3 +149,10 @@ def test_lanes_in_one_line_for_each_index() -> None:
     assert list(lane_lines(replace(result(None), regions=(dealt, region("second", ("a", 1, 0, 0)))))) == [
         "first: 2 lanes of i, 10 to 30 firings each, the most 1.50 times the mean"
     ]
+
+
+def test_no_share_of_a_node_with_two_processes_is_above_100() -> None:
+    """An accumulator fills one workspace while it empties another; each of the two fires in nearly every cycle."""
+    node = NodeStatistics("acc", "acc", 78, 1, 1, 0, 39, occupied=39, workspace=4)
+    assert node.processes == 2
+    assert list(cycle_shares(node, 40)) == ["97.5", "1.2", "0.0", "1.2"]

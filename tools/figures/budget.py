@@ -1,15 +1,18 @@
 """What schedules earn: the table of both conventions, a lever at a time, and cycles over lanes, for the four families of models.
 
     python tools/figures/budget.py --store budget.jsonl --data-dir DIR [--only gcn] [--machine rda] [--top 1]
+    python tools/figures/budget.py --store budget.jsonl --take choice.json --only gcn --convention equal
     python tools/figures/budget.py --store budget.jsonl --table [--plot budget.svg]
 
 `unlimited` has one unit for each operator, as published factors count: the fastest partition without lanes, against single operators
 without lanes. `equal` has the same budget for both: the fastest schedule within it, against the best unfused one within it. A row of the
 store is a model on a machine under a convention with some levers; a run that is killed goes on with those that are not there yet.
+`--take` makes a row of what `fuseflow schedule --json` wrote.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,6 +26,7 @@ from store import append, load
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.defaults import ALLOWED
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model
@@ -50,8 +54,9 @@ WORKLOADS = (
     Workload("sae", "images:imagenet"),
     Workload("gpt", "bigbird:block=8,length=64,features=48", "large", {"decoders": 1, "heads": 3}),
 )
-CONVENTIONS = ("unlimited", "equal", "equal, formats")
-"""What is compared: one unit for each operator; the same budget for both; and formats of inputs as a further lever."""
+CONVENTIONS = ("unlimited", "equal", "equal, all levers")
+"""What is compared: one unit for each operator; the same budget for both; and formats of inputs and the order of products as further
+levers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Row:
     levers: dict[str, float]
     curve: list[tuple[int, float]]
     schedule: str
-    seconds: float
+    seconds: float | None
 
 
 def source_of(work: Workload, data_dir: Path | None) -> Source:
@@ -105,10 +110,25 @@ def unlimited(work: Workload, source: Source, machine: Machine, top: int) -> Row
 def equal(work: Workload, source: Source, machine: Machine, top: int, convention: str) -> Row:
     """The fastest schedule within a budget, against the best unfused one within it."""
     start = time.process_time()
-    allow = frozenset(("formats",)) if convention.endswith("formats") else frozenset[str]()
+    allow = frozenset(ALLOWED) if convention.endswith("all levers") else frozenset[str]()
     request = BudgetRequest(Budget.parse(work.budget), ("mul",) if not allow else (), allow, top)
     choice = budget_schedule(source, Schedule(), machine, request)
     return _row(work, machine, convention, *_numbers(choice), round(time.process_time() - start, 1))
+
+
+def taken(work: Workload, convention: str, file: Path) -> Row:
+    """What `fuseflow schedule --json` wrote of a model."""
+    choice: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if choice["budget"] != Budget.parse(work.budget).to_json():
+        raise click.UsageError(f"`{file}` has the budget {choice['budget']}, but {work.name} is compared within `{work.budget}`")
+    chosen = next(trial for trial in choice["trials"] if trial["chosen"])
+    alone = next(trial for trial in choice["trials"] if trial["is_unfused"])
+    levers = {name: without for name, without in choice["levers"].items() if without is not None}
+    curve = [(point["resources"]["mul"], point["cycles"] or point["estimate"]) for point in choice["pareto"]]
+    numbers = (chosen["name"], chosen["estimate"], alone["estimate"], chosen["cycles"], alone["cycles"])
+    bounds = choice["bound"], choice["relaxed"], choice["busy"]
+    values = (*numbers, *bounds, levers, curve, choice["schedule"], None)
+    return _row(work, load_machine(choice["machine"]), convention, *values)
 
 
 def _numbers(choice: BudgetChoice) -> tuple[Any, ...]:
@@ -205,6 +225,9 @@ def plot(rows: Iterable[Row], file: Path) -> None:
 @click.option("--convention", "conventions", multiple=True, type=click.Choice(CONVENTIONS), help="All without it.")
 @click.option("--machine", default="rda", show_default=True)
 @click.option("--top", default=1, show_default=True, help="How many of the best by estimate are simulated; 0: none.")
+@click.option(
+    "--take", type=click.Path(path_type=Path, exists=True), help="Make a row of a JSON file of `fuseflow schedule`, run nothing."
+)
 @click.option("--table", "show", is_flag=True, help="Print the tables, run nothing.")
 @click.option("--plot", "image", type=click.Path(path_type=Path), help="Draw cycles over lanes.")
 def main(
@@ -214,12 +237,22 @@ def main(
     conventions: tuple[str, ...],
     machine: str,
     top: int,
+    take: Path | None,
     show: bool,
     image: Path | None,
 ) -> None:
     """Compare what is chosen with unfused programs, under both conventions."""
     hardware, known = load_machine(machine), load(store, Row)
-    for work in WORKLOADS if not show else ():
+    if take is not None:
+        if len(only) != 1 or len(conventions) != 1:
+            raise click.UsageError("`--take` makes one row: name its model by `--only` and its `--convention`")
+        work = next((work for work in WORKLOADS if work.name == only[0]), None)
+        if work is None:
+            raise click.UsageError(f"no model is called `{only[0]}`: {', '.join(work.name for work in WORKLOADS)}")
+        row = taken(work, conventions[0], take)
+        known[row.key] = row
+        append(store, row)
+    for work in WORKLOADS if not show and take is None else ():
         if only and work.name not in only:
             continue
         source = source_of(work, data_dir)

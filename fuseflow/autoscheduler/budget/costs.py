@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fuseflow.autoscheduler.budget.cut_graph import KEPT_COUNTS, OrderedRange
+from fuseflow.autoscheduler.budget.deals import Lanes
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.program import Estimator
-from fuseflow.lower.regions import dealt_region
+from fuseflow.lower.depths import with_depths
+from fuseflow.lower.regions import CompiledRegion, dealt_region
 from fuseflow.resources import Resources
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
@@ -39,15 +41,17 @@ class LoweredCosts:
 
     machine: Machine
     estimator: Estimator
+    _latest: tuple[OrderedRange, dict[Lanes, CompiledRegion | None]] | None = None
+    """The last range with the regions in lanes that were lowered for it, with the FIFOs of the machine."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        *copies, region = ordered.pieces
-        if decision.lanes or decision.depth is not None:
-            schedule = decision.scheduled(Schedule(), region.name, is_ordered=False)
-            try:
-                region = dealt_region(ordered.before.lowering, region, schedule)
-            except ScheduleError:
-                return None
+        region = self._dealt(ordered, decision.lanes)
+        if region is None:
+            return None
+        if decision.depth is not None:
+            schedule = Schedule().depth(region.name, decision.depth)
+            region = replace(region, graph=with_depths(region.graph, region.name, region.places, schedule))
+        copies = ordered.pieces[:-1]
         knowledge, cycles, used = ordered.before.knowledge.copy(), 0.0, list[Resources]()
         for piece in estimator_regions((*copies, region)):
             estimate = self.estimator.region(piece, self.machine, knowledge)
@@ -55,6 +59,20 @@ class LoweredCosts:
             used.append(estimate.resources)
         self.estimator.memo.forget(KEPT_COUNTS)
         return RegionCost(float(cycles), most(used))
+
+    def _dealt(self, ordered: OrderedRange, lanes: Lanes) -> CompiledRegion | None:
+        """Return the region of a range in lanes, None if it cannot have them."""
+        if self._latest is None or self._latest[0] is not ordered:
+            self._latest = ordered, {(): ordered.pieces[-1]}
+        regions = self._latest[1]
+        if lanes not in regions:
+            region = ordered.pieces[-1]
+            schedule = RegionDecision((), lanes).scheduled(Schedule(), region.name, is_ordered=False)
+            try:
+                regions[lanes] = dealt_region(ordered.before.lowering, region, schedule)
+            except ScheduleError:
+                regions[lanes] = None
+        return regions[lanes]
 
 
 def most(used: Iterable[Resources]) -> Resources:

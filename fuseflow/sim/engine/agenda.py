@@ -29,8 +29,9 @@ ASKER = Record("part bound source delay visits port request")
 part that waits for that answer, how much later than it the asker fires at least, how often it was visited until then, and the port
 and the number of the request."""
 OUTLOOK = Record("ready awaited delay visits")
-"""When a part is ready, which part has to fire before it does, how much later its firing is then at least, and how often the part was
-visited. In place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
+"""The cycle before which a part certainly does not fire, which part has to fire before it does, how much later its firing is then at
+least, and how often the part was visited. In place of the awaited part stand the negative numbers below. An agenda that does not defer
+has none of this."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at

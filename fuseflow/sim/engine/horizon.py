@@ -38,7 +38,7 @@ from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, node_at, sou
 from fuseflow.sim.engine.stream_rings import tokens_left, visible
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, still_waits, visit
 from fuseflow.sim.memory.ports import FOREVER, port_at
-from fuseflow.sim.native.bitsets import is_member
+from fuseflow.sim.native.bitsets import discard, is_member
 from fuseflow.sim.native.records import inline
 
 UNSURE = -2
@@ -64,11 +64,14 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
 
 
 @inline
-def forget_bounds(a: Any) -> None:
-    """Forget what is known about requests, after the engine changed something."""
+def forget_bounds(nodes: int, a: Any) -> None:
+    """Forget what is known about requests and firings, after the engine changed something."""
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         asker.bound, asker.source = 0, UNKNOWN
+    if a.defers != 0:
+        for part in range(a.count):
+            outlook_at(a.outlooks + OUTLOOK_SIZE * part).ready = node_at(nodes + NODE_SIZE * part).ready
 
 
 @inline
@@ -109,8 +112,11 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                 asker.source, asker.delay, asker.visits = part, delay, outlook.visits
                 asker.port, asker.request = node.asked_port, node.request
                 bound = horizon + delay
+            else:
+                discard(a.due, part)
         if bound >= horizon:
             asker.bound = bound
+            _note_bounds(a, depth, bound)
             return fired
         if outlook.awaited == NEVER:
             break
@@ -120,6 +126,16 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
             step.part, step.bound, step.delay = outlook.awaited, bound, delay + outlook.delay
     asker.bound = FOREVER
     return fired
+
+
+@inline
+def _note_bounds(a: Any, depth: int, bound: int) -> None:
+    """Note of each part on the way of a walk, up to a depth, that its next firing comes no earlier than the bound of the asker allows. The
+    last part decided that bound, since it did not reach the horizon before. So walks of other askers end where they meet this way."""
+    for k in range(depth + 1):
+        step = step_at(a.path + STEP_SIZE * k)
+        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
+        outlook.ready = max(outlook.ready, bound - step.delay)
 
 
 @inline

@@ -71,7 +71,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
     room to advance to a cycle."""
     a = agenda_at(agenda)
     wake_all(a)
-    forget_bounds(a)
+    forget_bounds(nodes, a)
     fired, complete = 0, True
     while True:
         new_firings = visit_due_parts(nodes, a, True)

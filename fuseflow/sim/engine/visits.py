@@ -22,7 +22,7 @@ from fuseflow.sim.engine.node_records import (
     target,
 )
 from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
-from fuseflow.sim.native.bitsets import add, discard
+from fuseflow.sim.native.bitsets import add, discard, is_member
 from fuseflow.sim.native.records import get_int, inline
 from fuseflow.sim.native.signatures import call_kernel
 
@@ -34,9 +34,11 @@ FAULTY = -1
 @inline
 def visit(nodes: int, a: Any, part: int) -> int:
     """Run a part as far as it gets, and note what it waits for then. Return the number of its firings, or FAULTY."""
+    node = node_at(nodes + NODE_SIZE * part)
+    waited = node.waits
     made = run_part(nodes, a, part)
     if made != FAULTY:
-        _note_wait(a, node_at(nodes + NODE_SIZE * part), part)
+        _note_wait(a, node, part, waited)
     return made
 
 
@@ -73,16 +75,16 @@ def still_waits(node: Any) -> bool:
 
 
 @inline
-def _note_wait(a: Any, node: Any, part: int) -> None:
-    """Note what a part waits for: an answer, the engine, or which other part."""
+def _note_wait(a: Any, node: Any, part: int, waited: int) -> None:
+    """Note what a part waits for: an answer, the engine, or which other part. `waited` is what it waited for before its visit."""
     if node.waits == ANSWER:
         add(a.answers, part)
-    else:
+    elif waited == ANSWER:
         discard(a.answers, part)
     stuck = needs_engine(node)
     if stuck:
         add(a.held, part)
-    else:
+    elif is_member(a.held, part):
         discard(a.held, part)
     if a.defers != 0:
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)

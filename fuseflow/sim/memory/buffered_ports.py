@@ -40,11 +40,6 @@ def buffered_ports(graph: n.Graph, line: int) -> Mapping[PortName, int]:
     return ports
 
 
-def buffer_bytes(graph: n.Graph, line: int) -> int:
-    """Return the bytes of all reuse buffers of a graph."""
-    return line * sum(buffered_ports(graph, line).values())
-
-
 def sequential_readers(graph: n.Graph) -> set[str]:
     """Return the names of the scans and loads that read all of their array in order. Their references come, all and as they are, from
     the scan of the level above, up to the root."""

@@ -50,9 +50,10 @@ PC = Record(
     "direction "  # of the data bus: 0 read, 1 write, -1 before the first
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
-WAITING = Record("end all hits rows")
-"""A queue: the place behind the last request; and as sets of places all requests, those of open rows, and those for which a row command
-can be issued. Banks whose row was opened for a request that is still to be served get none."""
+WAITING = Record("end all hits rows closed of_pc_1")
+"""A queue: the place behind the last request; and as sets of places all requests, those of open rows, those for which a row command
+can be issued, those of banks that are closed, and those of PC 1. Banks whose row was opened for a request that is still to be served
+get no row command."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones
     "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank

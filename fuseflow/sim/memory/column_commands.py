@@ -19,7 +19,7 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete, complete_read
-from fuseflow.sim.memory.readiness import column_ready
+from fuseflow.sim.memory.readiness import column_ready, opened_later, row_opened
 from fuseflow.sim.memory.waiting_requests import entry_in, note_unpinned, of_bank, remove_entry, waiting_of
 from fuseflow.sim.native.records import inline, trailing_zeros
 
@@ -44,11 +44,16 @@ def column_slot(channel: int) -> None:
     c = channel_at(channel)
     clock = c.clock
     queue, pick, wake, oldest = c.writing, -1, FOREVER, FOREVER
+    later = opened_later(channel)
     for j in range(c.active):
         entry = active_entry(channel, j)
         ready = column_ready(channel, place_of(entry) & 31, queue_of(entry))
         if ready > clock:
             wake = min(wake, ready)
+            following = row_opened(channel, place_of(entry) & 31, queue_of(entry)) + later
+            if following > clock:  # those behind it were opened later
+                wake = min(wake, following)
+                break
             continue
         accepted = transaction_of(channel, slot_of(entry)).accepted
         if accepted < oldest:

@@ -8,6 +8,7 @@ from typing import Any
 from fuseflow.sim.memory.channel import (
     HISTOGRAM_AT,
     QUEUE,
+    TRANSACTION_SIZE,
     WRITES,
     bank_of,
     channel_at,
@@ -20,7 +21,7 @@ from fuseflow.sim.memory.histogram import count_latency
 from fuseflow.sim.memory.ports import finish
 from fuseflow.sim.memory.readiness import column_ready, row_ready
 from fuseflow.sim.memory.waiting_requests import append_entry, entry_in, of_bank, queue_length
-from fuseflow.sim.native.records import inline, trailing_zeros
+from fuseflow.sim.native.records import inline, prefetch, trailing_zeros
 
 
 @inline
@@ -30,6 +31,7 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
     slot = c.free
     t = transaction_of(channel, slot)
     c.free = t.next
+    prefetch(c.pool + TRANSACTION_SIZE * c.free)  # it comes from the memory of another window
     c.room -= 1
     t.next, t.arrival, t.unit, t.place, t.write, t.port, t.request = -1, arrival, unit, place, write, port, request
     if c.first < 0:

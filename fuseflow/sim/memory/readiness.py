@@ -17,6 +17,7 @@ from fuseflow.sim.memory.channel import (
     channel_at,
     group_of,
     pc_of,
+    timing_at,
 )
 from fuseflow.sim.native.records import get_int, inline
 
@@ -30,6 +31,22 @@ def column_ready(channel: int, bank: int, write: int) -> int:
     of_group: int = get_int(channel + OF_GROUP + GROUP_SIZE * (bank >> 2), write)
     of_pc: int = get_int(channel + OF_PC + PC_SIZE * (bank >> 4), write)
     return max(of_bank, of_group, of_pc)
+
+
+@inline
+def row_opened(channel: int, bank: int, write: int) -> int:
+    """Return the earliest cycle of a RD (or, with `write`, of a WR) as far as the ACT of the bank's open row allows."""
+    of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
+    return of_bank
+
+
+@inline
+def opened_later(channel: int) -> int:
+    """Return how many cycles after `row_opened` of a row that of one with a later ACT is at least, if one is read and the other written.
+    A negative number is the cycles that it may be before."""
+    after = timing_at(channel_at(channel).timing)
+    cycles: int = after.act_on_bus - max(after.act_to_read - after.act_to_write, after.act_to_write - after.act_to_read)
+    return cycles
 
 
 @inline

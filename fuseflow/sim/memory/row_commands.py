@@ -15,7 +15,7 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.readiness import row_ready
-from fuseflow.sim.memory.waiting_requests import entry_in, note_closed, note_opened, of_bank, remove_entry, waiting_of
+from fuseflow.sim.memory.waiting_requests import closed_in, entry_in, note_closed, note_opened, of_bank, remove_entry, waiting_of
 from fuseflow.sim.native.records import inline, trailing_zeros
 
 
@@ -26,6 +26,13 @@ def row_slot(channel: int) -> None:
     c = channel_at(channel)
     clock, queue, wake = c.clock, c.writing, FOREVER
     rows = waiting_of(channel, queue).rows
+    for pc in range(PCS):  # one that takes no ACT yet has nothing for closed banks
+        act = pc_of(channel, pc << 4).act
+        if act > clock:
+            waiting = rows & closed_in(channel, queue, pc)
+            if waiting != 0:
+                rows ^= waiting
+                wake = min(wake, max(act, c.row_bus))
     while rows != 0:
         position = trailing_zeros(rows)
         entry = entry_in(channel, queue, position)

@@ -72,6 +72,9 @@ def append_entry(channel: int, queue: int, entry: int) -> None:
         q.hits |= 1 << position
     elif b.pinned == 0:
         q.rows |= 1 << position
+    if b.open < 0:
+        q.closed |= 1 << position
+    q.of_pc_1 |= (bank >> 4) << position
     set_int(address + ENTRIES, position, entry)
     set_int(address + OF_BANK, bank, get_int(address + OF_BANK, bank) | 1 << position)
     set_int(channel + COUNTS, queue, queue_length(channel, queue) + 1)
@@ -85,6 +88,8 @@ def remove_entry(channel: int, queue: int, position: int) -> None:
     q.all &= others
     q.hits &= others
     q.rows &= others
+    q.closed &= others
+    q.of_pc_1 &= others
     if q.all == 0:
         q.end = 0
     set_int(address + OF_BANK, bank, get_int(address + OF_BANK, bank) & others)
@@ -95,7 +100,7 @@ def remove_entry(channel: int, queue: int, position: int) -> None:
 def _close_gaps(address: int) -> None:
     """Move the requests of a queue to its first places, in the same order."""
     q = waiting_at(address)
-    left, hits, rows, end = q.all, 0, 0, 0
+    left, hits, rows, closed, of_pc_1, end = q.all, 0, 0, 0, 0, 0
     for bank in range(BANKS):
         set_int(address + OF_BANK, bank, 0)
     while left != 0:
@@ -107,8 +112,18 @@ def _close_gaps(address: int) -> None:
         set_int(address + OF_BANK, bank, get_int(address + OF_BANK, bank) | 1 << end)
         hits |= (q.hits >> position & 1) << end
         rows |= (q.rows >> position & 1) << end
+        closed |= (q.closed >> position & 1) << end
+        of_pc_1 |= (bank >> 4) << end
         end += 1
-    q.end, q.all, q.hits, q.rows = end, (1 << end) - 1, hits, rows
+    q.end, q.all, q.hits, q.rows, q.closed, q.of_pc_1 = end, (1 << end) - 1, hits, rows, closed, of_pc_1
+
+
+@inline
+def closed_in(channel: int, queue: int, pc: int) -> int:
+    """Return the set of requests of a queue that are for closed banks of a PC."""
+    q = waiting_of(channel, queue)
+    members: int = q.closed & (q.of_pc_1 if pc == 1 else ~q.of_pc_1)
+    return members
 
 
 @inline
@@ -118,6 +133,7 @@ def note_opened(channel: int, place: int) -> None:
     for queue in range(READS, WRITES + 1):
         q, mine = waiting_of(channel, queue), of_bank(channel, queue, bank)
         q.rows &= ~mine
+        q.closed &= ~mine
         while mine != 0:
             position = trailing_zeros(mine)
             mine &= mine - 1
@@ -132,6 +148,7 @@ def note_closed(channel: int, bank: int) -> None:
         q, mine = waiting_of(channel, queue), of_bank(channel, queue, bank)
         q.hits &= ~mine
         q.rows |= mine
+        q.closed |= mine
 
 
 @inline

@@ -192,6 +192,19 @@ def test_no_page_scrolls_sideways(width: int, chromium: Any, gcn: Path, sweep: P
             assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (file, hash)
 
 
+WIDE = "[...document.querySelectorAll('#overview .scrolls.wide')].map(box => [box.scrollWidth, box.clientWidth])"
+
+
+def test_the_table_of_regions_fits_a_usual_window(chromium: Any, gcn: Path):
+    with opened(chromium, gcn / "report.html") as shown:
+        shown.set_viewport_size({"width": 1280, "height": 900})
+        sizes = shown.evaluate(WIDE)
+        assert all(table <= box for table, box in sizes), sizes
+        shown.set_viewport_size({"width": 500, "height": 900})
+        assert any(table > box for table, box in shown.evaluate(WIDE))
+        assert "local" in shown.evaluate("getComputedStyle(document.querySelector('.scrolls.wide')).backgroundAttachment")
+
+
 SWEEP = """\
 model: p.ein
 tensors: t.yaml

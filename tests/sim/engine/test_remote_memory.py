@@ -151,6 +151,21 @@ def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels
     assert not list(disagreements(case, limits))
 
 
+def test_tiny_limits_leave_parts_for_later_windows_where_all_fifos_are_shallow() -> None:
+    """With the usual limits such a graph is run in rounds, so random graphs with shallow FIFOs would not try the other way."""
+    case = case_of(ROWS.format(n=6, m=20).partition("graph rows")[2], seed=1)
+    machine = case.machine.model_copy(update={"memory": Hbm2Memory(channels=8), "fifo_depth": 2})
+    defers = {
+        limits: bool(
+            lay_out(case.graph, case.tensors, machine, library(), limits, controller=machine.controller()).agenda["defers"]
+        )
+        for limits in LIMITS
+    }
+    assert defers == {limits: limits.windows == 0 for limits in LIMITS}
+    assert {*defers.values()} == {False, True}
+    assert not list(disagreements(replace(case, machine=machine), Limits(windows=0)))
+
+
 @pytest.mark.parametrize("room", [2, 8])
 def test_a_part_that_waits_for_room_is_served(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Only the engine makes room for more requests. A walk that meets a part that waits for it ends there, where it once visited

@@ -15,7 +15,7 @@ from random_graphs import Case, Size, random_case
 from fuseflow.errors import GraphError, MachineError
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
-from fuseflow.sim.memory.buffered_ports import buffer_bytes, buffered_ports
+from fuseflow.sim.memory.buffered_ports import buffered_ports
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import FixedLatency, Hbm2
 from fuseflow.sim.outcome.statistics import Outcome
@@ -173,7 +173,6 @@ def test_a_buffer_is_in_whole_lines_and_no_larger_than_its_array() -> None:
 
     assert ports_of(200) == {("X_val", ("X", -1, "val")): 3}
     assert ports_of(1 << 40) == {("X_val", ("X", -1, "val")): 38}  # 600 values of 4 bytes
-    assert buffer_bytes(parse(PRODUCT.format(buffer=" buffer 200")), LINE) == 192
     assert not buffered_ports(parse(PRODUCT.format(buffer="")), LINE)
     with pytest.raises(MachineError, match="the reuse buffer of `X` has 63 bytes, and a line of the memory has 64") as caught:
         ports_of(63)

@@ -1,0 +1,92 @@
+"""What a reuse buffer saves a port: the share of its lines that are asked for again while they are still in the buffer.
+
+The loops around a look-up decide. In `for k, i, j`, the rows of `W[k, j]` are read again for each i, one after the other: a buffer that
+holds a row leaves one reading of each. In `for i, k, j`, each i reads rows of its own choice: only a buffer of the whole array leaves one
+reading, and one of half the array finds every second line, since the rows of the next i may be any. In `for j, k`, a line has the elements
+of many j: a buffer of as many lines as there are k leaves one reading, too.
+
+The buffer keeps the lines that were used last, so a line is found if fewer others were asked for since. Rows that are chosen are taken as
+chosen at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1, log1p
+from typing import TypeAlias
+
+from fuseflow.estimate.flows import Flow, Number
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLoop:
+    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average."""
+
+    size: int
+    stride: float
+
+    @property
+    def lines(self) -> float:
+        """The lines that are met by going along the dimension."""
+        return max(1.0, self.size * min(1.0, self.stride))
+
+    def met(self, turns: float) -> float:
+        """Return how many of these lines are met in so many turns, each of another coordinate."""
+        if self.stride >= 1 or self.size <= 1:
+            return turns
+        share = min(1.0, turns / self.size)
+        missed: float = (1 - share) ** (1 / max(self.stride, 1 / self.size))
+        return max(1.0, self.lines * (1 - missed))
+
+
+Loop: TypeAlias = OwnLoop | None
+"""A loop around a look-up. None stands for one in whose turns the same is looked up again, or another choice of the same."""
+
+
+def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float, array_lines: float, capacity: int) -> float:
+    """Return the share of `lines` that a buffer of `capacity` lines does not have.
+
+    `refs` are the references that are looked up, and `loops` the loops around them, one for each depth, outermost first. `each` reference
+    leads to so many lines, of the `array_lines` of the array.
+    """
+    if not refs.depth or not refs.inner_filled or capacity <= 0 or lines <= 0:
+        return 1.0
+    asked = lines / refs.inner_filled  # in an innermost list
+    inner = loops[-1]
+    if inner is None:  # of equal references
+        distinct = reach = min(asked, max(1.0, each))
+        fetched = _again(distinct, distinct, reach, asked / distinct, capacity)
+    else:
+        reach = min(array_lines, inner.lines * max(1.0, each))
+        fetched = distinct = min(asked, reach)
+    for depth in range(refs.depth - 1, 0, -1):
+        loop, turns = loops[depth - 1], max(1.0, refs.filled[depth] / max(1.0, refs.filled[depth - 1]))
+        asked *= turns
+        if loop is None:
+            fetched = _again(fetched, distinct, reach, turns, capacity)
+            distinct = _union(distinct, reach, turns)
+        else:
+            met, is_once = loop.met(turns), fetched <= distinct <= capacity
+            fetched *= met if capacity >= distinct else turns
+            reach = min(array_lines, loop.lines * reach)
+            distinct = min(reach, distinct * met)
+            fetched = min(fetched, distinct) if is_once else fetched  # neighbours share lines
+    return min(1.0, fetched / asked)
+
+
+def _again(fetched: float, distinct: float, reach: float, turns: float, capacity: int) -> float:
+    """Return the lines that are fetched when `distinct` lines, chosen anew among `reach` in each turn, are asked for in so many turns."""
+    if capacity >= reach:
+        return min(fetched * turns, _union(distinct, reach, turns))
+    if capacity < distinct:
+        return fetched * turns
+    first = _union(distinct, reach, turns)
+    return first + max(0.0, fetched * turns - first) * (1 - capacity / reach)
+
+
+def _union(distinct: float, reach: float, turns: float) -> float:
+    """Return how many lines are asked for at all when `distinct` of `reach` are, in so many turns."""
+    if distinct >= reach:
+        return reach
+    return min(reach, reach * -expm1(turns * log1p(-distinct / reach)))

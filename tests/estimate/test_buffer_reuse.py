@@ -1,0 +1,104 @@
+"""What the estimate says of reuse buffers, against loops that are walked, and against runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+import reuse_buffers
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share
+from fuseflow.estimate.flows import Flow
+from fuseflow.estimate.port_lines import read_lines
+from fuseflow.estimate.program import Estimator
+from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.sim.memory.buffered_ports import buffered_ports
+
+PRODUCT = """
+tensor X[60, 200] csr
+tensor W[200, {columns}] {format}
+T[i, j] = sum(k) X[i, k] * W[k, j]
+output T
+"""
+
+
+def nest(*turns: float) -> Flow:
+    """References in loops of so many turns each, outermost first."""
+    counts = [float(np.prod(turns[:k])) for k in range(len(turns) + 1)]
+    return Flow(tuple(counts[:-1]), tuple(counts[:-1]), counts[-1])
+
+
+def fetched(lines: Iterable[int], size: int) -> int:
+    asked = list(lines)
+    return len(asked) - reuse_buffers.hits(asked, size)
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 4, 16, 79, 80, 200])
+def test_rows_that_are_read_again_one_after_the_other(capacity: int) -> None:
+    """`for k in 20, i in 6, line in 4` of an array of 80 lines."""
+    trace = [4 * k + line for k in range(20) for _ in range(6) for line in range(4)]
+    share = fetched_share(nest(20, 6, 4), (OwnLoop(20, 4), None, OwnLoop(4, 1)), len(trace), 1, 80, capacity)
+    assert share * len(trace) == pytest.approx(fetched(trace, capacity))
+
+
+@pytest.mark.parametrize("capacity", [1, 40, 79, 80, 200])
+def test_an_array_that_is_read_again_as_a_whole(capacity: int) -> None:
+    """`for i in 7, line in 80`: a buffer that does not hold all of it finds nothing."""
+    trace = [line for _ in range(7) for line in range(80)]
+    share = fetched_share(nest(7, 80), (None, OwnLoop(80, 1)), len(trace), 1, 80, capacity)
+    assert share * len(trace) == pytest.approx(fetched(trace, capacity))
+
+
+@pytest.mark.parametrize("capacity", [2, 50, 100, 150, 200, 400])
+def test_rows_of_its_own_choice_in_each_turn(capacity: int) -> None:
+    rng = random.Random(capacity)
+    trace = [line for _ in range(60) for line in sorted(rng.sample(range(200), 20))]
+    share = fetched_share(nest(60, 20), (None, OwnLoop(200, 1)), len(trace), 1, 200, capacity)
+    assert share * len(trace) == pytest.approx(fetched(trace, capacity), rel=0.1)
+
+
+@pytest.mark.parametrize("capacity", [1, 29, 30, 31, 200])
+def test_columns_of_lines_that_hold_several(capacity: int) -> None:
+    """`for j in 64, k in 30` of 30 rows of 4 lines, each line with 16 of the j."""
+    trace = [4 * k + j // 16 for j in range(64) for k in range(30)]
+    share = fetched_share(nest(64, 30), (OwnLoop(64, 1 / 16), OwnLoop(30, 4)), len(trace), 1, 120, capacity)
+    assert share * len(trace) == pytest.approx(fetched(trace, capacity))
+
+
+def test_without_a_buffer_everything_is_fetched() -> None:
+    assert fetched_share(nest(20, 6), (None, OwnLoop(4, 1)), 120, 1, 80, 0) == 1
+
+
+@pytest.mark.parametrize("order", ["i,k,j", "k,i,j", "j,i,k"])
+@pytest.mark.parametrize(("format", "columns"), [("dense", 64), ("csr", 100)])
+def test_what_is_fetched_in_runs(order: str, format: str, columns: int) -> None:
+    """Over all ports with a buffer, for sizes from a few lines to the whole array."""
+    rng = np.random.default_rng(1)
+    tensors = {
+        name: (rng.random(shape) * (rng.random(shape) < share)).astype(np.float32)
+        for name, shape, share in (("X", (60, 200), 0.1), ("W", (200, columns), 1 if format == "dense" else 0.2))
+    }
+    program = parse(PRODUCT.format(columns=columns, format=format))
+    for size in (256, 4096, 65536):
+        schedule = ff.Schedule.fuse("full").order("T", order).buffer("W", size).buffer("X", size)
+        compiled = ff.compile(program, tensors=tensors, schedule=schedule, machine="rda")
+        run, estimate = compiled.run(check=False), compiled.estimate()
+        for region, expected, known in zip(run.regions, estimate.regions, estimator_regions(compiled.regions), strict=True):
+            assert region.resources.buffer == expected.resources.buffer
+            memory = region.simulation.memory
+            assert memory is not None
+            moved = sum(of.fetches for port, of in memory.ports if port.buffer)
+            estimator = Estimator()
+            knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
+            for earlier in estimator_regions(compiled.regions):
+                if earlier.graph is known.graph:
+                    break
+                estimator.region(earlier, compiled.machine, knowledge)
+            counts, buffers = estimator.bounds(known.graph, knowledge).counts, buffered_ports(known.graph, 64)
+            ports = read_lines(counts.graph, counts.flows, 64, counts.array_bytes, buffers)
+            lines = sum(port.lines for port in ports if any(name == port.node for name, _ in buffers))
+            assert lines == pytest.approx(moved, rel=0.25, abs=20), (size, region.name)
