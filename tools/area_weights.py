@@ -29,7 +29,7 @@ from hardware_models import MODELS
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area
 from fuseflow.hardware.area.kept_cells import KeptCells
-from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part
+from fuseflow.hardware.area.parts import FIFO, CircuitParts, Part, shallow_slots
 from fuseflow.hardware.area.synthesis import synthesize, version
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.output import bounded_circuit
@@ -45,7 +45,7 @@ from fuseflow.sim import load_machine
 ROOT = Path(__file__).resolve().parents[1]
 TABLE, ROWS = (ROOT / "fuseflow" / "resources" / file for file in ("unit_areas.py", "units.py"))
 DEPTHS, WIDTHS, LATENCIES = (2, 4, 8, 64, 512, 4096), (10, 18, 34), (1, 4, 16)
-SHALLOW = 8
+SHALLOW = shallow_slots()
 HEAD = '''\
 """What units take, in gate equivalents: areas of a NAND of two inputs. Made by `tools/area_weights.py`.
 

@@ -12,9 +12,10 @@ from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.node_work import node_values
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.mapping import FIELD_WIDTHS
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
 
-ROW_BYTES = 1024
+ROW_BYTES = 1 << (FIELD_WIDTHS["byte"] + FIELD_WIDTHS["column"])
 """The bytes of a row of a pseudo channel of HBM2."""
 
 

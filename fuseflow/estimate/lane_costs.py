@@ -16,7 +16,8 @@ from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_graph import DealtGraph
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.lane_template import LaneTemplate
-from fuseflow.estimate.program import Estimator, EstimatorRegion, RegionEstimate, TensorKnowledge
+from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.resources import Resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine

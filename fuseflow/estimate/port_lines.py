@@ -287,7 +287,8 @@ class Addresses:
             case n.Locate():
                 above = self._own_levels(node.inputs[1], level - 1) if len(node.inputs) > 1 else {}
                 return {**above, self._coordinate_depth(node.inputs[0]): level}
-        return {at: min(at, level) for at in range(1, depth + 1)}
+            case _:  # what joins or deals references does not say where they change, so they are taken to change at every depth
+                return {at: min(at, level) for at in range(1, depth + 1)}
 
     def _coordinate_depth(self, port: n.Port) -> int:
         """Return the depth at which a stream of coordinates gets them: it repeats them further inside."""

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion

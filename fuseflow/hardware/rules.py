@@ -15,15 +15,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.hardware.expressions import Expr, concat, const, mux
+from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
 
 KIND_BITS = 2
 VALUE, STOP, EMPTY, DONE = range(4)
 """The kinds of tokens. A token is its kind and its payload, and the payload of a stop is its highest and its lowest level."""
 
-LEVEL_BITS = 4
+LEVEL_BITS = LEAST_INDEX_BITS // 2
 MOST_LEVELS = 1 << LEVEL_BITS
 """The depth that streams in hardware may have."""
-LEAST_WIDTH = 2 * LEVEL_BITS
+LEAST_WIDTH = LEAST_INDEX_BITS
+"""The bits of a payload at least: those of both levels of a stop."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.errors import FileError
-from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
+from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table, region_label
 
 ABOUT = "~"

@@ -5,13 +5,12 @@ Regions run one after the other, and each has the whole accelerator, so a budget
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, byte_text
+from fuseflow.byte_sizes import BYTE_UNITS, BYTES_HINT, MOST_COUNTED, byte_text, split_amount
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.resources.amounts import COMPONENTS, Resources
 
@@ -19,7 +18,6 @@ BYTES = frozenset(("fifo", "workspace", "buffer"))
 """The components that are bytes, and may have a unit."""
 GATE_UNITS: Mapping[str, int] = MappingProxyType({"": 1, "K": 1_000, "M": 1_000_000})
 """The gate equivalents of each unit of an area."""
-_AMOUNT = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +111,21 @@ def component_name(name: str) -> str:
 def _limit(name: str, text: str, entry: str) -> int:
     """Return a limit in units, bytes or gate equivalents. Raises `UsageError` that repeats the `entry`."""
     component_name(name)
-    match = _AMOUNT.fullmatch(text)
-    units, example, hint = _units(name)
-    if match is None:
+    split, (units, example, hint) = split_amount(text), _units(name)
+    if split is None:
         raise UsageError(f"the limit of `{entry}` is no number", hint=f"as in `{name}={example}`")
-    number, unit = match[1].replace("_", ""), match[2].upper().replace("IB", "B")
+    number, unit = split
     if unit not in units:
-        raise UsageError(f"the limit of `{entry}` has the unit `{match[2]}`", hint=hint)
-    amount = float(number) * units[unit]
+        raise UsageError(f"the limit of `{entry}` has the unit `{unit}`", hint=hint)
+    amount = number * units[unit]
     if amount <= 0:
         raise UsageError(f"the limit of `{entry}` is not above zero", hint=f"leave `{name}` out for as much as is wanted")
-    if amount != int(amount):
+    if amount.denominator != 1:
         raise UsageError(f"the limit of `{entry}` is no whole number", hint=f"as in `{name}={example}`")
+    if amount > MOST_COUNTED:
+        raise UsageError(
+            f"the limit of `{entry}` is more than 64 bits count", hint=f"leave `{name}` out for as much as is wanted"
+        )
     return int(amount)
 
 

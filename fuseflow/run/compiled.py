@@ -18,7 +18,8 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import OverfullError, UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.buffers import buffer_notices

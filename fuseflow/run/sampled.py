@@ -11,7 +11,8 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
+from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import TOLERANCE, Check, compare_arrays
 from fuseflow.run.estimator_regions import estimator_regions

@@ -25,7 +25,7 @@ from fuseflow.sim.signature import RegionRepeat
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from fuseflow.estimate.program import RegionEstimate
+    from fuseflow.estimate.program_estimate import RegionEstimate
     from fuseflow.tensors import Tensor
 
 SCHEMA = 1

@@ -201,7 +201,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
         _number(fill or "0"),
         blocks,
         resident=resident is not None,
-        buffer=int(buffer or 0),
+        buffer=_integer(buffer or "0"),
     )
 
 

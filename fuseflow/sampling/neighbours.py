@@ -32,7 +32,7 @@ SPREADS = 3
 """A loop differs from random orders if it is so many of their standard deviations away from their mean."""
 
 
-def row_stages(graph: Graph, taken: IndexWeights, depth: int) -> RowStages:
+def row_stages(graph: Graph, loop: IndexWeights, depth: int) -> RowStages:
     """Return the stages of a loop whose deepest FIFO has so many slots. `graph` is that of one lane.
 
     A FIFO holds as many rows as its tokens are of, and those on a path between two stages add up. The path that holds the fewest keeps the
@@ -41,20 +41,20 @@ def row_stages(graph: Graph, taken: IndexWeights, depth: int) -> RowStages:
     network: nx.Graph[str] = nx.Graph()
     for node in graph.nodes:
         for port in node.inputs:
-            if port in taken.tokens:
-                rows = depth / max(1.0, taken.tokens[port])
+            if port in loop.tokens:
+                rows = depth / max(1.0, loop.tokens[port])
                 known = network.get_edge_data(port.node, node.name, {"rows": rows})["rows"]
                 network.add_edge(port.node, node.name, rows=min(rows, known))
-    slowest = taken.stages.argmax(axis=0) if len(taken.stages) else np.array([], int)
-    share = np.bincount(slowest, weights=taken.stages.max(axis=0, initial=0), minlength=len(taken.stages))
-    nodes = [_nodes(graph, taken, int(stage)) for stage in np.flatnonzero(share > RARELY * share.sum())]
+    slowest = loop.stages.argmax(axis=0) if len(loop.stages) else np.array([], int)
+    share = np.bincount(slowest, weights=loop.stages.max(axis=0, initial=0), minlength=len(loop.stages))
+    nodes = [_nodes(graph, loop, int(stage)) for stage in np.flatnonzero(share > RARELY * share.sum())]
     between = [_rows_between(network, one, nodes[k + 1 :]) for k, one in enumerate(nodes)]
-    return RowStages(taken.stages, 1 + int(max(between, default=0)))
+    return RowStages(loop.stages, 1 + int(max(between, default=0)))
 
 
-def _nodes(graph: Graph, taken: IndexWeights, stage: int) -> set[str]:
+def _nodes(graph: Graph, loop: IndexWeights, stage: int) -> set[str]:
     """Return the nodes that make or take the tokens of a stage."""
-    ports = set(taken.streams[stage])
+    ports = set(loop.streams[stage])
     return {port.node for port in ports} | {node.name for node in graph.nodes if ports.intersection(node.inputs)}
 
 
@@ -92,7 +92,7 @@ class RowStages:
         return False
 
     def _windows(self) -> Iterator[int]:
-        """Yield how many rows may take their time together: no FIFO need hold as many as the deepest."""
+        """Yield how many rows may take their time together: all that are in flight, or fewer, since some FIFOs hold fewer rows."""
         rows = min(self.in_flight, self.works.shape[1])
         while rows >= 2:
             yield rows

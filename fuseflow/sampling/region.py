@@ -56,14 +56,14 @@ class RegionSampler:
         why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
             index, coordinates = sampled_index(region.fused), coordinate_count(region.fused)
-            taken = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
+            loop = index_weights(region.table, index, coordinates, patterns, self.machine, self.memo)
             run = self._runner(region, read, progress)
             length = replicate_length(region.fused, region.graph, read, self.machine)
             shortest = max(self.sample.shortest, length.cycles) * replicate_lengthening(region.fused)
             sample = replace(self.sample, shortest=shortest)
             ends = end_uncertainty(self.machine, _restricted_arrays(region))
-            stages = row_stages(emit(region.table), taken, _deepest(region.graph, self.machine))
-            return sample_region(taken.weights, stages, ends, sample, length.coordinates, run, stream)
+            stages = row_stages(emit(region.table), loop, _deepest(region.graph, self.machine))
+            return sample_region(loop.weights, stages, ends, sample, length.coordinates, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",

@@ -13,7 +13,8 @@ from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, EnergyError
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation
 from fuseflow.frontend.sources import Source, load

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matvec_graph import MATVEC
 from random_graphs import random_case
 
 import fuseflow as ff
@@ -21,22 +22,6 @@ from fuseflow.samml.text import parse
 from fuseflow.sim import Engine, Machine, Simulation, load_machine, simulate
 from fuseflow.tensors import Tensor, pack
 
-MATVEC = """graph matvec
-tensor A[4, 6]  csr
-tensor x[6]  dense
-tensor y[4]  dense
-output y
-root = root()
-A_i = scan(root) A.0
-A_k = scan(A_i.ref) A.1
-x_k = locate(A_k.crd) x.0
-A_v = load(A_k.ref) A
-x_v = load(x_k) x
-mul = alu(A_v, x_v) mul N->0,N->0
-red = reduce(mul) sum
-y_i = write(A_i.crd) y.0
-y_v = write(red) y.vals
-"""
 MATRIX = np.array([[1.0, 2, 0, 0, 0, 0], [0, 0, 0, 0, 0, 3], [0] * 6, [0, 0, 4, 0, 5, 0]])
 
 

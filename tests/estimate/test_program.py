@@ -10,7 +10,8 @@ import pytest
 import fuseflow as ff
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import Assumptions
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.run.saved import load_saved
 
 ROOT = Path(__file__).parents[2]

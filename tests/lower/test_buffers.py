@@ -161,3 +161,10 @@ def test_random_programs_with_buffers_mean_the_same() -> None:
             assert a.simulation.memory.ports == b.simulation.memory.ports
             hits += sum(of.hits for _, of in a.simulation.memory.ports)
     assert hits > 100
+
+
+@pytest.mark.parametrize("size", ["9999999999GB", "9" * 400, "-64", "half"])
+def test_bytes_that_no_file_holds_are_refused(size: str) -> None:
+    """The largest number of bytes is that of 64 bits. More was an overflow in the written forms of a graph."""
+    with pytest.raises(ScheduleError, match="buffer of `W`"):
+        ff.Schedule().buffer("W", size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matvec_graph import MATVEC
 
 import fuseflow as ff
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
@@ -18,22 +19,6 @@ from fuseflow.samml.primitives import NODE_TYPES
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine
 
-MATVEC = """graph matvec
-tensor A[4, 6]  csr
-tensor x[6]  dense
-tensor y[4]  dense
-output y
-root = root()
-A_i = scan(root) A.0
-A_k = scan(A_i.ref) A.1
-x_k = locate(A_k.crd) x.0
-A_v = load(A_k.ref) A
-x_v = load(x_k) x
-mul = alu(A_v, x_v) mul N->0,N->0
-red = reduce(mul) sum
-y_i = write(A_i.crd) y.0
-y_v = write(red) y.vals
-"""
 LANES = """graph lanes
 tensor x[6]  dense
 tensor y[6]  dense

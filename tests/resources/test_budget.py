@@ -46,6 +46,8 @@ def test_a_budget_is_read(text: str, limits: dict[str, int]) -> None:
         ("mul=1.5", "the limit of `mul=1.5` is no whole number", "as in `mul=64`"),
         ("mul=4,mul=8", "the budget has two limits of `mul`", "keep one"),
         ("mul=many", "the limit of `mul=many` is no number", "as in `mul=64`"),
+        ("fifo=9999999999GB", "the limit of `fifo=9999999999GB` is more than 64 bits count", "leave `fifo` out"),
+        (f"mul={'9' * 400}", f"the limit of `mul={'9' * 400}` is no number", "as in `mul=64`"),
         ("", "there is no budget ``", "known: "),
     ],
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matvec_graph import MATVEC
 
 from fuseflow.resources import Resources, graph_resources, simulated_resources
 from fuseflow.samml.nodes import Edge, Graph
@@ -29,22 +30,6 @@ x_v = load(x_i.ref) x
 {body}
 y_i = write(x_i.crd) y.0
 y_v = write(out) y.vals
-"""
-MATVEC = """graph matvec
-tensor A[4, 6]  csr
-tensor x[6]  dense
-tensor y[4]  dense
-output y
-root = root()
-A_i = scan(root) A.0
-A_k = scan(A_i.ref) A.1
-x_k = locate(A_k.crd) x.0
-A_v = load(A_k.ref) A
-x_v = load(x_k) x
-mul = alu(A_v, x_v) mul N->0,N->0
-red = reduce(mul) sum
-y_i = write(A_i.crd) y.0
-y_v = write(red) y.vals
 """
 ROWS = """graph rows
 tensor A[4, 6]  dcsr

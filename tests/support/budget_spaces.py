@@ -18,7 +18,8 @@ from fuseflow.autoscheduler.budget.deals import MAX_DEALT, lane_counts
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.frontend.source import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.resources import Resources

@@ -18,7 +18,8 @@ import fuseflow as ff
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.nests import take
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate, RegionEstimate
 from fuseflow.run.result import RegionResult
 from fuseflow.samml.nodes import Graph
 

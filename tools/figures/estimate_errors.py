@@ -23,7 +23,8 @@ from model_runs_table import NAMES
 
 from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.public import lower_for

@@ -30,7 +30,8 @@ from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP, LEVERS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text, component_name

@@ -16,7 +16,8 @@ from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
+from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fuseflow.estimate.held_entries import held_entries
-from fuseflow.estimate.program import RegionEstimate
+from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.resources import HeldEntries, Resources, arithmetic_lanes
 from fuseflow.sim import Machine
 

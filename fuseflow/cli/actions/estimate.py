@@ -17,7 +17,8 @@ from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
-from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table

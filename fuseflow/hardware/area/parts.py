@@ -114,11 +114,11 @@ def _fifo(channel: Channel, width: int) -> list[Part]:
     parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
     fifo = Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
     words = Part("memory", f"{channel.depth} x {width}", MEMORY, (("W", width), ("N", channel.depth)))
-    return [fifo, words] if channel.depth > _shallow() else [fifo]
+    return [fifo, words] if channel.depth > shallow_slots() else [fifo]
 
 
 @cache
-def _shallow() -> int:
+def shallow_slots() -> int:
     """Return the most tokens of a FIFO that lie in flip-flops, which the module of FIFOs says."""
     depth = re.search(r"SHALLOW = (\d+);", library_text(CHANNEL))
     assert depth is not None

@@ -1,0 +1,204 @@
+"""What an estimate says of a program: the work, the bounds and the energy of each region, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fuseflow.energy import EnergyCounts, EventEnergies, ProgramEnergy, load_event_energies
+from fuseflow.estimate.bound import Bound
+from fuseflow.estimate.energy_counts import estimated_counts
+from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.graph_work import Work
+from fuseflow.estimate.held_entries import held_entries
+from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.resources import Resources, graph_resources
+from fuseflow.sim import Machine
+from fuseflow.sim.configuration import ConfigurationLoad
+from fuseflow.sim.signature import RegionRepeat
+from fuseflow.summary_table import SummaryTable
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RegionEstimate:
+    """The estimate of one region, and the regions that do the same. All numbers are those of one of them."""
+
+    name: str
+    einsums: tuple[str, ...]
+    work: Work
+    bound: Bound
+    config: ConfigurationLoad
+    counts: GraphCounts
+    machine: Machine
+    load: MemoryLoad
+    repeats: tuple[RegionRepeat, ...] = ()
+
+    @property
+    def resources(self) -> Resources:
+        """What the graph of the region occupies on the machine."""
+        return graph_resources(self.counts.graph, self.machine, held_entries(self.counts))
+
+    @property
+    def energy_counts(self) -> EnergyCounts:
+        """What happens in the region that takes energy. Raises `EnergyError` for a machine with `rules: comal`."""
+        area, cycles = self.resources.area, self.bound.cycles
+        return estimated_counts(self.counts, self.work, self.load, self.machine, area, cycles)
+
+    @property
+    def times(self) -> int:
+        """How many regions of the program do the same."""
+        return 1 + len(self.repeats)
+
+    @property
+    def flops(self) -> float:
+        return sum(self.work.operators.values())
+
+    @property
+    def firings(self) -> float:
+        return sum(node.firings for node in self.work.nodes)
+
+    def bytes(self, direction: str) -> float:
+        """Return the bytes read or written, by `direction`."""
+        return sum(row.bytes for row in self.work.traffic if row.direction == direction)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEstimate:
+    """The estimate of a program. Its regions run one after the other."""
+
+    model: str
+    data: str | None
+    machine: Machine
+    regions: tuple[RegionEstimate, ...]
+    notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<ProgramEstimate {self.model}: about {self.cycles:,.0f} cycles, {len(self.regions)} regions, on {self.machine.name}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("region", "cycles", "bound by", "firings", "FLOPs", "bytes read", "bytes written")
+        rows = tuple(
+            (r.name, r.bound.cycles, r.bound.limit, r.firings, r.flops, r.bytes("read"), r.bytes("write")) for r in self.regions
+        )
+        moved = self.stats["bytes"]
+        total = ("total", self.cycles, "", self.firings, self.flops, moved["read"], moved["write"])
+        return SummaryTable(f"{self.model} on {self.machine.name}, estimated", columns, rows, total).to_html()
+
+    @property
+    def cycles(self) -> float:
+        """The cycles of all regions together."""
+        return sum(region.times * region.bound.cycles for region in self.regions)
+
+    @property
+    def flops(self) -> float:
+        return sum(region.times * region.flops for region in self.regions)
+
+    @property
+    def firings(self) -> float:
+        return sum(region.times * region.firings for region in self.regions)
+
+    @property
+    def config(self) -> ConfigurationLoad:
+        """What the memory loads into the configurations of all regions together."""
+        return ConfigurationLoad.total((region.times, region.config) for region in self.regions)
+
+    @property
+    def exact(self) -> bool:
+        """Whether FLOPs, bytes and firings were counted. Cycles are always an estimate."""
+        return all(region.work.exact for region in self.regions)
+
+    @property
+    def operators(self) -> dict[str, float]:
+        """The FLOPs of each operator."""
+        totals: Counter[str] = Counter()
+        for region in self.regions:
+            for function, number in region.work.operators.items():
+                totals[function] += region.times * number  # type: ignore[assignment]
+        return dict(sorted(totals.items()))
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """FLOPs, and bytes by tensor, kind of array and direction, in the form of `Result.stats`."""
+        by_tensor: dict[str, dict[str, dict[str, float]]] = {}
+        total: dict[str, float] = {"read": 0, "write": 0}
+        for region in self.regions:
+            for row in region.work.traffic:
+                for name in (row.tensor, *(repeat.tensors[row.tensor] for repeat in region.repeats)):
+                    kind = by_tensor.setdefault(name, {}).setdefault(row.kind, {"read": 0, "write": 0})
+                    kind[row.direction] += row.bytes
+                    total[row.direction] += row.bytes
+        return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
+
+    def energy(self, energies: EventEnergies | None = None) -> ProgramEnergy:
+        """Return the energy of the program, by the energies of the package if none are given. Raises `EnergyError` for a machine with
+        `rules: comal`."""
+        rows = ((region.name, region.times, region.bound.cycles, region.energy_counts) for region in self.regions)
+        return ProgramEnergy.of(rows, energies or load_event_energies())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as plain values. All counts are rounded."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "data": self.data,
+            "machine": self.machine.name,
+            "machine_settings": self.machine.settings,
+            "exact": self.exact,
+            "cycles": _plain(self.cycles),
+            "firings": _plain(self.firings),
+            "flops": _plain(self.flops),
+            "operators": {name: _plain(number) for name, number in self.operators.items()},
+            "bytes": _plain_values(self.stats["bytes"]),
+            "config": asdict(self.config),
+            "regions": [_region_json(region) for region in self.regions],
+            "notices": list(self.notices),
+        }
+
+
+def _region_json(region: RegionEstimate) -> dict[str, Any]:
+    limits = region.bound
+    return {
+        "name": region.name,
+        "einsums": list(region.einsums),
+        "times": region.times,
+        "repeats": [repeat.name for repeat in region.repeats],
+        "exact": region.work.exact,
+        "flops": {name: _plain(number) for name, number in region.work.operators.items()},
+        "firings": _plain(region.firings),
+        "config": asdict(region.config),
+        "resources": region.resources.to_json(),
+        "bound": {
+            "cycles": _plain(limits.cycles),
+            "compute": _plain(limits.compute),
+            "imbalance": _plain(limits.imbalance),
+            "control": _plain(limits.control),
+            "fifos": _plain(limits.fifos),
+            "fifo": list(limits.fifo) if limits.fifo else None,
+            "memory": _plain(limits.memory),
+            "answers": _plain(limits.answers),
+            "crowded": _plain(limits.crowded),
+            "behind": _plain(limits.behind),
+            "limit": limits.limit,
+            "node": limits.node,
+        },
+        "traffic": [
+            {"tensor": t.tensor, "kind": t.kind, "direction": t.direction, "bytes": _plain(t.bytes), "exact": t.exact}
+            for t in region.work.traffic
+        ],
+        "nodes": [
+            {"name": w.name, "op": w.op, "firings": _plain(w.firings), "occupied": _plain(w.occupied), "exact": w.exact}
+            for w in region.work.nodes
+        ],
+    }
+
+
+def _plain(number: float) -> int:
+    return round(number)
+
+
+def _plain_values(values: Any) -> Any:
+    return {key: _plain_values(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
