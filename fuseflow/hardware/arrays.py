@@ -8,12 +8,14 @@ coordinate. `next` are the places behind runs of equal coordinates.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, get_args
 
 import numpy as np
 
 from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.primitives.memory_ports import LINES
+from fuseflow.hardware.tokens import tile_word
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName, array_elements, tensor_arrays
@@ -43,7 +45,9 @@ def _words(circuit: Circuit, unit: Unit, name: str, tensors: Mapping[str, Tensor
         return [_lines(circuit, unit, name.removesuffix(LINES), tensors)]
     match unit.node:
         case n.Load(tensor=tensor):
-            return [circuit.arithmetic.word(value) for value in tensors[tensor].values.astype(float).tolist()]
+            values, arithmetic = tensors[tensor].values.astype(float), circuit.arithmetic
+            tiles = values.reshape(len(values), prod(tensors[tensor].tile)).tolist()
+            return [tile_word(tile, arithmetic.width, arithmetic.word) for tile in tiles]
         case n.Scan(tensor=tensor, level=level) | n.Locate(tensor=tensor, level=level):
             return _level_words(tensors[tensor].levels[level], name)
     raise AssertionError(f"`{unit.node.name}` reads no array")

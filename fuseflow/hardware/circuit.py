@@ -35,7 +35,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a node."""
+    """A channel from an output of a node to an input of one. `depth` is None for a FIFO without bound. `edge` is None inside a node. Tokens
+    that lie `in_place` are in their slots while they are on their way: those of tiles, and those that are computed late."""
 
     writer: str
     output: str
@@ -44,6 +45,12 @@ class Channel:
     depth: int | None
     latency: int
     edge: n.Edge | None
+    in_place: bool = False
+
+    @property
+    def module(self) -> str:
+        """The module of SystemVerilog that it is an instance of."""
+        return "ff_tile_channel" if self.in_place else "ff_channel"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +99,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
     for node in graph.nodes:
         inputs = [types[port] for port in node.inputs]
-        timing = node_timing(node, graph, machine)
+        timing = node_timing(node, graph, machine, [type_.tile for type_ in inputs])
         context = NodeContext(
             node,
             tuple(inputs),
@@ -105,13 +112,13 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             memory,
             node.name in in_order,
         )
-        _refuse_tiles(context)
         unit = Unit(node, _module(context), timing.latency)
         units.append(unit)
         for k in range(len(node.port_names())):
+            in_place = bool(types[n.Port(node.name, k)].tile) or f"out{k}" in unit.module.late
             for edge in readers.get(n.Port(node.name, k), ()):
                 depth = depths.get(edge, machine.first_depth)
-                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge))
+                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place))
         for link in unit.module.links:
             channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
@@ -136,8 +143,3 @@ def _module(context: NodeContext) -> Module:
     module = Module(node.op, context.timing.interval)
     build(node, context, module)
     return module
-
-
-def _refuse_tiles(context: NodeContext) -> None:
-    if (isinstance(context.node, n.Load) and context.declared[context.node.tensor].tile) or any(t.tile for t in context.types):
-        raise context.refused("works on tiles, which circuits do not have", "compile without blocks")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -12,7 +12,7 @@ from fuseflow.hardware.circuit import Circuit, Unit
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY
-from fuseflow.hardware.tokens import show_word, token_word
+from fuseflow.hardware.tokens import show_word, tile_numbers, token_word
 from fuseflow.samml import nodes as n
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.tokens import Stop, Token
@@ -145,7 +145,7 @@ def _written_difference(circuit: Circuit, unit: Unit, stream: Recording, actual:
     for number, (side, word) in enumerate(zip_longest(written, due)):
         if side is None or side[0] != word:
             at = actual.cycles if side is None else side[1]
-            number_of = circuit.arithmetic.number if circuit.arithmetic.width == width else int
+            number_of = _number_of(circuit, width)
             shown = "nothing" if word is None else f"`{show_word(word, width, number_of)}`"
             yield Difference(unit.node.name, f"written token {number:,}", at, _shown(side, width, number_of), shown)
             return
@@ -171,12 +171,22 @@ def _stream_difference(circuit: Circuit, unit: Unit, k: int, stream: Recording, 
     for number, (left, right) in enumerate(pairs):
         if left != right:
             at = min(side[1] for side in (left, right) if side is not None)
-            number_of = arithmetic.number if arithmetic.width == width else int
+            number_of = _number_of(circuit, width)
             shown = [_shown(side, width, number_of) for side in (left, right)]
             stream_name = n.stream_name(unit.node, k).removeprefix(f"{unit.node.name}.")
             name = "" if stream_name == unit.node.name else f" of the stream `{stream_name}`"
             yield Difference(unit.node.name, f"token {number:,}{name}", at, *shown)
             return
+
+
+def _number_of(circuit: Circuit, width: int) -> Callable[[int], Any]:
+    """Return what shows a payload of so many bits: a number, or the numbers of a tile."""
+    arithmetic = circuit.arithmetic
+    if width < arithmetic.width:
+        return int
+    if width == arithmetic.width:
+        return arithmetic.number
+    return lambda payload: tile_numbers(payload, width, arithmetic.width, arithmetic.number)
 
 
 def _shown(side: tuple[int, int] | None, width: int, number: Any) -> str:

@@ -55,13 +55,14 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """What a rule moves: the places of the inputs that it takes, of its outputs, registers and memories, and of its process. The process
-    may fire again `pause` cycles later, and its firings count if it `counts`."""
+    """What a rule moves: the places of the inputs that it takes, of its outputs, registers and memories, of the outputs whose tokens come
+    late, and of its process. The process may fire again `pause` cycles later, and its firings count if it `counts`."""
 
     takes: tuple[int, ...]
     gives: tuple[int, ...]
     sets: tuple[int, ...]
     stores: tuple[int, ...]
+    late: tuple[int, ...]
     process: int
     pause: int
     counts: bool
@@ -75,6 +76,7 @@ class _Moves:
             tuple(outputs.index(out) for out, _ in rule.gives),
             tuple(registers.index(register) for register, _ in rule.sets),
             tuple(memories.index(store.memory) for store in rule.stores),
+            tuple(outputs.index(out) for out, _ in rule.late),
             module.processes.index(rule.on),
             1 if rule.closes else module.interval_of(rule.on),
             rule.on not in module.helpers,
@@ -200,7 +202,7 @@ class _Run:
 
     def apply(self, site: _Site, firing: Firing, cycle: int) -> None:
         """Move the tokens of a firing, and set its registers."""
-        number, given, states, stored = firing
+        number, given, states, stored, late = firing
         moves = site.moves[number]
         if moves.counts:
             self.result.cycles = max(self.result.cycles, cycle + 1)
@@ -223,6 +225,10 @@ class _Run:
                 self.wake(visible, lane.reader)
                 if lane.slots is not None:
                     lane.slots -= 1
+        for k, token in zip(moves.late, late, strict=True):
+            site.tokens[k][-1] = token
+            for lane in site.outputs[k]:
+                lane.tokens[-1] = token, lane.tokens[-1][1]
         for k, state in zip(moves.sets, states, strict=True):
             site.registers[k] = int(state)
         for k, (address, word) in zip(moves.stores, stored, strict=True):

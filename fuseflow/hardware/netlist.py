@@ -16,6 +16,9 @@ from fuseflow.hardware.rules import KIND_BITS, Memory, Module, Register, Rule
 ANSWERS = "answers"
 """The input of a module that counts the answers of a port that reads, behind the kind of the array."""
 
+LATE = "late"
+"""The output of a module that says that the data are those of the last token, behind the name of the stream."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WritePort:
@@ -123,10 +126,14 @@ def _enable(rule: Rule, pause: Expr | None) -> Expr:
 
 def _outputs(module: Module, chosen: list[tuple[Rule, Expr]]) -> dict[str, Expr]:
     outputs = {f"{name}_take": any_of(enable for rule, enable in chosen if name in rule.takes) for name in module.inputs}
+    gives = [(out, enable, token) for rule, enable in chosen for out, token in rule.gives]
+    lates = [(out, enable, token) for rule, enable in chosen for out, token in rule.late]
     for name, width in module.outputs.items():
-        given = [(enable, token) for rule, enable in chosen for out, token in rule.gives if out == name]
+        given, late = ([(on, token) for out, on, token in tokens if out == name] for tokens in (gives, lates))
         outputs[f"{name}_valid"] = any_of(enable for enable, _ in given)
-        outputs[f"{name}_data"] = choose(given, const(0, width + KIND_BITS))
+        outputs[f"{name}_data"] = choose([*given, *late], const(0, width + KIND_BITS))
+        if late:
+            outputs[f"{name}_{LATE}"] = any_of(enable for enable, _ in late)
     return outputs
 
 

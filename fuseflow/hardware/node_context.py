@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import Arithmetic
+from fuseflow.hardware.expressions import Expr, const
 from fuseflow.hardware.rules import Head, Module
+from fuseflow.hardware.tokens import tile_word
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.memory.settings import TimedMemory
+from fuseflow.tile_ops import TileShape
 
 MOST_KEYS = 4096
 """The entries that one workspace may have: each has a flip-flop that says whether it holds a value."""
@@ -37,7 +41,17 @@ class NodeContext:
 
     def width(self, type_: n.StreamType) -> int:
         """Return the bits of a payload of a stream."""
-        return self.arithmetic.width if type_.kind == "val" else self.index
+        return self.arithmetic.width * prod(type_.tile) if type_.kind == "val" else self.index
+
+    def constant(self, number: float, tile: TileShape = ()) -> Expr:
+        """Return the payload of a number, or of a tile whose elements all are this number."""
+        arithmetic = self.arithmetic
+        return const(tile_word([number] * prod(tile), arithmetic.width, arithmetic.word), arithmetic.width * prod(tile))
+
+    def elements(self, payload: Expr) -> list[Expr]:
+        """Return the numbers of a payload: the elements of a tile, row by row."""
+        width = self.arithmetic.width
+        return [payload.bits(low, width) for low in range(0, payload.width, width)]
 
     def input(self, module: Module, k: int) -> Head:
         return module.input(f"in{k}", self.width(self.types[k]))

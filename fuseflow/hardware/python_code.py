@@ -15,8 +15,9 @@ from fuseflow.hardware.expressions import Expr
 from fuseflow.hardware.netlist import expressions
 from fuseflow.hardware.rules import Module
 
-Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
-"""What a rule does: its number, the tokens that it gives, the states that it sets, and the addresses and words that it stores."""
+Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
+"""What a rule does: its number, the tokens that it gives, the states that it sets, the addresses and words that it stores, and the tokens
+that take the place of those given before."""
 
 Step: TypeAlias = Callable[[Any, Any, Any, Any, Any, Any, Any], list[Firing]]
 """A function of the heads (None where none is visible), the room of each output, whether the interval of each process is over, the
@@ -67,9 +68,9 @@ def step_code(module: Module) -> tuple[str, tuple[str, ...]]:
         waits += [f"rooms[{rooms.index(out)}]" for out in rule.rooms]
         waits.append(f"due[{module.processes.index(rule.on)}]")
         inside = Block(places, dict(block.names), [], "        ")
-        given, states = ([inside.name(value) for _, value in pairs] for pairs in (rule.gives, rule.sets))
+        given, states, late = ([inside.name(value) for _, value in pairs] for pairs in (rule.gives, rule.sets, rule.late))
         stored = [_tuple((inside.name(store.address), inside.name(store.data))) for store in rule.stores]
-        firing = f"({number}, {_tuple(given)}, {_tuple(states)}, {_tuple(stored)})"
+        firing = f"({number}, {_tuple(given)}, {_tuple(states)}, {_tuple(stored)}, {_tuple(late)})"
         lines += [f"    if {' and '.join(waits)}:", *inside.lines, f"        fired.append({firing})"]
     units = {e.name for e in expressions(_roots(module)) if e.op == "call"}
     return "\n".join([*lines, "    return fired", ""]), tuple(sorted(units))
@@ -83,7 +84,7 @@ def _roots(module: Module) -> Iterable[Expr]:
     """Return the guards, tokens and states of all rules."""
     for rule in module.rules:
         yield rule.when
-        yield from (value for _, value in (*rule.gives, *rule.sets))
+        yield from (value for _, value in (*rule.gives, *rule.sets, *rule.late))
         yield from (part for store in rule.stores for part in (store.address, store.data))
 
 

@@ -112,7 +112,8 @@ class Store:
 class Rule:
     """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
     interval: it is on a stop or `D`, or takes nothing and gives a stop. `awaits` are outputs that must have room, too, for a later firing
-    that gives the token of this one."""
+    that gives the token of this one. `late` are tokens for outputs whose last token took its slot before it was computed: they take its
+    place, before it is visible."""
 
     label: str
     on: str
@@ -124,6 +125,7 @@ class Rule:
     stores: tuple[Store, ...]
     closes: bool
     awaits: tuple[str, ...] = ()
+    late: tuple[tuple[str, Expr], ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -224,6 +226,7 @@ class Module:
         closes: bool = False,
         on: str = "",
         awaits: Sequence[str] = (),
+        late: Mapping[str, Expr] | None = None,
     ) -> None:
         """Add a rule. `looks` are heads besides those that it takes. Raises `ValueError` if a token or a state does not fit."""
         states = {
@@ -231,12 +234,17 @@ class Module:
             for name, value in (sets or {}).items()
         }
         widths = [(self.registers[name].width, value.width) for name, value in states.items()]
-        widths += [(self.outputs[name] + KIND_BITS, token.width) for name, token in (gives or {}).items()]
+        widths += [(self.outputs[name] + KIND_BITS, token.width) for name, token in [*(gives or {}).items(), *(late or {}).items()]]
         if any(a != b for a, b in widths):
             raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
         taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]
-        given, set_ = tuple((gives or {}).items()), tuple(states.items())
-        self.rules.append(Rule(label, on, when, taken, looked, given, set_, tuple(stores), closes, tuple(awaits)))
+        given, set_, computed = (tuple(pairs.items()) for pairs in (gives or {}, states, late or {}))
+        self.rules.append(Rule(label, on, when, taken, looked, given, set_, tuple(stores), closes, tuple(awaits), computed))
+
+    @property
+    def late(self) -> frozenset[str]:
+        """The outputs whose values take a slot before they are computed."""
+        return frozenset(out for rule in self.rules for out, _ in rule.late)
 
     def interval_of(self, process: str) -> int:
         return self.intervals.get(process, self.interval)

@@ -1,6 +1,7 @@
 """A testbench for the circuit of a graph: it holds the arrays, and prints every token and every firing with its cycle.
 
-A line `G cycle number word` is a token, and `F cycle number` a firing. The numbers are those of the streams and the processes that the
+A line `G cycle number word` is a token, `L cycle number word` is what takes the place of the last token of a stream, which was given before it
+was computed, and `F cycle number` is a firing. The numbers are those of the streams and the processes that the
 testbench watches. `Q cycle port address` is a request of a port at the memory, and `A cycle` an answer that is seen in the next cycle. It
 looks into the circuit by hierarchical names, so the circuit itself has no ports for that.
 """
@@ -17,6 +18,7 @@ from fuseflow.hardware.bench_memory import BenchMemory, MemoryServer, bench_memo
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
 from fuseflow.hardware.memory_run import MemoryRun
+from fuseflow.hardware.netlist import LATE
 from fuseflow.hardware.tools import TESTBENCH
 from fuseflow.hardware.top import Top, TopPort
 from fuseflow.tensors import Tensor
@@ -46,10 +48,13 @@ def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], li
         files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
         roms.append(_rom(port, top, max(len(array), 1)))
     streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.streams]
+    late = {(unit.node.name, out) for unit in circuit.units for out in unit.module.late}
     watches, processes = list[str](), list[str]()
     for number, (node, out) in enumerate(streams):
         signal = f"dut.{top.instances[node]}.{out}"
         watches.append(f'if ({signal}_valid) $fwrite(file, "G %0d {number} %h\\n", cycle, {signal}_data);')
+        if (node, out) in late:
+            watches.append(f'if ({signal}_{LATE}) $fwrite(file, "L %0d {number} %h\\n", cycle, {signal}_data);')
     for unit, made in zip(circuit.units, top.units, strict=True):
         for process, wires in made.netlist.fires.items():
             fires = " | ".join(f"dut.{top.instances[made.node]}.{wire}" for wire in wires)
@@ -133,6 +138,9 @@ def read_trace(circuit: Circuit, testbench: Testbench, path: Path, limit: int) -
                     last = max(last, cycle + 1)
                 case "Q":
                     result.requests[testbench.ports[int(rest[0])]].append((cycle, int(rest[1])))
+                case "L":
+                    place = testbench.streams[int(rest[0])]
+                    result.tokens[place][-1] = _word(circuit, place, cycle, rest[1])
                 case _:
                     place = testbench.streams[int(rest[0])]
                     result.given[place].append(cycle)

@@ -1,8 +1,10 @@
-"""Tokens as words of bits: the kind in the two highest bits, then the payload."""
+"""Tokens as words of bits: the kind in the two highest bits, then the payload. The first element of a tile is in its lowest bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from fuseflow.hardware.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
 from fuseflow.samml.tokens import D, Mark, N, Stop, Token
@@ -22,7 +24,27 @@ def token_word(token: Token, width: int, word: Callable[[float], int]) -> int:
     if isinstance(token, Stop):
         return STOP << width | token.high << LEVEL_BITS | token.low
     assert not isinstance(token, Mark), "there are two marks"
+    if isinstance(token, np.ndarray):
+        return VALUE << width | tile_word(token.ravel().tolist(), width // token.size, word)
     return VALUE << width | (word(token) if isinstance(token, float) else token)
+
+
+def tile_word(elements: Sequence[float], bits: int, word: Callable[[float], int]) -> int:
+    """Return the word of a tile, whose elements have `bits` bits each, row by row.
+
+    >>> hex(tile_word([1.0, 2.0, 3.0], 8, int))
+    '0x30201'
+    """
+    return int.from_bytes(b"".join(word(element).to_bytes(bits // 8, "little") for element in elements), "little")
+
+
+def tile_numbers(payload: int, width: int, bits: int, number: Callable[[int], float]) -> list[float]:
+    """Return the elements of a tile of `width` bits.
+
+    >>> tile_numbers(0x30201, 24, 8, int)
+    [1, 2, 3]
+    """
+    return [number(payload >> low & (1 << bits) - 1) for low in range(0, width, bits)]
 
 
 def show_word(token: int, width: int, number: Callable[[int], float]) -> str:

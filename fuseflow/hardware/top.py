@@ -9,7 +9,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
 from fuseflow.hardware.expressions import Expr
-from fuseflow.hardware.netlist import ANSWERS
+from fuseflow.hardware.netlist import ANSWERS, LATE
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import KIND_BITS
 from fuseflow.hardware.top_ports import PORT_MODULE, MemoryTopPort, memory_ports, port_instance
@@ -18,6 +18,7 @@ from fuseflow.sim.memory.settings import TimedMemory
 WORD = '!hw.int<#hw.param.decl.ref<"W">>'
 ADDRESS = '!hw.int<#hw.param.decl.ref<"A">>'
 CHANNEL = f"""hw.module.extern @ff_channel<W: i32, D: i32, L: i32>(in %clk : !seq.clock, in %rst : i1, in %in_valid : i1, in %in_data : {WORD}, out in_ready : i1, out out_valid : i1, out out_data : {WORD}, in %out_take : i1)"""  # noqa: E501
+TILE_CHANNEL = CHANNEL.replace("ff_channel", "ff_tile_channel").replace("out in_ready", "in %late : i1, out in_ready")
 MEMORY_PORTS = f"in %clk : !seq.clock, in %enable : i1, in %address : {ADDRESS}, in %data : {WORD}"
 MOST_SLOTS = 1 << 16
 """The slots that a FIFO may have."""
@@ -47,6 +48,7 @@ class Top:
     arrays: tuple[TopPort, ...]
     written: tuple[TopPort, ...]
     ports: tuple[MemoryTopPort, ...]
+    channels: tuple[Channel, ...]
 
     @property
     def instances(self) -> dict[str, str]:
@@ -67,6 +69,7 @@ def emit_circuit(circuit: Circuit) -> Top:
     calls = called_units(unit.netlist for unit in units)
     externs = [
         CHANNEL,
+        TILE_CHANNEL,
         *([PORT_MODULE] if wires.ports else []),
         *(_memory_extern(k) for k in range(1, MEMORY_READS + 1)),
         *(_unit_extern(call) for call in calls.values()),
@@ -77,10 +80,10 @@ def emit_circuit(circuit: Circuit) -> Top:
     ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in ins)]
     ports += [f"out {name} : i{width}" for name, width in outs]
     result = f"  hw.output {', '.join(f'%{name}' for name, _ in outs)} : {', '.join(f'i{width}' for _, width in outs)}"
-    lines = [f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{", "  %yes = hw.constant true", *wires.lines, result, "}", ""]
+    lines = [f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{", "  %yes = hw.constant true", "  %no = hw.constant false", *wires.lines, result, "}", ""]
     text = "\n".join([*externs, *modules.values(), *lines])
     arrays = tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written)
-    return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports))
+    return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports), circuit.channels)
 
 
 def require_bounds(circuit: Circuit) -> None:
@@ -132,6 +135,7 @@ class _Wires:
         self.arrays: list[TopPort] = []
         self.written: list[TopPort] = []
         self.widths = {(u.node.name, name): width + KIND_BITS for u in circuit.units for name, width in u.module.outputs.items()}
+        self.late = {(u.node.name, out) for u in circuit.units for out in u.module.late}
         self.streams: dict[str, set[str]] = {unit.node: set() for unit in units}
         for channel in circuit.channels:
             self.streams[channel.reader].add(channel.input)
@@ -194,10 +198,14 @@ class _Wires:
     def channel(self, channel: Channel) -> None:
         writer, reader = instance_name(channel.writer), f"{instance_name(channel.reader)}_{channel.input}"
         width = self.widths[channel.writer, channel.output]
-        source = f"in_valid: %{writer}_{channel.output}_valid: i1, in_data: %{writer}_{channel.output}_data: i{width}"
+        output = f"%{writer}_{channel.output}"
+        source = f"in_valid: {output}_valid: i1, in_data: {output}_data: i{width}"
+        if channel.in_place:
+            is_late = (channel.writer, channel.output) in self.late
+            source += f", late: {f'{output}_{LATE}' if is_late else '%no'}: i1"
         self.lines.append(
             f'  %{reader}_room, %{reader}_there, %{reader}_token = hw.instance "c_{reader.removeprefix("n_")}" '
-            f"@ff_channel<W: i32 = {width}, D: i32 = {channel.depth}, L: i32 = {channel.latency}>"
+            f"@{channel.module}<W: i32 = {width}, D: i32 = {channel.depth}, L: i32 = {channel.latency}>"
             f"(clk: %clk: !seq.clock, rst: %rst: i1, {source}, out_take: %{reader}_take: i1) "
             f"-> (in_ready: i1, out_valid: i1, out_data: i{width})"
         )

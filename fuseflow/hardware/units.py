@@ -9,7 +9,7 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.emit import called_units
 from fuseflow.hardware.netlist import netlist
-from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
+from fuseflow.hardware.tools import CHANNEL_MEMORY, DELAY, PORT, WIDE_UNITS, has_library, library_text
 from fuseflow.hardware.top import Top
 
 _INSIDE = re.compile(rf"\b(?:ff_f32_\w+|{'|'.join(file.removesuffix('.sv') for file in (CHANNEL_MEMORY, DELAY))})\b")
@@ -28,7 +28,7 @@ def library_sources(top: Top) -> list[str]:
     """Return the files of the folder `sv` that a circuit needs: those of its channels, its memories, the units that it calls, and the
     units inside of these. Raises `HardwareError` if a unit is not written in SystemVerilog."""
     reads = {len(memory_reads) for unit in top.units for memory_reads in unit.netlist.reads().values()}
-    streams = [file.removesuffix(".sv") for file in (CHANNEL, *([PORT] if top.ports else []))]
+    streams = [*dict.fromkeys(channel.module for channel in top.channels), *([PORT.removesuffix(".sv")] if top.ports else [])]
     memories = [f"ff_memory{count}" for count in reads]
     return library_closure([*streams, *memories, *called_units(unit.netlist for unit in top.units)])
 

@@ -1,4 +1,4 @@
-"""Random graphs for circuits: the project's own, without tiles, on machines with larger latencies. What differs is told by cycle.
+"""Random graphs for circuits: the project's own, on machines with larger latencies and few units for tiles. What differs is told by cycle.
 
 The oracle is the reference simulator, with every firing of every process noted, not only the first and the last of a node.
 """
@@ -34,6 +34,7 @@ class Tally:
     """What some seeds had: circuits that were compared, and nodes by primitive."""
 
     graphs: int = 0
+    tiled: int = 0
     deadlocks: int = 0
     firings: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -44,12 +45,9 @@ MemoryKind = Literal["ideal", "fixed", "any"]
 """Memories of random cases: one that answers at once, one that takes a fixed time, or one of both that take time."""
 
 
-def hardware_case(seed: int, memory: MemoryKind = "ideal") -> Case | None:
-    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats. None if it has tiles,
-    which circuits do not have."""
+def hardware_case(seed: int, memory: MemoryKind = "ideal") -> Case:
+    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats."""
     case = random_case(seed, "small")
-    if any(tensor.tile for tensor in case.graph.tensors):
-        return None
     case = single_floats.in_graph(case) if seed % 2 else case
     case = [case, in_graph(case, seed), nm_levels.in_graph(case, seed)][seed % 3]
     machine = hardware_machine(seed).model_copy(update={"arithmetic": case.machine.arithmetic})
@@ -63,7 +61,8 @@ def hardware_case(seed: int, memory: MemoryKind = "ideal") -> Case | None:
 
 
 def hardware_machine(seed: int) -> Machine:
-    """A machine with latencies of 1 to 16, intervals of 1 to 3, folds of 1 to 4, and FIFOs of 1 slot to no bound."""
+    """A machine with latencies of 1 to 16, intervals of 1 to 3, folds of 1 to 4, FIFOs of 1 slot to no bound, and 1 to 256 units for
+    tiles."""
     rng = random.Random(f"hardware {seed}")
     most, slowest = rng.choice((1, 4, 16)), rng.choice((1, 1, 3))
     interval = {name: rng.randint(1, slowest) for name in UnitCycles.model_fields}
@@ -73,6 +72,7 @@ def hardware_machine(seed: int) -> Machine:
         interval=UnitIntervals(**interval, fold=rng.choice((None, 1, 2, 4))),
         fifo_depth=rng.choice((None, None, 1, 2, 5, 16)),
         handover_depth=rng.choice((None, 1, 2, 3, 16)),
+        tile_macs=random.Random(f"tiles {seed}").choice((1, 2, 3, 4, 7, 16, 256)),
     )
 
 
@@ -120,9 +120,14 @@ def circuit_of(case: Case, tally: Tally) -> Circuit | None:
 
 def count(case: Case, circuit: Circuit, deadlock: bool, firings: int, tally: Tally) -> None:
     tally.graphs += 1
+    tally.tiled += has_tiles(case)
     tally.deadlocks += deadlock
     tally.firings += firings
     tally.primitives.update(primitives(case, circuit))
+
+
+def has_tiles(case: Case) -> bool:
+    return any(tensor.tile for tensor in case.graph.tensors)
 
 
 def primitives(case: Case, circuit: Circuit) -> set[str]:

@@ -8,7 +8,8 @@ from fuseflow.hardware.arithmetic import count_ones
 from fuseflow.hardware.expressions import YES, Expr, any_of, const, mux
 from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.rules import EMPTY, Head, Module, Store
-from fuseflow.ops import COMBINERS, OPERATORS
+from fuseflow.hardware.tile_array import TileArray, TileOperand
+from fuseflow.hardware.tile_work import tile_work
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.bitmap import WORD, words
 
@@ -85,30 +86,30 @@ class KeptLevel:
 def load(node: n.Load, context: NodeContext, m: Module) -> None:
     ref, decl = context.input(m, 0), context.declared[node.tensor]
     (out,) = context.outputs(m)
-    fill = const(context.arithmetic.word(decl.fill), context.arithmetic.width)
+    fill = context.constant(decl.fill, decl.tile)
     value = m.array("values", ref.payload, fill.width)
     m.rule("control", ref.control, [ref], gives={out: m.passed(out, ref)}, closes=True)
     m.rule("value", ~ref.control, [ref], gives={out: m.value(out, mux(ref.is_empty, fill, value))})
 
 
 def alu(node: n.Alu, context: NodeContext, m: Module) -> None:
-    arithmetic = context.arithmetic
-    if node.function not in OPERATORS and node.function not in COMBINERS:
-        raise context.refused(f"computes `{node.function}` on tiles", "circuits have no tiles: compile without blocks")
+    """An array of units works on tiles, and one unit on scalars."""
     heads = context.inputs(m)
     (out,) = context.outputs(m)
-    streams, slots = iter(heads), []
+    streams, types = iter(heads), iter(context.types)
+    tiles = [() if operand.constant else next(types).tile for operand in node.operands]
+    work = tile_work(node.function, context.arithmetic, tiles)
+    if work is None:
+        raise context.refused(f"computes `{node.function}`", "compile without blocks: single elements need no such operator")
+    operands = []
     for operand in node.operands:
-        constant = const(arithmetic.word(operand.value), arithmetic.width)
-        if operand.constant:
-            slots.append(constant)
-        else:
-            head = next(streams)
-            slots.append(mux(head.is_empty, constant, head.payload))
-    result = slots[0] if node.function == "copy" else arithmetic.apply(node.function, *slots)
-    control = heads[0].control
-    m.rule("control", control, heads, gives={out: heads[0].token}, closes=True)
-    m.rule("value", ~control, heads, gives={out: m.value(out, result)})
+        constant, head = context.constant(operand.value), None if operand.constant else next(streams)
+        operands.append(TileOperand(constant) if head is None else TileOperand(head.payload, head.is_empty, constant))
+    array = TileArray(m, context.arithmetic, work, operands, context.timing.interval)
+    control, token = heads[0].control, m.value(out, array.result)
+    m.rule("control", control, heads, gives={out: m.passed(out, heads[0])}, closes=True)
+    m.rule("value", ~control, heads, gives={out: token}, sets=array.begun)
+    array.rules(late={out: token})
 
 
 RULES: dict[type[n.Node], Builder] = {n.Locate: locate, n.Load: load, n.Alu: alu}

@@ -76,7 +76,7 @@ def load(node: n.Load, context: NodeContext, m: Module) -> None:
     port = read_port(context, m, "val", Extent(decl.value_bits, decl.value_bits, decl.value_bits, context.index))
     link = request_link(context, m, port, "asked", context.index)
     asker(m, port, ref, ref.payload, "ask", {"asked_out": ref.payload})
-    head, fill = link.head, const(context.arithmetic.word(decl.fill), context.arithmetic.width)
+    head, fill = link.head, context.constant(decl.fill, decl.tile)
     value = m.array("values", link.payload, fill.width)
     m.rule("control", head.control, [head], gives={out: m.passed(out, head)}, closes=True)
     m.rule("empty", head.is_empty, [head], gives={out: m.value(out, fill)})

@@ -8,7 +8,6 @@ the second process which stops the first one has seen. Its token is a value if a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fuseflow.hardware.expressions import Expr, all_of, concat, const, count_bits, mux
@@ -16,15 +15,14 @@ from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.primitives.nested_streams import EnclosingStreams
 from fuseflow.hardware.primitives.workspace_entries import BUFFERS, Entries
 from fuseflow.hardware.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
+from fuseflow.hardware.tile_array import TileArray, TileOperand
+from fuseflow.hardware.tile_work import TileWork, copy_work, fold_work
 from fuseflow.samml import nodes as n
 
 LINK_IN, LINK_OUT = "link", "linked"
 """The input of the second process, and the output of the first one that feeds it."""
 FILL, EMIT = "fill", "emit"
 WORK = "work"
-
-Fold = Callable[[Expr, Expr], Expr]
-
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -58,17 +56,16 @@ class Keys:
 def accumulate(node: n.Accumulate, context: NodeContext, m: Module) -> None:
     levels = tuple(range(1, node.order + 1))
 
-    def fold(old: Expr, new: Expr) -> Expr:
-        return context.arithmetic.apply(f"fold_{node.function}", old, new)
-
-    _fill_and_emit(context, m, Keys(levels, tuple(context.bounds[k] for k in levels)), fold, lowered=1)
+    work = fold_work(node.function, context.arithmetic, context.types[-1].tile)
+    _fill_and_emit(context, m, Keys(levels, tuple(context.bounds[k] for k in levels)), work, lowered=1)
 
 
 def permute(node: n.Permute, context: NodeContext, m: Module) -> None:
-    _fill_and_emit(context, m, Keys(node.order, tuple(context.bounds[k] for k in node.order)), lambda old, new: new, lowered=0)
+    work = copy_work(context.types[-1].tile)
+    _fill_and_emit(context, m, Keys(node.order, tuple(context.bounds[k] for k in node.order)), work, lowered=0)
 
 
-def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowered: int) -> None:
+def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, work: TileWork, lowered: int) -> None:
     context.require_keys(keys.count, keys.bounds)
     m.intervals[EMIT] = context.timing.emission
     *outer, crd, val = context.inputs(m)
@@ -78,7 +75,7 @@ def _fill_and_emit(context: NodeContext, m: Module, keys: Keys, fold: Fold, lowe
     for name in ("claimed", "released"):
         m.register(name, count_bits(BUFFERS + 1))
     entries = Entries(m, keys.count, keys.width)
-    _FillProcess(m, EnclosingStreams(m, outer), crd, val, keys, entries, fold).rules()
+    _FillProcess(context, m, EnclosingStreams(m, outer), crd, val, keys, entries, work).rules()
     _EmitProcess(m, link, outs, keys, entries, lowered).rules()
 
 
@@ -86,17 +83,31 @@ class _FillProcess:
     """The first process has one firing for each token of the values, and one for each coordinate with nothing below it. `work` says that
     it has a buffer, and `fill` which one is next or in work."""
 
-    def __init__(self, m: Module, nest: EnclosingStreams, crd: Head, val: Head, keys: Keys, entries: Entries, fold: Fold) -> None:
-        self.m, self.nest, self.crd, self.val, self.fold = m, nest, crd, val, fold
+    def __init__(
+        self,
+        context: NodeContext,
+        m: Module,
+        nest: EnclosingStreams,
+        crd: Head,
+        val: Head,
+        keys: Keys,
+        entries: Entries,
+        work: TileWork,
+    ) -> None:
+        self.m, self.nest, self.crd, self.val = m, nest, crd, val
         self.work, self.fill = m.register("work", 1), m.register("fill", 1)
         self.claimed = m.register("claimed", count_bits(BUFFERS + 1))
         released = m.register("released", count_bits(BUFFERS + 1))
         self.key = keys.key([*nest.current(), crd.payload])
-        self.old = m.read(WORK, concat(self.fill, self.key))
+        self.place = concat(self.fill, self.key)
         needs = ~val.is_done & (~val.is_stop | (val.low <= nest.depth))
         self.claims = needs & ~self.work
         self.room = ~self.claims | (self.claimed - released).is_not(BUFFERS)
         self.put = entries.put(self.fill, self.work, self.key)
+        old = () if work.moves else context.elements(m.read(WORK, self.place))
+        cycles, fresh = context.timing.emission, ~self.put.was
+        self.array = TileArray(m, context.arithmetic, work, [TileOperand(val.payload)], cycles, old, fresh=fresh)
+        self.stored = Store(WORK, self.array.kept("place", self.place), self.array.result)
 
     def rules(self) -> None:
         m, nest, val, crd = self.m, self.nest, self.val, self.crd
@@ -111,6 +122,7 @@ class _FillProcess:
             self.stop(due & when, [val, crd, *heads], still_open, ended)
         done = {LINK_OUT: m.mark(LINK_OUT, DONE)}
         m.rule("fills done", val.is_done, [val, crd, *nest.heads], gives=done, closes=True, on=FILL)
+        self.array.rules(stores=[self.stored])
 
     def claim(self, filled: dict[str, Expr | int]) -> dict[str, Expr | int]:
         """Return the registers after a firing with which these are those of the buffers."""
@@ -118,9 +130,8 @@ class _FillProcess:
 
     def value(self, when: Expr, heads: list[Head], sets: dict[str, Expr | int], label: str) -> None:
         m, val, put = self.m, self.val, self.put
-        data = mux(put.was, self.fold(self.old, val.payload), val.payload)
-        stores = [Store(WORK, concat(self.fill, self.key), data), *put.stores]
-        after = {**sets, **self.claim(put.sets), "work": 1}
+        stores = [*([self.stored] if self.array.steps == 1 else []), *put.stores]
+        after = {**sets, **self.claim(put.sets), "work": 1, **self.array.begun}
         m.rule(f"puts {label}", when & ~val.control & self.room, heads, sets=after, stores=stores, on=FILL)
 
     def stop(self, when: Expr, heads: list[Head], still_open: Expr, ended: int) -> None:

@@ -1,0 +1,152 @@
+"""Arrays of units: an operator on tiles that takes several cycles, with as many units as its items need in each of them.
+
+The firing that takes the operands does the first step, on the tokens themselves, and keeps them. A helping process does the other steps, one
+in each cycle. The elements of the result go around in a row of registers: each step takes those at its front and puts what it makes of
+them at its end. So units have fixed places in the row, whatever the size of a tile. Which elements of the operands they get is chosen by
+the number of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from fuseflow.hardware.arithmetic import Arithmetic
+from fuseflow.hardware.expressions import NO, YES, Expr, concat, const, count_bits, mux
+from fuseflow.hardware.rules import Module, Store
+from fuseflow.hardware.tile_work import TileWork
+
+ARRAY = "array"
+"""The process that does the steps behind the first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileOperand:
+    """An operand of an array: a payload of elements, or a constant. Where the token is `empty`, all elements are `absent`."""
+
+    payload: Expr
+    empty: Expr | None = None
+    absent: Expr | None = None
+
+
+class TileArray:
+    """The array for some work in at most `cycles` cycles. `start` are the elements of the result before the first step. Without it they are
+    those that the work before left, if the array `keeps` them, or the identity of the work. Where there was nothing, which `fresh` says in
+    the first firing, an item puts what it reads.
+
+    `begun` are the registers after the first firing, and `result` is the result in the last step. An array with a single `steps` has no
+    process of its own: its result is there in the firing."""
+
+    def __init__(
+        self,
+        m: Module,
+        arithmetic: Arithmetic,
+        work: TileWork,
+        operands: Sequence[TileOperand],
+        cycles: int,
+        start: Sequence[Expr] = (),
+        keeps: bool = False,
+        fresh: Expr = NO,
+    ) -> None:
+        self.m, self.work, self.width, self.keeps = m, work, arithmetic.width, keeps
+        self.lanes = work.items if work.moves else -(-work.items // cycles)
+        self.steps = -(-work.items // self.lanes)
+        self.step = m.register("step", count_bits(self.steps)) if self.steps > 1 else const(0, 1)
+        self.first = self.step.is_(0) if self.steps > 1 else YES
+        self.begun: dict[str, Expr | int] = {}
+        self.chosen: dict[tuple[int, int, int], Expr] = {}
+        identity = const(0 if work.identity is None else arithmetic.word(work.identity), self.width)
+        row, fresh = self._row(identity, start), self.kept("fresh", fresh)
+        for lane, elements in enumerate(zip(*(self._operand(k, x) for k, x in enumerate(operands)), strict=True)):
+            combined = work.combine(row[lane], elements)
+            row.append(combined if fresh is NO else mux(fresh, elements[0], combined))
+        tail = work.items - (self.steps - 1) * self.lanes
+        self.turned, self.aligned = (row[behind : behind + work.results] for behind in (self.lanes, tail))
+        self.result = concat(*reversed(self.aligned))
+        if self.steps > 1:
+            self.begun |= {"step": 1, **self._elements(self.turned)}
+        elif keeps:
+            self.begun |= self._elements(self.aligned)
+
+    @property
+    def total(self) -> Expr:
+        """The result of all work so far, of an array that keeps it."""
+        return concat(*reversed([Expr("register", (), self.width, name) for name in self._elements(self.aligned)]))
+
+    @property
+    def emptied(self) -> dict[str, Expr | int]:
+        """The registers of an array that keeps its result, once that is given: those at the start."""
+        return {name: self.m.registers[name].initial for name in self._elements(self.aligned)}
+
+    def kept(self, name: str, value: Expr) -> Expr:
+        """Return a value of the first firing in every step."""
+        if self.steps == 1 or value.op == "const":
+            return value
+        register = self.m.register(name, value.width)
+        self.begun[name] = value
+        return mux(self.first, value, register)
+
+    def rules(
+        self, late: Mapping[str, Expr] | None = None, sets: Mapping[str, Expr | int] | None = None, stores: Sequence[Store] = ()
+    ) -> None:
+        """Add the rules of the steps behind the first one. The last one gives the tokens `late`, and sets and stores what it says."""
+        if self.steps == 1:
+            return
+        self.m.helpers.add(ARRAY)
+        self.m.intervals[ARRAY] = 1
+        ends = self.step.is_(self.steps - 1)
+        if self.steps > 2:
+            sets_ = {"step": self.step + 1, **self._elements(self.turned)}
+            self.m.rule("steps", ~self.first & ~ends, sets=sets_, on=ARRAY)
+        kept = self._elements(self.aligned) if self.keeps else {}
+        self.m.rule("last step", ends, sets={"step": 0, **kept, **(sets or {})}, stores=stores, late=late, on=ARRAY)
+
+    def _row(self, identity: Expr, start: Sequence[Expr]) -> list[Expr]:
+        """Return the elements of the result before a step."""
+        if not self.keeps and self.steps == 1:
+            return [*start] or [identity] * self.work.results
+        initial = identity.number if self.keeps else 0
+        registers = [self.m.register(f"element{k}", self.width, initial) for k in range(self.work.results)]
+        if self.keeps or (not start and self.work.identity is None):
+            return list[Expr](registers)
+        start = start or [identity] * self.work.results
+        return [mux(self.first, begin, register) for begin, register in zip(start, registers, strict=True)]
+
+    def _operand(self, number: int, operand: TileOperand) -> list[Expr]:
+        """Return the elements of an operand that the units get."""
+        payload, reads, width = operand.payload, self.work.reads[number], self.width
+        if payload.op == "const":
+            return [payload] * self.lanes
+        sources = [payload]
+        if self.steps > 1:
+            sources.append(self.m.register(f"operand{number}", payload.width))
+            self.begun[f"operand{number}"] = payload
+        elements = [[source.bits(width * k, width) for k in range(payload.width // width)] for source in sources]
+        empty = None if operand.empty is None else self.kept(f"empty{number}", operand.empty)
+        lanes = []
+        for lane in range(self.lanes):
+            items = range(lane, self.work.items, self.lanes)
+            element = self._choice([elements[step > 0][reads(item)] for step, item in enumerate(items)])
+            lanes.append(element if empty is None or operand.absent is None else mux(empty, operand.absent, element))
+        return lanes
+
+    def _choice(self, choices: Sequence[Expr]) -> Expr:
+        """Return the one of some expressions that the number of the step names. Equal choices are made once."""
+        row = list(choices)
+        for bit in count():
+            if len(row) == 1:
+                break
+            row = [self._either(bit, *row[k : k + 2]) for k in range(0, len(row), 2)]
+        return row[0]
+
+    def _either(self, bit: int, no: Expr, yes: Expr | None = None) -> Expr:
+        key = bit, id(no), id(yes)
+        if yes is None:
+            return no
+        if key not in self.chosen:
+            self.chosen[key] = mux(self.step.bits(bit, 1), yes, no)
+        return self.chosen[key]
+
+    def _elements(self, row: Sequence[Expr]) -> dict[str, Expr | int]:
+        return {f"element{k}": element for k, element in enumerate(row)}
