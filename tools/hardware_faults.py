@@ -30,9 +30,9 @@ def main(graphs: int) -> None:
     total, steps = len(left), dict[str, Step]()
     for seed, memory in product(range(graphs), get_args(MemoryKind)):
         tried = [fault for fault in left if fault.memory == memory]
-        case = hardware_case(seed, memory) if tried else None
-        if case is None:
+        if not tried:
             continue
+        case = hardware_case(seed, memory)
         ops, answers = {node.op for node in case.graph.nodes}, dict[bool, Simulated]()
         for fault in [fault for fault in tried if not fault.op or fault.op in ops]:
             if fault.slow not in answers:

@@ -118,7 +118,9 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             in_place = bool(types[n.Port(node.name, k)].tile) or f"out{k}" in unit.module.late
             for edge in readers.get(n.Port(node.name, k), ()):
                 depth = depths.get(edge, machine.first_depth)
-                channels.append(Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place))
+                channels.append(
+                    Channel(node.name, f"out{k}", edge.node, f"in{edge.input}", depth, timing.latency, edge, in_place)
+                )
         for link in unit.module.links:
             channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)

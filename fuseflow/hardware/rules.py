@@ -234,7 +234,9 @@ class Module:
             for name, value in (sets or {}).items()
         }
         widths = [(self.registers[name].width, value.width) for name, value in states.items()]
-        widths += [(self.outputs[name] + KIND_BITS, token.width) for name, token in [*(gives or {}).items(), *(late or {}).items()]]
+        widths += [
+            (self.outputs[name] + KIND_BITS, token.width) for name, token in [*(gives or {}).items(), *(late or {}).items()]
+        ]
         if any(a != b for a, b in widths):
             raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
         taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]

@@ -1,7 +1,7 @@
 """A testbench for the circuit of a graph: it holds the arrays, and prints every token and every firing with its cycle.
 
-A line `G cycle number word` is a token, `L cycle number word` is what takes the place of the last token of a stream, which was given before it
-was computed, and `F cycle number` is a firing. The numbers are those of the streams and the processes that the
+A line `G cycle number word` is a token, and `F cycle number` a firing. `L cycle number word` takes the place of the last token of a stream,
+which was given before it was computed. The numbers are those of the streams and the processes that the
 testbench watches. `Q cycle port address` is a request of a port at the memory, and `A cycle` an answer that is seen in the next cycle. It
 looks into the circuit by hierarchical names, so the circuit itself has no ports for that.
 """

@@ -1,7 +1,7 @@
 """Arrays of units: an operator on tiles that takes several cycles, with as many units as its items need in each of them.
 
-The firing that takes the operands does the first step, on the tokens themselves, and keeps them. A helping process does the other steps, one
-in each cycle. The elements of the result go around in a row of registers: each step takes those at its front and puts what it makes of
+The firing that takes the operands does the first step, on the tokens themselves, and keeps them. A helping process does the other steps,
+one in each cycle. The elements of the result go around in a row of registers: each step takes those at its front and puts what it makes of
 them at its end. So units have fixed places in the row, whatever the size of a tile. Which elements of the operands they get is chosen by
 the number of the step.
 """

@@ -69,7 +69,7 @@ def emit_circuit(circuit: Circuit) -> Top:
     calls = called_units(unit.netlist for unit in units)
     externs = [
         CHANNEL,
-        TILE_CHANNEL,
+        *([TILE_CHANNEL] if any(channel.in_place for channel in circuit.channels) else []),
         *([PORT_MODULE] if wires.ports else []),
         *(_memory_extern(k) for k in range(1, MEMORY_READS + 1)),
         *(_unit_extern(call) for call in calls.values()),
@@ -80,7 +80,15 @@ def emit_circuit(circuit: Circuit) -> Top:
     ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in ins)]
     ports += [f"out {name} : i{width}" for name, width in outs]
     result = f"  hw.output {', '.join(f'%{name}' for name, _ in outs)} : {', '.join(f'i{width}' for _, width in outs)}"
-    lines = [f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{", "  %yes = hw.constant true", "  %no = hw.constant false", *wires.lines, result, "}", ""]
+    lines = [
+        f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{",
+        "  %yes = hw.constant true",
+        "  %no = hw.constant false",
+        *wires.lines,
+        result,
+        "}",
+        "",
+    ]
     text = "\n".join([*externs, *modules.values(), *lines])
     arrays = tuple(wires.addresses), tuple(wires.arrays), tuple(wires.written)
     return Top(text, top_name(circuit), tuple(units), *arrays, tuple(wires.ports), circuit.channels)

@@ -43,7 +43,6 @@ y_v = write(e) y.vals
 def test_icarus(seed: int) -> None:
     require("pycde", "iverilog", "vvp")
     case = hardware_case(seed)
-    assert case is not None
     run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
     assert run.difference is None
     assert run.cycles == run.simulator_cycles > 0
@@ -59,7 +58,6 @@ def test_icarus_at_a_memory(seed: int) -> None:
     """The memory of a fixed latency is SystemVerilog, and HBM2 is served by the model of the simulators."""
     require("pycde", "iverilog", "vvp")
     case = hardware_case(seed, "fixed")
-    assert case is not None
     if seed in AT_HBM2:
         case = replace(case, machine=case.machine.model_copy(update={"memory": Hbm2Memory(outstanding=5, line=32)}))
     run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
@@ -72,7 +70,6 @@ def test_icarus_at_a_memory(seed: int) -> None:
 def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top_ports, "PORT_BITS", 1)
     case = hardware_case(3, "fixed")
-    assert case is not None
     with pytest.raises(HardwareError, match=r"has \d+ ports at the memory, and the ids of a circuit name 2") as error:
         circuit_text(case.graph, case.machine.model_copy(update={"fifo_depth": 4}))
     assert "fewer lanes" in error.value.hint
@@ -80,7 +77,6 @@ def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_fifo_that_is_too_deep() -> None:
     case = hardware_case(3, "fixed")
-    assert case is not None
     memory = FixedMemory(outstanding=1 << 20)
     with pytest.raises(HardwareError, match="slots, and in SystemVerilog there are 65,536 at most") as error:
         circuit_text(case.graph, case.machine.model_copy(update={"fifo_depth": 4, "memory": memory}))
@@ -91,7 +87,6 @@ def test_a_fifo_that_is_too_deep() -> None:
 def test_a_deadlock_in_both_is_agreement(tool: str) -> None:
     require(*([] if tool == "python" else ["pycde", "iverilog"]))
     case = hardware_case(DEADLOCK)
-    assert case is not None
     run = cosimulate(case.graph, case.tensors, case.machine, tool)
     assert run.difference is None and run.waiting and run.simulation is None
 
@@ -101,7 +96,6 @@ def test_verilator() -> None:
     require("pycde", "verilator", "g++", "make")
     for seed in (3, 14, 19, -1):
         case = hardware_case(abs(seed), "any" if seed < 0 else "ideal")
-        assert case is not None
         assert cosimulate(case.graph, case.tensors, case.machine, "verilator").difference is None
 
 
@@ -120,7 +114,6 @@ PLANTED = {
 @pytest.mark.parametrize("fault", [fault for fault in faults() if fault.name in PLANTED], ids=lambda fault: fault.name)
 def test_planted_faults_are_found(fault: Fault) -> None:
     case = hardware_case(PLANTED[fault.name])
-    assert case is not None
     expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
     assert noticed(fault, case, expected, {})
 
@@ -146,7 +139,6 @@ def test_a_circuit_that_hangs_is_a_difference(tool: str, monkeypatch: pytest.Mon
         return hangs.plant(build(*arguments))  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "build_circuit", faulty)
-    assert case is not None
     run = cosimulate(case.graph, case.tensors, case.machine, tool)
     assert run.difference is not None
     assert "nothing in the circuit" in str(run.difference)

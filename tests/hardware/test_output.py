@@ -78,6 +78,38 @@ def test_tools_accept_the_verilog(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+TILES = """
+tensor A[3, 3] csr f32 tile 2x3
+tensor B[3] dense f32 tile 2x3
+tensor y[3] dense f32 tile 2x2
+output y
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_v = load(A_j.ref) A
+B_j = locate(A_j.crd) B.0
+B_v = load(B_j) B
+product = alu(A_v, B_v) matmul_t N->0,N->0
+total = reduce(product) sum
+square = alu(total) exp N->0
+y_i = write(A_i.crd) y.0
+y_v = write(square) y.vals
+"""
+
+
+def test_tools_accept_tiles(tmp_path: Path) -> None:
+    """Arrays of units, of several steps and of one, and FIFOs of tiles in flip-flops and in memories."""
+    require("pycde", "verilator", "yosys")
+    for units, depth in ((1, 2), (4, 9), (64, 1)):
+        folder = tmp_path / str(units)
+        save_verilog(folder, [parse(TILES)], PLAIN.model_copy(update={"tile_macs": units, "fifo_depth": depth}))
+        assert _lint(folder) == (0, "")
+        sources = " ".join((folder / "files.f").read_text().split())
+        script = f"read_verilog -sv {sources}; hierarchy -check -top ff_graph; proc; check -assert; select -assert-none t:$dlatch"
+        done = subprocess.run(["yosys", "-q", "-p", script], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_verilator_has_nothing_to_say_of_an_output_that_no_node_reads(tmp_path: Path) -> None:
     """The values of B are loaded, and the coordinates beside them are not looked at. Autoencoders have such a scan."""
     require("pycde", "verilator")
@@ -152,7 +184,7 @@ Y_v = write(acc.val) Y.vals
     assert "loop order" in error.value.hint
 
 
-def test_select_and_tiles_have_no_circuit() -> None:
+def test_select_has_no_circuit() -> None:
     select = _graph("""
 tensor A[1, 5] csr f32
 tensor Y[1, 5] csr f32
@@ -168,9 +200,6 @@ Y_v = write(best.val) Y.vals
 """)
     with pytest.raises(HardwareError, match=r"node `best` \(select\) has no circuit"):
         circuit_text(select, load_machine("rtl"))
-    tiles = _graph(COMAL.replace("[3] dense f32", "[3] dense f32 tile 2x2"))
-    with pytest.raises(HardwareError, match="works on tiles"):
-        circuit_text(tiles, load_machine("rtl"))
 
 
 def test_streams_that_are_too_deep() -> None:

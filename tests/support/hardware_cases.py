@@ -22,11 +22,16 @@ from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.samml.nodes import Locate
 from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run_network
+from fuseflow.tile_ops import TILE_FOLDS
+
+TILE_FORMS = {"matmul": "a product", "matmul_t": "a product", **dict.fromkeys(TILE_FOLDS, "a fold")}
+"""Operators whose arrays go around their results more than once; those of others are known by their primitive."""
 
 
 @dataclass
@@ -140,6 +145,8 @@ def primitives(case: Case, circuit: Circuit) -> set[str]:
             named.add(f"{unit.node.op} {case.graph.declared[tensor].format.levels[level].text.partition('(')[0]}")
         if unit.node.op == "accumulate":
             named.add(f"accumulate order {unit.node.order}")
+        if ARRAY in unit.module.helpers:
+            named.add(f"array of {TILE_FORMS.get(unit.node.operator, unit.node.op)}")
     return named
 
 

@@ -5,20 +5,25 @@ A fault changes one rule of one primitive, or all channels: a guard, a token, a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from unittest import mock
 
 from hardware_cases import MemoryKind
 from random_graphs import Case
 
 from fuseflow.errors import HardwareError
+from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
-from fuseflow.hardware.expressions import const
+from fuseflow.hardware.expressions import concat, const
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rules import STOP, Module, Register, Rule
+from fuseflow.hardware.tile_array import ARRAY
+from fuseflow.hardware.tile_work import TILE_WORK, Row, TileWork, copy_work
 from fuseflow.sim.machine.machine import Machine, UnitIntervals
+from fuseflow.tile_ops import TileShape
 
 Change = Callable[[Module, Rule], Rule]
 
@@ -64,7 +69,87 @@ def faults() -> Iterator[Fault]:
     yield Fault("accumulate: one workspace", "accumulate", lambda c: _modules(c, "accumulate", _one_workspace))
     yield Fault("permute: one workspace", "permute", lambda c: _modules(c, "permute", _one_workspace))
     yield Fault("merge: begins with the second lane", "merge", lambda c: _modules(c, "merge", _later_turn))
+    yield from tile_faults()
     yield from remote_faults()
+
+
+def tile_faults() -> Iterator[Fault]:
+    """Faults of tiles, and of the arrays that compute on them."""
+    for op in ("alu", "accumulate"):
+        yield Fault(f"array of {op}: the next tile a cycle too early", op, lambda c, op=op: _modules(c, op, _hurried))
+        yield Fault(f"array of {op}: forgets what it keeps", op, _rule(op, "", _keep_nothing))
+    for op in ("alu", "accumulate", "reduce"):
+        yield Fault(f"array of {op}: a step more", op, lambda c, op=op: _modules(c, op, _stepped))
+        yield Fault(f"array of {op}: results go around the other way", op, _rule(op, "steps", _turned))
+    yield Fault("array of alu: no result", "alu", _rule("alu", "last step", lambda m, r: replace(r, late=())))
+    yield Fault("array of reduce: the last step is lost", "reduce", _rule("reduce", "last step", _last_lost))
+    yield Fault(
+        "array of accumulate: stores nothing", "accumulate", _rule("accumulate", "last step", lambda m, r: replace(r, stores=()))
+    )
+    copied = lambda row: lambda arithmetic, tiles: copy_work(tiles[0])  # noqa: E731
+    yield Fault("a product with a transposed tile", "alu", lambda c: _other_work(c, "matmul_t", _as_it_stands))
+    yield Fault("a tile is not transposed", "alu", lambda c: _other_work(c, "transpose", copied))
+    yield Fault("a product adds up from the last k", "alu", lambda c: _other_work(c, "matmul", _from_the_last))
+    yield Fault("a fold begins with the last column", "alu", lambda c: _other_work(c, "row_sum", _from_the_last))
+    yield Fault("a tile comes with its elements in another order", "load", _rule("load", "value", _reordered))
+
+
+def _hurried(module: Module) -> None:
+    if ARRAY in module.helpers:
+        module.interval -= 1
+
+
+def _stepped(module: Module) -> None:
+    """The number of the step begins with 1, so a step is left out."""
+    if ARRAY in module.helpers:
+        module.registers["step"] = Register(module.registers["step"].width, 1)
+
+
+def _keep_nothing(module: Module, rule: Rule) -> Rule:
+    return replace(rule, sets=tuple(pair for pair in rule.sets if not pair[0].startswith(("operand", "empty", "fresh", "place"))))
+
+
+def _turned(module: Module, rule: Rule) -> Rule:
+    names = [name for name, _ in rule.sets if name.startswith("element")]
+    turned = dict(zip(names, reversed([state for name, state in rule.sets if name in names]), strict=True))
+    return replace(rule, sets=tuple((name, turned.get(name, state)) for name, state in rule.sets))
+
+
+def _last_lost(module: Module, rule: Rule) -> Rule:
+    return replace(rule, sets=tuple(pair for pair in rule.sets if pair[0] == "step"))
+
+
+def _reordered(module: Module, rule: Rule) -> Rule:
+    """Words of 32 bits in the opposite order. Of a scalar nothing changes in f32."""
+    ((out, token),) = rule.gives
+    width = module.outputs[out]
+    words = [token.bits(low, 32) for low in range(0, width, 32)]
+    return replace(rule, gives=((out, concat(token.bits(width, 2), *words)),))
+
+
+def _other_work(circuit: Circuit, function: str, change: Callable[[Row], Row]) -> Circuit:
+    """A circuit in which the work of an operator on tiles is another one."""
+    with mock.patch.dict(TILE_WORK, {function: change(TILE_WORK[function])}):
+        return build_circuit(circuit.graph, circuit.machine)
+
+
+def _from_the_last(row: Row) -> Row:
+    """The items of every element in the opposite order."""
+
+    def work(arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork:
+        made = row(arithmetic, tiles)
+        last = made.items // made.results - 1
+
+        def backwards(w: int) -> int:
+            return (last - w // made.results) * made.results + w % made.results
+
+        return replace(made, reads=tuple(lambda w, read=read: read(backwards(w)) for read in made.reads))
+
+    return work
+
+
+def _as_it_stands(row: Row) -> Row:
+    return lambda arithmetic, tiles: TILE_WORK["matmul"](arithmetic, (tiles[0], tiles[1][::-1]))
 
 
 def remote_faults() -> Iterator[Fault]:

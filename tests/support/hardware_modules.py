@@ -25,15 +25,25 @@ def module_of(
     memory: TimedMemory | None = None,
     in_order: bool = False,
     size: int = BOUND,
+    interval: int = 2,
 ) -> Module:
     """The rules of a node whose tensor A has one level of some size, with payloads of 8 bits."""
     order = f"({levels}, singleton)" if "nonunique" in levels else f"({levels})"
     format_ = Format.parse(order, 2 if "nonunique" in levels else 1)
     declared = {"A": n.TensorDecl("A", (size,) * format_.rank, format_)}
     context = NodeContext(
-        node, tuple(types), (BOUND,) * len(types), declared, 8, ARITHMETICS["f32"], NodeTiming(1, 2, 2), None, memory, in_order
-    )  # fmt: skip
-    module = Module(node.op, 2)
+        node,
+        tuple(types),
+        (BOUND,) * len(types),
+        declared,
+        8,
+        ARITHMETICS["f32"],
+        NodeTiming(interval, interval, interval),
+        None,
+        memory,
+        in_order,
+    )
+    module = Module(node.op, interval)
     (REMOTE_RULES if asks(node, context) else RULES)[type(node)](node, context, module)
     return module
 
@@ -53,6 +63,7 @@ def modules() -> Iterator[tuple[str, Module]]:
     yield "load", module_of(n.Load("l", _ports(1), "A"), [_ref(1)])
     yield "alu", module_of(n.Alu("a", _ports(2), "add", (n.Operand(0.0), n.Operand(0.0))), [_val(1), _val(1)])
     yield "reduce", module_of(n.Reduce("r", _ports(1), "sum"), [_val(2)])
+    yield from tile_modules()
     yield "flatten", module_of(n.Flatten("f", _ports(2), 4), [_crd(1), _crd(2)])
     yield "split", module_of(n.SplitLevel("s", _ports(1), 4), [_crd(1)])
     for levels in (1, 2, 3):
@@ -76,6 +87,30 @@ def modules() -> Iterator[tuple[str, Module]]:
     for level in ("dense", "compressed", "nm(1:2)"):
         yield f"write {level}", module_of(n.WriteLevel("w", _ports(1), "A", 0), [_crd(1)], level)
         yield f"write_values {level}", module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level)
+
+
+def tile_modules() -> Iterator[tuple[str, Module]]:
+    """Those of nodes that compute on tiles, in one cycle to more than they need."""
+    two, three = n.StreamType("val", 1, (2, 3)), n.StreamType("val", 1, (3, 2))
+    alus = {
+        "add": [two, two],
+        "matmul": [two, three],
+        "matmul_t": [two, two],
+        "transpose": [two],
+        "row_sum": [two],
+        "copy": [two],
+    }
+    for interval in (1, 2, 5, 30):
+        for function, types in alus.items():
+            alu = n.Alu("a", _ports(len(types)), function, (n.Operand(1.0),) * len(types))
+            yield f"alu {function} of tiles in {interval}", module_of(alu, types, interval=interval)
+        value = n.StreamType("val", 2, (2, 3))
+        yield f"reduce of tiles in {interval}", module_of(n.Reduce("r", _ports(1), "max"), [value], interval=interval)
+        accumulate, permute = n.Accumulate("a", _ports(3), "sum", 1), n.Permute("p", _ports(3), (1, 0))
+        for node in (accumulate, permute):
+            yield f"{node.op} of tiles in {interval}", module_of(node, [_crd(1), _crd(2), value], interval=interval)
+    yield "repeat of tiles", module_of(n.Repeat("r", _ports(2)), [two, _crd(2)])
+    yield "drop of tiles", module_of(n.Drop("d", _ports(2), None), [_crd(1), two])
 
 
 def remote_modules() -> Iterator[tuple[str, Module]]:

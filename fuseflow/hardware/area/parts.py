@@ -112,15 +112,15 @@ def _fifo(channel: Channel, width: int) -> list[Part]:
     assert channel.depth is not None, "all FIFOs have a bound"
     latency = f", latency {channel.latency}" if channel.latency > 1 else ""
     parameters = ("W", width), ("D", channel.depth), ("L", channel.latency)
-    fifo = Part("fifo", f"{channel.depth} x {width}{latency}", FIFO, parameters)
+    fifo = Part("fifo", f"{channel.depth} x {width}{latency}", channel.module, parameters)
     words = Part("memory", f"{channel.depth} x {width}", MEMORY, (("W", width), ("N", channel.depth)))
-    return [fifo, words] if channel.depth > shallow_slots() else [fifo]
+    return [fifo, words] if channel.depth > shallow_slots(channel.module) else [fifo]
 
 
 @cache
-def shallow_slots() -> int:
-    """Return the most tokens of a FIFO that lie in flip-flops, which the module of FIFOs says."""
-    depth = re.search(r"SHALLOW = (\d+);", library_text(CHANNEL))
+def shallow_slots(module: str = FIFO) -> int:
+    """Return the most tokens of a FIFO that lie in flip-flops, which its module says."""
+    depth = re.search(r"SHALLOW = (\d+);", library_text(f"{module}.sv"))
     assert depth is not None
     return int(depth[1])
 

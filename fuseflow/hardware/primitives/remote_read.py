@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fuseflow.hardware.expressions import YES, Expr, concat, const
+from fuseflow.hardware.expressions import YES, Expr, concat
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.memory_ports import Extent, ReadPort, elements_in_flight, read_port
 from fuseflow.hardware.primitives.scan import listed, walk

@@ -24,6 +24,7 @@ LINK_IN, LINK_OUT = "link", "linked"
 FILL, EMIT = "fill", "emit"
 WORK = "work"
 
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """The coordinates that make a key: which of the inputs they are, outermost first, and a bound of each."""
