@@ -28,11 +28,11 @@ from fuseflow.hardware.python_code import Step
 def main(graphs: int) -> None:
     left = dict.fromkeys(faults(), 0)
     total, steps = len(left), dict[str, Step]()
-    for seed, memory in product(range(graphs), get_args(MemoryKind)):
-        tried = [fault for fault in left if fault.memory == memory]
+    for seed, memory, tiles in product(range(graphs), get_args(MemoryKind), (False, True)):
+        tried = [fault for fault in left if (fault.memory, fault.tiles) == (memory, tiles)]
         if not tried:
             continue
-        case = hardware_case(seed, memory)
+        case = hardware_case(seed, memory, tiles)
         ops, answers = {node.op for node in case.graph.nodes}, dict[bool, Simulated]()
         for fault in [fault for fault in tried if not fault.op or fault.op in ops]:
             if fault.slow not in answers:

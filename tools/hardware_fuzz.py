@@ -7,7 +7,7 @@ seed, then how many graphs had each primitive.
 With `--memory fixed` every graph is at a memory that answers 1 to 200 cycles later, and with `--memory any` three of five are at HBM2 or
 the fixed pipe instead. Then every request of every port must be that of the reference, too, in its cycle.
 
-With `--tiles` all graphs have tiles; of the others about one in four.
+With `--tiles` all graphs have tiles, else one in five.
 
 With `--tool icarus` or `--tool verilator` the printed SystemVerilog of each graph runs instead of its rules, and is compared in the same
 way.
@@ -47,14 +47,14 @@ QUOTA, FORM_QUOTA = 50, 20
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--tool", default=PYTHON, show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
 @click.option("--memory", default="ideal", show_default=True, type=click.Choice(get_args(MemoryKind)), help="behind the graphs")
-@click.option("--tiles", is_flag=True, help="leave out graphs without tiles")
+@click.option("--tiles", is_flag=True, help="graphs with tiles alone")
 @click.option("--seconds", type=click.IntRange(1), help="begin no further graphs after so many, of the clock")
 def main(graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles: bool, seconds: int | None) -> None:
     find_tool(tool)
     total, wrong, start, begun = Tally(), 0, time.process_time(), time.perf_counter()
     chunk = CHUNK if tool == PYTHON else FEW
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        firsts = (seed + chunk * k for k in range((8 if tiles else 2) * graphs // chunk + 2))
+        firsts = (seed + chunk * k for k in range(2 * graphs // chunk + 2))
         for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory, tiles), firsts):
             add(total, tally)
             wrong += len(lines)
@@ -93,7 +93,7 @@ def run(count: int, tool: str, memory: MemoryKind, tiles: bool, first: int) -> t
     """Check so many seeds from `first` on."""
     tally, steps, lines = Tally(), dict[str, Step](), list[str]()
     for seed in range(first, first + count):
-        case = hardware_case(seed, memory)
+        case = hardware_case(seed, memory, tiles)
         if tiles and not has_tiles(case):
             continue
         found = check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
@@ -22,6 +23,9 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.buffered_ports import buffered_ports, sequential_readers
 from fuseflow.sim.memory.settings import TimedMemory
+
+MOST_TILE_BITS = 1 << 17
+"""The bits of a tile. Verilator takes no wider constants."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
             f"deep; the stops of a circuit have {MOST_LEVELS}",
             hint="fuse fewer statements in one region, or merge loops",
         )
+    _refuse_wide_tiles(graph, machine)
     _refuse_buffers(graph, machine)
     refuse_wide_types(graph, machine)
     index, arithmetic = index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
@@ -124,6 +129,19 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         for link in unit.module.links:
             channels.append(Channel(node.name, link.output, node.name, link.input, link.depth, link.latency, None))
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
+
+
+def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
+    """Raise `HardwareError` if a token of the graph has more bits than tools take in a vector."""
+    bits = ARITHMETICS[machine.arithmetic].width
+    for port, type_ in graph.types().items():
+        if bits * prod(type_.tile) > MOST_TILE_BITS:
+            name = n.stream_name(graph.by_name[port.node], port.output)
+            raise HardwareError(
+                f"graph `{graph.name}`: stream `{name}` carries tiles of {n.show_tile(type_.tile)}, and in a circuit a tile has at most "
+                f"{MOST_TILE_BITS // bits:,} elements of {bits} bits",
+                hint="compile with smaller blocks",
+            )
 
 
 def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:

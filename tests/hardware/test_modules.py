@@ -1,4 +1,5 @@
-"""The modules of FIFOs, FIFOs of tiles, ports and lowest bits, each against a model of what it must do: at every depth from 1 to 70, and at 256."""
+"""The modules of FIFOs, of tiles too, of ports and lowest bits, each against a model of what it must do: at every depth from 1 to 70, and
+at 256."""
 
 from __future__ import annotations
 

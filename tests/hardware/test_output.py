@@ -202,6 +202,16 @@ Y_v = write(best.val) Y.vals
         circuit_text(select, load_machine("rtl"))
 
 
+def test_tiles_that_are_too_large() -> None:
+    large = COMAL.replace("[3] dense f32", "[3] dense f32 tile 64x65")
+    with pytest.raises(
+        HardwareError, match="`x_v` carries tiles of 64x65, and in a circuit a tile has at most 4,096 elements"
+    ) as error:
+        circuit_text(_graph(large), load_machine("rtl"))
+    assert "smaller blocks" in error.value.hint
+    circuit_text(_graph(large.replace("64x65", "64x64")), load_machine("rtl"))
+
+
 def test_streams_that_are_too_deep() -> None:
     levels = 17
     format_ = f"({', '.join(['dense'] * levels)})"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hardware_tools import require
 
+from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.netlist import expressions, netlist
+from fuseflow.hardware.tile_work import TILE_WORK, Row, TileWork
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor, from_coordinates
@@ -143,3 +147,33 @@ def test_verilog_does_the_same(units: int) -> None:
     run = cosimulate(graph, data, machine(units), "icarus")
     assert run.difference is None and run.simulation is not None
     assert (run.simulation.outputs["Y"].to_dense() == arrays[0] @ arrays[1].swapaxes(1, 2)).all()
+
+
+def from_the_last(row: Row) -> Row:
+    """The items of every element of the result in the opposite order."""
+
+    def work(arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork:
+        made = row(arithmetic, tiles)
+        last = made.items // made.results - 1
+
+        def backwards(w: int) -> int:
+            return (last - w // made.results) * made.results + w % made.results
+
+        return replace(made, reads=tuple(lambda w, read=read: read(backwards(w)) for read in made.reads))
+
+    return work
+
+
+@pytest.mark.parametrize("function", ["matmul", "matmul_t", "row_sum", "col_sum", "row_prod"])
+def test_sums_are_added_up_in_the_order_of_the_simulators(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of numbers that are rounded the bits are the same, whatever the number of units, and others from the last item on."""
+    tiles = ((5, 5),) * (2 if function.startswith("mat") else 1)
+    graph, rng = parse(computed(function, tiles)), np.random.default_rng(1)
+    values = [rng.normal(size=(COUNT, *tile)).astype(np.float32) for tile in tiles]
+    places, dense = np.arange(COUNT).reshape(-1, 1), Format.parse("dense", 1)
+    data = {name: from_coordinates((COUNT,), places, value, dense) for name, value in zip("AB", values, strict=False)}
+    for units in UNITS:
+        assert cosimulate(graph, data, machine(units)).difference is None
+    monkeypatch.setitem(TILE_WORK, function, from_the_last(TILE_WORK[function]))  # type: ignore[arg-type]
+    for units in UNITS:
+        assert "token 0 of `p`" in str(cosimulate(graph, data, machine(units)).difference)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import nm_levels
+import numpy as np
 import single_floats
 from bitmaps import in_graph
 from memories import at_memory, random_fixed_memory
 from random_graphs import Case, random_case
+from random_graphs.tiles import tiled
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit, build_circuit
@@ -50,9 +52,12 @@ MemoryKind = Literal["ideal", "fixed", "any"]
 """Memories of random cases: one that answers at once, one that takes a fixed time, or one of both that take time."""
 
 
-def hardware_case(seed: int, memory: MemoryKind = "ideal") -> Case:
-    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats."""
+def hardware_case(seed: int, memory: MemoryKind = "ideal", tiles: bool = False) -> Case:
+    """The case of a seed. Of three one has bitmap levels, and one n:m levels; of two one computes in 32-bit floats. With `tiles` most
+    have tiles, else one of five."""
     case = random_case(seed, "small")
+    if tiles and not has_tiles(case):
+        case = tiled(case, random.Random(f"tiles in {seed}"), np.random.default_rng(seed))
     case = single_floats.in_graph(case) if seed % 2 else case
     case = [case, in_graph(case, seed), nm_levels.in_graph(case, seed)][seed % 3]
     machine = hardware_machine(seed).model_copy(update={"arithmetic": case.machine.arithmetic})

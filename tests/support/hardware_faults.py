@@ -5,7 +5,7 @@ A fault changes one rule of one primitive, or all channels: a guard, a token, a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -13,7 +13,6 @@ from hardware_cases import MemoryKind
 from random_graphs import Case
 
 from fuseflow.errors import HardwareError
-from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
@@ -21,9 +20,8 @@ from fuseflow.hardware.expressions import concat, const
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rules import STOP, Module, Register, Rule
 from fuseflow.hardware.tile_array import ARRAY
-from fuseflow.hardware.tile_work import TILE_WORK, Row, TileWork, copy_work
+from fuseflow.hardware.tile_work import TILE_WORK, Row, copy_work
 from fuseflow.sim.machine.machine import Machine, UnitIntervals
-from fuseflow.tile_ops import TileShape
 
 Change = Callable[[Module, Rule], Rule]
 
@@ -39,6 +37,8 @@ class Fault:
     """Whether it shows on machines alone whose units start a value every third cycle."""
     memory: MemoryKind = "ideal"
     """The memory of the cases that can show it."""
+    tiles: bool = False
+    """Whether these cases have tiles."""
 
     def machine(self, case: Case) -> Machine:
         return case.machine.model_copy(update={"interval": UnitIntervals(default=3, fold=3)}) if self.slow else case.machine
@@ -75,23 +75,26 @@ def faults() -> Iterator[Fault]:
 
 def tile_faults() -> Iterator[Fault]:
     """Faults of tiles, and of the arrays that compute on them."""
+
+    def fault(name: str, op: str, plant: Callable[[Circuit], Circuit]) -> Fault:
+        return Fault(name, op, plant, tiles=True)
+
     for op in ("alu", "accumulate"):
-        yield Fault(f"array of {op}: the next tile a cycle too early", op, lambda c, op=op: _modules(c, op, _hurried))
-        yield Fault(f"array of {op}: forgets what it keeps", op, _rule(op, "", _keep_nothing))
+        yield fault(f"array of {op}: the next tile a cycle too early", op, lambda c, op=op: _modules(c, op, _hurried))
+        yield fault(f"array of {op}: forgets what it keeps", op, _rule(op, "", _keep_nothing))
+    for op in ("alu", "reduce"):
+        yield fault(f"array of {op}: the first step is left out", op, lambda c, op=op: _modules(c, op, _stepped))
     for op in ("alu", "accumulate", "reduce"):
-        yield Fault(f"array of {op}: a step more", op, lambda c, op=op: _modules(c, op, _stepped))
-        yield Fault(f"array of {op}: results go around the other way", op, _rule(op, "steps", _turned))
-    yield Fault("array of alu: no result", "alu", _rule("alu", "last step", lambda m, r: replace(r, late=())))
-    yield Fault("array of reduce: the last step is lost", "reduce", _rule("reduce", "last step", _last_lost))
-    yield Fault(
+        yield fault(f"array of {op}: results go around the other way", op, _rule(op, "steps", _turned))
+    yield fault("array of alu: no result", "alu", _rule("alu", "last step", lambda m, r: replace(r, late=())))
+    yield fault("array of reduce: the last step is lost", "reduce", _rule("reduce", "last step", _last_lost))
+    yield fault(
         "array of accumulate: stores nothing", "accumulate", _rule("accumulate", "last step", lambda m, r: replace(r, stores=()))
     )
     copied = lambda row: lambda arithmetic, tiles: copy_work(tiles[0])  # noqa: E731
-    yield Fault("a product with a transposed tile", "alu", lambda c: _other_work(c, "matmul_t", _as_it_stands))
-    yield Fault("a tile is not transposed", "alu", lambda c: _other_work(c, "transpose", copied))
-    yield Fault("a product adds up from the last k", "alu", lambda c: _other_work(c, "matmul", _from_the_last))
-    yield Fault("a fold begins with the last column", "alu", lambda c: _other_work(c, "row_sum", _from_the_last))
-    yield Fault("a tile comes with its elements in another order", "load", _rule("load", "value", _reordered))
+    yield fault("a product with a transposed tile", "alu", lambda c: with_work(c, "matmul_t", _as_it_stands))
+    yield fault("a tile is not transposed", "alu", lambda c: with_work(c, "transpose", copied))
+    yield fault("a tile comes with its elements in another order", "load", _rule("load", "value", _reordered))
 
 
 def _hurried(module: Module) -> None:
@@ -100,7 +103,7 @@ def _hurried(module: Module) -> None:
 
 
 def _stepped(module: Module) -> None:
-    """The number of the step begins with 1, so a step is left out."""
+    """The number of the step begins with 1."""
     if ARRAY in module.helpers:
         module.registers["step"] = Register(module.registers["step"].width, 1)
 
@@ -127,25 +130,10 @@ def _reordered(module: Module, rule: Rule) -> Rule:
     return replace(rule, gives=((out, concat(token.bits(width, 2), *words)),))
 
 
-def _other_work(circuit: Circuit, function: str, change: Callable[[Row], Row]) -> Circuit:
+def with_work(circuit: Circuit, function: str, change: Callable[[Row], Row]) -> Circuit:
     """A circuit in which the work of an operator on tiles is another one."""
     with mock.patch.dict(TILE_WORK, {function: change(TILE_WORK[function])}):
         return build_circuit(circuit.graph, circuit.machine)
-
-
-def _from_the_last(row: Row) -> Row:
-    """The items of every element in the opposite order."""
-
-    def work(arithmetic: Arithmetic, tiles: Sequence[TileShape]) -> TileWork:
-        made = row(arithmetic, tiles)
-        last = made.items // made.results - 1
-
-        def backwards(w: int) -> int:
-            return (last - w // made.results) * made.results + w % made.results
-
-        return replace(made, reads=tuple(lambda w, read=read: read(backwards(w)) for read in made.reads))
-
-    return work
 
 
 def _as_it_stands(row: Row) -> Row:
