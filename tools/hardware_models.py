@@ -27,6 +27,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, islice
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +61,23 @@ WIDTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model at its small size. `data` is "" for the data that the model file names."""
+    """A model at its small size. `data` is "" for the data that the model file names. Of tensors in `blocks` circuits compute with so many
+    `units`."""
 
     file: str
     data: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    blocks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    units: int = 0
 
     def compile(self, machine: Machine) -> Compiled:
-        path = ROOT / "models" / f"{self.file}.py"
-        return ff.compile(path, data=self.data or None, options={"small": True, **self.options}, machine=machine)
+        schedule = ff.Schedule()
+        for tensor, block in self.blocks.items():
+            schedule = schedule.block(tensor, *block)
+        if self.units:
+            machine = machine.model_copy(update={"tile_macs": self.units})
+        path, options = ROOT / "models" / f"{self.file}.py", {"small": True, **self.options}
+        return ff.compile(path, schedule, data=self.data or None, options=options, machine=machine)
 
 
 MODELS = {
@@ -77,18 +86,25 @@ MODELS = {
     "sae": Model("sae"),
     "attention": Model("gpt_bigbird", options={"part": "attention"}),
 }
+IN_BLOCKS = {
+    "attention in blocks": Model("gpt_bigbird", options={"part": "attention"}, blocks={"mask": (4, 4)}, units=4),
+    "decoder in blocks": Model("gpt_bigbird", options={"part": "decoder"}, blocks={"mask": (4, 4)}, units=4),
+    "gcn in blocks": Model("gcn", "karate", blocks={"adj": (2, 2)}, units=2),
+}
+"""Models whose streams carry tiles."""
+ALL_MODELS = MODELS | IN_BLOCKS
 
 
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--tool", default="verilator", show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
-@click.option("--only", multiple=True, type=click.Choice(list(MODELS)), help="of these models")
+@click.option("--only", multiple=True, type=click.Choice(list(ALL_MODELS)), help="of these models")
 @click.option("--memory", default="ideal", show_default=True, type=click.Choice(list(MODEL_SETTINGS)), help="behind the machine")
 @click.option("--lint", is_flag=True, help="let Verilator lint each region")
 @click.option("--synthesize", is_flag=True, help="let yosys make gates of each region")
 @click.option("--random", "graphs", default=0, type=click.IntRange(0), metavar="N", help="take random graphs for these")
 @click.option("--kernels", is_flag=True, help="run the kernels of figure 13 instead of models")
 def main(tool: str, only: tuple[str, ...], memory: str, lint: bool, synthesize: bool, graphs: int, kernels: bool) -> None:
-    models = {name: MODELS[name] for name in only or MODELS}
+    models = {name: ALL_MODELS[name] for name in only or ALL_MODELS}
     if graphs and (only or not (lint or synthesize)):
         raise click.UsageError("--random goes with --lint and --synthesize, and without --only")
     if kernels and (only or lint or synthesize):
@@ -157,18 +173,19 @@ def compared_values(graph: n.Graph, run: Cosimulation) -> tuple[int, int]:
         if isinstance(node, n.WriteValues):
             tensor = run.simulation.outputs[node.tensor]
             fill = int(np.float32(tensor.fill).view(np.uint32))
-            written = written_values(run.evaluation.tokens[node.name, WRITTEN], fill)
+            written = written_values(run.evaluation.tokens[node.name, WRITTEN], fill, prod(tensor.tile))
             stored = tensor.values.astype(np.float32).reshape(-1).view(np.uint32)
             total += len(stored)
             wrong += len(stored) if len(written) != len(stored) else int((written != stored).sum())
     return total, wrong
 
 
-def written_values(tokens: list[int], fill: int) -> npt.NDArray[np.uint32]:
-    """The values of the tokens that went to a memory, as words. An empty one is the value that is not stored."""
-    words = [
-        token & (1 << WIDTH) - 1 if token >> WIDTH == VALUE else fill for token in tokens if token >> WIDTH in (VALUE, EMPTY)
-    ]
+def written_values(tokens: list[int], fill: int, elements: int = 1) -> npt.NDArray[np.uint32]:
+    """The values of the tokens that went to a memory, as words: so many elements of each. An empty one is the value that is not stored."""
+    width = WIDTH * elements
+    values = [token for token in tokens if token >> width in (VALUE, EMPTY)]
+    lows = range(0, width, WIDTH)
+    words = [token >> low & (1 << WIDTH) - 1 if token >> width == VALUE else fill for token in values for low in lows]
     return np.array(words, np.uint32)
 
 

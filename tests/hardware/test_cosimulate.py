@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hardware_cases import firing_differences, hardware_case
+from hardware_cases import MemoryKind, firing_differences, hardware_case
 from hardware_faults import Fault, faults, noticed
 from hardware_tools import require
 
@@ -25,6 +25,8 @@ ICARUS = (1, 3, 14, 26, 29, 31, 295)
 """Seeds whose graphs have accumulates of order 2, permutes, drops, bitmaps and n:m levels, in 32 and in 64 bits. The last one keeps the
 coordinates of a level that has one."""
 DEADLOCK = 19
+TILED = (41, 77, 87, 127)
+"""Seeds whose graphs have tiles, and arrays of all kinds."""
 
 ERF = """
 tensor x[3] dense f32
@@ -47,6 +49,16 @@ def test_icarus(seed: int) -> None:
     assert run.difference is None
     assert run.cycles == run.simulator_cycles > 0
     assert run.tokens > run.nodes
+
+
+@pytest.mark.parametrize(("seed", "memory"), [*((seed, "ideal") for seed in TILED), (31, "fixed")])
+def test_icarus_on_tiles(seed: int, memory: MemoryKind) -> None:
+    require("pycde", "iverilog", "vvp")
+    case = hardware_case(seed, memory, tiles=True)
+    run = cosimulate(case.graph, case.tensors, case.machine, "icarus")
+    assert run.difference is None
+    assert not firing_differences(case, run.evaluation)
+    assert run.cycles == run.simulator_cycles > 0
 
 
 FIXED, AT_HBM2 = (3, 14), (1, 31)
@@ -94,8 +106,8 @@ def test_a_deadlock_in_both_is_agreement(tool: str) -> None:
 @pytest.mark.slow
 def test_verilator() -> None:
     require("pycde", "verilator", "g++", "make")
-    for seed in (3, 14, 19, -1):
-        case = hardware_case(abs(seed), "any" if seed < 0 else "ideal")
+    for seed in (3, 14, 19, 77, -1):
+        case = hardware_case(abs(seed), "any" if seed < 0 else "ideal", tiles=seed == 77)
         assert cosimulate(case.graph, case.tensors, case.machine, "verilator").difference is None
 
 
@@ -107,13 +119,19 @@ PLANTED = {
     "join: `gives 0` never": 19,
     "accumulate: `gives 0` changes nothing": 31,
     "drop: `keeps` changes nothing": 24,
+    "array of alu: the next tile a cycle too early": 19,
+    "array of accumulate: forgets what it keeps": 31,
+    "array of reduce: the last step is lost": 8,
+    "a tile is not transposed": 19,
+    "a product with a transposed tile": 139,
+    "a tile comes with its elements in another order": 0,
 }
 """Some of the faults of `tools/hardware_faults.py`, and the seed of a graph that shows each."""
 
 
 @pytest.mark.parametrize("fault", [fault for fault in faults() if fault.name in PLANTED], ids=lambda fault: fault.name)
 def test_planted_faults_are_found(fault: Fault) -> None:
-    case = hardware_case(PLANTED[fault.name])
+    case = hardware_case(PLANTED[fault.name], tiles=fault.tiles)
     expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
     assert noticed(fault, case, expected, {})
 

@@ -14,12 +14,12 @@ from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, pack
 
-GRAPHS = 100
+GRAPHS, TILED = 100, 60
 PRIMITIVES = {
     "root", "scan dense", "scan compressed", "scan singleton", "scan bitmap", "scan nm", "range", "locate dense", "locate bitmap",
     "locate compressed", "join", "align", "repeat", "load", "alu", "reduce", "accumulate order 1", "accumulate order 2",
     "accumulate order 3", "permute", "drop", "flatten", "split", "fork", "merge", "write dense", "write compressed", "write bitmap",
-    "write_values",
+    "write_values", "array of a product", "array of a fold", "array of alu", "array of reduce", "array of accumulate",
 }  # fmt: skip
 
 
@@ -30,7 +30,9 @@ def test_random_graphs() -> None:
         case = hardware_case(seed)
         assert not check(case, tally, steps), f"seed {seed}"
         seed += 1
-    assert set(tally.primitives) >= PRIMITIVES
+    for seed in range(TILED):
+        assert not check(hardware_case(seed, tiles=True), tally, steps), f"seed {seed} with tiles"
+    assert tally.tiled > TILED and set(tally.primitives) >= PRIMITIVES
     assert tally.deadlocks > 5
 
 
@@ -38,7 +40,7 @@ def test_random_graphs_at_random_memories() -> None:
     """The requests of every port are those of the reference, too, each in its cycle."""
     tally, steps, requests = Tally(), dict[str, Step](), 0
     for seed in range(0, 8 * GRAPHS // 5, 2):
-        case = hardware_case(seed + seed // 2 % 2, "any")
+        case = hardware_case(seed + seed // 2 % 2, "any", tiles=seed % 3 == 0)
         assert not check(case, tally, steps), f"seed {seed}"
         requests += case.machine.memory.model != "ideal"
     assert tally.graphs > GRAPHS // 2 and requests == tally.graphs

@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.energy import simulated_counts
+from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.cosimulate import Cosimulation
+from fuseflow.hardware.expressions import const
+from fuseflow.hardware.netlist import expressions
 from fuseflow.hardware.rules import EMPTY, KIND_BITS, VALUE
+from fuseflow.hardware.tile_work import fold_work, tile_work
 from fuseflow.resources import simulated_resources
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine
@@ -40,11 +44,28 @@ def circuit_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Cou
         if node.operator:
             port = node.inputs[-1 if node.grain == "fold" else 0]
             width = widths[port.node][f"out{port.output}"]
-            operators += sum(token >> width in (VALUE, EMPTY) for token in tokens[port.node, f"out{port.output}"])
+            values = sum(token >> width in (VALUE, EMPTY) for token in tokens[port.node, f"out{port.output}"])
+            operators += values * _calls(node, graph, circuit.arithmetic)
     line = machine.memory.line if isinstance(machine.memory, TimedMemory) else 0
     requests = sum(map(len, run.evaluation.requests.values()))
     firings = tuple(len(run.evaluation.fired[node.name]) for node in graph.nodes)
     return Counters(operators, bits, 8 * line * requests, firings)
+
+
+def _calls(node: n.Node, graph: n.Graph, arithmetic: Arithmetic) -> int:
+    """How many calls of units one value takes: those of each item of its work."""
+    types = graph.types()
+    if node.grain == "fold":
+        work = fold_work(node.operator, arithmetic, types[node.inputs[-1]].tile)
+    else:
+        assert isinstance(node, n.Alu)
+        tiles = iter(types[port].tile for port in node.inputs)
+        made = tile_work(node.function, arithmetic, [() if operand.constant else next(tiles) for operand in node.operands])
+        assert made is not None
+        work = made
+    operand = const(0, arithmetic.width)
+    combined = work.combine(operand, [operand] * len(work.reads))
+    return work.items * sum(expr.op == "call" for expr in expressions([combined]))
 
 
 def energy_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Counters:

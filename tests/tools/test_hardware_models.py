@@ -59,6 +59,8 @@ def test_values_of_tokens(tool: ModuleType) -> None:
     """Stops and `D` are none. A pad has the value that is not stored."""
     words = [5, EMPTY << 32, 7, STOP << 32, DONE << 32]
     assert tool.written_values(words, 9).tolist() == [5, 9, 7]
+    tiles = [6 << 32 | 5, EMPTY << 64, STOP << 64, DONE << 64]
+    assert tool.written_values(tiles, 9, 2).tolist() == [5, 6, 9, 9]
 
 
 TOP = "module ff_top(\n  input e, a,\n  output y\n);\n  m n_m (.e (e), .a (a), .y (y));\nendmodule\n"
