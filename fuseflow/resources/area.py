@@ -109,9 +109,11 @@ class AreaCount:
         return KIND_BITS + (token_bits(self.count.graph, port) if is_value else self.index_bits)
 
     def fifo_form(self, port: n.Port) -> FifoForm:
-        """Return the form of a FIFO through which a stream goes."""
+        """Return the form of a FIFO through which a stream goes. Tiles lie in their slots while they are on their way."""
         graph = self.count.graph
         writer, types = graph.by_name[port.node], graph.types()
+        if types[port].tile:
+            return FifoForm(self.token_bits(port), 1)
         tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
         return FifoForm(self.token_bits(port), node_timing(writer, graph, self.count.machine, tiles).latency)
 
