@@ -168,7 +168,10 @@ def _simulated_values(program: Compiled, result: Result) -> RowValues:
         **_energy(result),
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
-        "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
+        "regions": [
+            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles, "fifo": r.resources.fifo}
+            for r in result.regions
+        ],
     }
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fuseflow.autoscheduler.budget.trials import TrialRun
+from fuseflow.autoscheduler.budget.trials import RegionRun, TrialRun
 from fuseflow.errors import UsageError
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
@@ -60,7 +60,7 @@ class StoredRuns:
 def _run(outcome: TaskOutcome) -> TrialRun:
     if not outcome.ok:
         return TrialRun(error=outcome.error)
-    regions = {region["name"]: region["cycles"] for region in outcome.values["regions"]}
+    regions = {region["name"]: RegionRun(region["cycles"], region.get("fifo")) for region in outcome.values["regions"]}
     return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS}, regions=regions)
 
 

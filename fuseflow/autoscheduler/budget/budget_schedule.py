@@ -41,8 +41,8 @@ from fuseflow.sim import Machine
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-TIGHTER, LESS = 4, 0.7
-"""So often FIFOs get this share of what they had in the budget, where a run deepens them beyond it."""
+SEARCHES = 12
+"""So often schedules are searched again with what the runs of the last ones say about FIFOs."""
 LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
 QUICK_RANGES = 8
@@ -240,23 +240,24 @@ class _Chooser:
             waiting = [trial for trial in waiting if trial not in first]
         for is_unfused, levers in ((True, UNFUSED), (False, ALL_LEVERS)):
             alike = [trial for trial in done if trial.is_unfused == is_unfused]
-            alike += self._tighter(alike, levers)
+            alike += self._searched_again(alike, levers)
             alike += self._refined(alike, levers)
             done += [trial for trial in alike if trial not in done]
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
-    def _tighter(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return simulated programs whose FIFOs have less and less of the budget, if the runs of all others deepened FIFOs beyond it."""
+    def _searched_again(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
+        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become, until that
+        is one that ran. Nothing is searched if all that ran stayed within the budget."""
         more: list[Trial] = []
-        limit = self.budget.limits.get("fifo", 0)
-        for _ in range(TIGHTER if limit and done else 0):
-            if self.deadline.passed or any(not trial.refused for trial in (*done, *more)):
+        while (
+            len(more) < SEARCHES and not self.deadline.passed and (known := [*done, *more]) and known[-1 if more else 0].refused
+        ):
+            outcome = self.search.cheapest(self.budget, 1, levers)
+            trials = [self._trial(program, levers == UNFUSED) for program in outcome.programs]
+            trials = [trial for trial in trials if not trial.refused and all(trial.schedule != other.schedule for other in known)]
+            if not trials:
                 break
-            limit = int(limit * LESS)
-            outcome = self.search.cheapest(self.budget.with_limit("fifo", limit), 1, levers)
-            known = {trial.schedule for trial in (*done, *more)}
-            trials = (self._trial(program, levers == UNFUSED) for program in outcome.programs)
-            more += self._simulated([trial for trial in trials if trial.schedule not in known and not trial.refused])
+            more += self._simulated(trials)
         return more
 
     def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
@@ -285,6 +286,10 @@ class _Chooser:
         for trial in trials:
             self.progress(f"simulating {trial.name}")
         runs = self.run([trial.schedule for trial in trials])
+        for trial, run in zip(trials, runs, strict=True):
+            for edge, decision in self._programs[trial.schedule].decisions:
+                if edge.name in run.regions:
+                    self.search.costs.keep_run(edge, decision, run.regions[edge.name].fifo)
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
     def _levers(self) -> Iterable[Lever]:

@@ -14,6 +14,7 @@ from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
@@ -98,6 +99,7 @@ class RangeCosts:
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
+    _growth: FifoGrowth = field(default_factory=FifoGrowth)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
@@ -138,9 +140,20 @@ class RangeCosts:
         """Return the decisions about a range that were estimated so far and have room, of those for which there is the freedom."""
         return [
             (self._named(edge, decision), cost)
-            for decision, cost in (self._exact.get(self.kind(edge), {}) if edge.pieces else {}).items()
-            if cost is not None and not budget.exceeded(cost.resources) and freedom.allows(decision, self.depth(budget))
+            for decision in (self._exact.get(self.kind(edge), {}) if edge.pieces else {})
+            if (cost := self._fitting(edge, decision, budget)) is not None and freedom.allows(decision, self.depth(budget))
         ]
+
+    def keep_run(self, edge: OrderedRange, decision: RegionDecision, fifo: int | None) -> None:
+        """Keep how many bytes of FIFOs a range had at the end of a run. If that is more than was known, its lanes are chosen again, and so
+        are those of all that are the same but for names."""
+        kind, own = self.kind(edge), self._own(edge, decision)
+        cost = self._cost(self._first(edge), own)
+        if fifo is None or cost is None or cost.resources.fifo is None:
+            return
+        if self._growth.keep(kind, own, fifo - cost.resources.fifo):
+            self._dealt_at = {key: dealt for key, dealt in self._dealt_at.items() if key[0] != kind}
+            self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
 
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
@@ -165,6 +178,13 @@ class RangeCosts:
         if first is edge or not decision.has_stages:
             return decision
         return decision.renamed(dict(zip(first.pieces[-1].stages, edge.pieces[-1].stages, strict=True)))
+
+    def _own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
+        """Return a decision about a range with the names of the stages of the first one of its kind."""
+        first = self._first(edge)
+        if first is edge or not decision.has_stages:
+            return decision
+        return decision.renamed(dict(zip(edge.pieces[-1].stages, first.pieces[-1].stages, strict=True)))
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
         """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
@@ -296,6 +316,8 @@ class RangeCosts:
     def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
         """Return the cost of a decision, None if the region cannot have it within the budget."""
         cost = self._cost(edge, decision)
+        if cost is not None:
+            cost = replace(cost, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
         return None if cost is None or budget.exceeded(cost.resources) else cost
 
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
@@ -307,11 +329,14 @@ class RangeCosts:
 
     def _single(self, edge: OrderedRange, depth: int | None) -> Resources:
         """Return what a range occupies in one lane."""
+        decision = RegionDecision(edge.order, (), depth)
         if depth is None:
-            return Resources.most_of(figures.resources for figures in edge.figures)
-        cost = self._cost(self._first(edge), RegionDecision(edge.order, (), depth))
-        assert cost is not None  # it was lowered so
-        return cost.resources
+            used = Resources.most_of(figures.resources for figures in edge.figures)
+        else:
+            cost = self._cost(self._first(edge), decision)
+            assert cost is not None  # it was lowered so
+            used = cost.resources
+        return self._growth.grown(self.kind(edge), decision, used)
 
 
 def _halves(decision: RegionDecision) -> Iterator[RegionDecision]:

@@ -13,6 +13,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.search import DealtPath, Levers
+from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources.budget import Budget
 
 SLOWER = 2.0
@@ -50,11 +51,11 @@ class Refinement:
             places = tuple(place if place < len(of_region) else 0 for of_region in choices)
             yield places, self._with(places)
 
-    def keep(self, places: Sequence[int], cycles: Mapping[str, int]) -> None:
+    def keep(self, places: Sequence[int], runs: Mapping[str, RegionRun]) -> None:
         """Keep what the regions of a program with these decisions took, by the name of the region."""
         for (edge, _), place in zip(self.program.decisions, places, strict=True):
-            if edge.name in cycles:
-                self._cycles.setdefault(self.costs.kind(edge), {})[place] = cycles[edge.name]
+            if edge.name in runs:
+                self._cycles.setdefault(self.costs.kind(edge), {})[place] = runs[edge.name].cycles
 
     def combined(self) -> DealtPath:
         """Return the program with the decision about each region that took the fewest cycles."""

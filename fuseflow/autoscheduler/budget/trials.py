@@ -17,15 +17,24 @@ from fuseflow.sim import Engine, Machine
 
 
 @dataclass(frozen=True, slots=True)
+class RegionRun:
+    """What a simulation of a region showed: its cycles, and the bytes of all its FIFOs in the end, None if one had no bound or nobody
+    kept them."""
+
+    cycles: int
+    fifo: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrialRun:
     """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
-    bound. `regions` are the cycles of each region, by name, without those that repeat another one. `error` says why there is no
+    bound. `regions` are those of each region, by name, without those that repeat another one. `error` says why there is no
     simulation."""
 
     cycles: int | None = None
     occupied: Mapping[str, int | None] | None = None
     error: str = ""
-    regions: Mapping[str, int] = field(default_factory=dict)
+    regions: Mapping[str, RegionRun] = field(default_factory=dict)
 
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
@@ -37,8 +46,8 @@ class Trial:
     """A schedule that was considered.
 
     `name` lists the regions that fuse something. `estimate` are the cycles that are expected, and `resources` the most that a region
-    occupies. `cycles` are those of a simulation, and `regions` those of each region; they are None without one. `refused` says why the
-    schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
+    occupies. `cycles` are those of a simulation, and `regions` what it showed of each region; they are None without one. `refused` says
+    why the schedule is not taken. `is_unfused` says that it has single operators in the formats of the user.
     """
 
     name: str
@@ -49,7 +58,7 @@ class Trial:
     cycles: int | None = None
     refused: str = ""
     chosen: bool = False
-    regions: Mapping[str, int] | None = None
+    regions: Mapping[str, RegionRun] | None = None
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, str]:
@@ -108,4 +117,5 @@ class SimulateHere:
             return TrialRun(error=error.message)
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
-        return TrialRun(result.cycles, occupied, regions={region.name: region.cycles for region in result.regions})
+        regions = {region.name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions}
+        return TrialRun(result.cycles, occupied, regions=regions)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain, count, takewhile
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput, serve
@@ -20,7 +21,7 @@ from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.native.jit import Library, library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.native.signatures import ADVANCE, SWEEP, SWEEP_AT_MEMORY
-from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.deadlock import MOST_SLOTS, Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
 
@@ -29,6 +30,10 @@ BUDGET = 50_000_000
 FURTHER, AT_LEAST = 4, 1 << 20
 """A stuck run with deeper FIFOs is followed for so many times the firings until then, and at least so many, to find the next deadlock.
 If one comes later, the run that then begins anew finds it."""
+NEAR = 128
+"""So many depths beyond that of a stuck run are tried one by one. Then steps double."""
+ATTEMPTS = 1024
+"""A step that clears a deadlock is divided into about so many smaller ones."""
 DEFAULT_LIMITS = Limits()
 """These are the limits of a run that states none."""
 
@@ -75,11 +80,15 @@ def _deadlock(
             return None
         return _deadlock(layout, part_output, library, lay_out_again, {**depths, **larger_depths}, progress)
 
-    def smallest_depth_of(edges: Sequence[n.Edge]) -> int | None:
+    def clearing_depth(edges: Sequence[n.Edge], attempts: Iterable[int]) -> int | None:
         if FORK_AVAILABLE:
             with suppress(TrialFailure):  # the same from the start says why, if it does
-                return run_in_copy(lambda alive: smallest_depth(layout, edges, library, alive))
-        return smallest_depth(lay_out_again(depths), edges, library)
+                return run_in_copy(lambda alive: first_clearing_depth(layout, edges, attempts, library, alive))
+        return first_clearing_depth(lay_out_again(depths), edges, attempts, library)
+
+    def smallest_depth_of(edges: Sequence[n.Edge]) -> int | None:
+        stuck = int(layout.readers["depth"][[layout.reader_of[edge] for edge in edges]].max())
+        return smallest_clearing_depth(stuck, partial(clearing_depth, edges))
 
     return describe_deadlock(layout, () if depths else statistics(layout), smallest_depth_of, run_deepened)
 
@@ -128,23 +137,50 @@ def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], 
     return turns
 
 
-def smallest_depth(
-    layout: NetworkLayout, edges: Sequence[n.Edge], library: Library, progress: Callable[[int], None] | None = None
-) -> int | None:
-    """Return the smallest depth of the FIFOs `edges`, all equally deep and the others unchanged, with which the graph runs to its
-    end, or None if there is none. The run continues from its state, at the start or stuck.
+def smallest_clearing_depth(stuck: int, clearing_depth: Callable[[Iterable[int]], int | None]) -> int | None:
+    """Return the smallest depth with which a graph runs to its end that is stuck at the depth `stuck`, or None if there is none of at most
+    about `MOST_SLOTS`.
 
-    The FIFOs get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO
+    `clearing_depth` returns the first of some growing depths that clears the graph. A run to the end may be long, and so may be
+    a thousand attempts that are soon stuck again. So the first depths are tried one by one, further ones in steps that double, and the
+    last step is divided until it is of one slot.
+    """
+    near = range(stuck + 1, stuck + NEAR + 1)
+    steps = takewhile(lambda depth: depth < 2 * MOST_SLOTS, (stuck + NEAR * 2**k for k in count(1)))
+    clears = clearing_depth(chain(near, steps))
+    if clears is None or clears in near:
+        return clears
+    step = (clears - stuck) // 2
+    while step > 1:
+        below, step = clears - step, -(-step // ATTEMPTS)
+        clears = clearing_depth(count(below + step, step))
+        assert clears is not None, "a deeper FIFO allows all that a shallower one does"
+    return clears
+
+
+def first_clearing_depth(
+    layout: NetworkLayout,
+    edges: Sequence[n.Edge],
+    depths: Iterable[int],
+    library: Library,
+    progress: Callable[[int], None] | None = None,
+) -> int | None:
+    """Return the first of some growing depths of the FIFOs `edges`, all equally deep and the others unchanged, with which the graph runs
+    to its end, or None if there is none. The run continues from its state, at the start or stuck.
+
+    The FIFOs get the next depth whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO
     allows all that a shallower one does; its cycles are not used.
     """
     part_output = PartOutput()
     _forget_cycles(layout)
     readers = [layout.reader_of[edge] for edge in edges]
-    while not run(layout, part_output, library, progress):
+    for depth in depths:
+        layout.readers["depth"][readers] = depth
+        if run(layout, part_output, library, progress):
+            return depth
         if not {*readers} & {*full_readers(layout).values()}:
             return None
-        layout.readers["depth"][readers] += 1
-    return int(layout.readers["depth"][readers].max())
+    return None
 
 
 def _forget_cycles(layout: NetworkLayout) -> None:

@@ -11,6 +11,9 @@ from fuseflow.errors import DeadlockError, SimulationError
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.outcome.statistics import NodeStatistics, edges
 
+MOST_SLOTS = 1 << 20
+"""A FIFO that alone would need more slots is no remedy. To find that out may take as long as the whole run."""
+
 
 @dataclass(frozen=True, slots=True)
 class AwaitedToken:
@@ -53,8 +56,9 @@ class Deadlock:
     `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done; it is empty in a run that
     went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes
     an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
-    unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
-    comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start:
+    unchanged, or None if there is none of at most about `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next
+    deadlock, or None if the run comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had
+    been as deep from the start:
     what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
@@ -159,6 +163,6 @@ def _reason(waiting: WaitingProcess) -> str:
 
 def _advice(remedy: Remedy | None) -> str:
     if remedy is None:
-        return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
+        return f"no single FIFO clears it, even with {MOST_SLOTS:,} slots: raise `fifo_depth` of the machine, or set it to `auto`"
     where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
     return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does"

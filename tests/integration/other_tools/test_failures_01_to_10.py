@@ -277,7 +277,7 @@ def cleared(graph: Graph, tensors: dict[str, Tensor], machine: Machine) -> tuple
         assert re.match(r"wait-for cycle: `\S+` waits for .*full at depth \d+", error.notes[0])
         hint = CLEARS.match(error.hint)
         if hint is None:
-            assert error.hint.startswith("no single FIFO clears it, however deep")
+            assert error.hint.startswith("no single FIFO clears it, even with 1,048,576 slots")
             return None, deadlocks + 1
         edge, clears, now = Edge(hint[3], int(hint[2])), int(hint[1]), int(hint[4])
         assert clears > now

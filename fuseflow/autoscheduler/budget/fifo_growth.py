@@ -1,0 +1,48 @@
+"""How much deeper FIFOs became in runs than graphs state, and what that lets expect of other lanes.
+
+A run deepens FIFOs where a graph would deadlock, and those in front of a merge of lanes as far as a lane gets ahead. An estimate does not
+know how far. But one run of a region says it: two lanes that wait for their turn with 1 MB let expect 2 MB of four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.resources import Resources
+
+
+@dataclass(slots=True)
+class FifoGrowth:
+    """The bytes by which runs deepened FIFOs, by the number of a range and the decision about it."""
+
+    _bytes: dict[int, dict[RegionDecision, int]] = field(default_factory=dict)
+
+    def keep(self, kind: int, decision: RegionDecision, bytes: int) -> bool:
+        """Keep the bytes of a run, and return whether that is something new: that FIFOs grew, or not as much as expected."""
+        is_new = bytes != self.expected(kind, decision)
+        self._bytes.setdefault(kind, {})[decision] = bytes
+        return is_new
+
+    def expected(self, kind: int, decision: RegionDecision) -> int:
+        """Return the bytes by which a run would deepen FIFOs: those of the run with lanes of the same loops whose number is nearest, for
+        each of its lanes. There are none if no such run is known."""
+        runs = self._bytes.get(kind, {})
+        if decision in runs:
+            return runs[decision]
+        alike = [other for other in runs if _loops(other) == _loops(decision) and other.depth == decision.depth]
+        if not alike:
+            return 0
+        nearest = min(alike, key=lambda other: (abs(other.width - decision.width), other.lanes))
+        return runs[nearest] * decision.width // nearest.width
+
+    def grown(self, kind: int, decision: RegionDecision, resources: Resources) -> Resources:
+        """Return what a range occupies with the FIFOs that a run is expected to give it."""
+        bytes = self.expected(kind, decision)
+        if not bytes or resources.fifo is None:
+            return resources
+        return replace(resources, fifo=resources.fifo + bytes)
+
+
+def _loops(decision: RegionDecision) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return decision.order, tuple(loop for loop, _ in decision.lanes)
