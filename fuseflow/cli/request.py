@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions
 from fuseflow.cli.common import console, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
@@ -15,12 +14,10 @@ from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
-from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import ProgressCallback, SimulationCallback
@@ -29,6 +26,10 @@ from fuseflow.run.sampled_result import SampledResult
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, load_machine
+
+if TYPE_CHECKING:
+    from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
+    from fuseflow.estimate.program import Estimator
 
 Observe = Callable[[Source | Program | CompiledRegion], None]
 
@@ -118,6 +119,8 @@ class ProgramRequest:
     def _choose(
         self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
     ) -> ScheduleChoice:
+        from fuseflow.autoscheduler.autoscheduler import choose_schedule  # only what a schedule leaves open needs it
+
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
             return choose_schedule(
@@ -151,6 +154,8 @@ def _counted(observe: Observe, progress: Callable[[int, int], None]) -> Observe:
 
 def _print_choice(choice: ScheduleChoice) -> None:
     """Print what was tried on standard error."""
+    from fuseflow.report.auto_tables import auto_lines
+
     err = console(stderr=True)
     for piece in auto_lines(choice):
         if isinstance(piece, str):

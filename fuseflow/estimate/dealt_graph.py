@@ -355,7 +355,7 @@ class DealtGraph:
                 areas.node(node) - areas.branch(node) * branches(node),
                 areas.branch(node),
                 branches(node),
-                tuple(areas.fifo_form(port) for port in node.inputs),
+                tuple(areas.fifo_form(node, k) for k in range(len(node.inputs))),
             )
         return self._units[node.name]
 

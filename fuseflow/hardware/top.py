@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fuseflow.errors import HardwareError
+from fuseflow.hardware.channel_bits import kept_bits, runs
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
 from fuseflow.hardware.expressions import Expr
@@ -142,6 +143,7 @@ class _Wires:
         self.addresses: list[TopPort] = []
         self.arrays: list[TopPort] = []
         self.written: list[TopPort] = []
+        self.kept = kept_bits(circuit, {unit.node: unit.netlist for unit in units})
         self.widths = {(u.node.name, name): width + KIND_BITS for u in circuit.units for name, width in u.module.outputs.items()}
         self.late = {(u.node.name, out) for u in circuit.units for out in u.module.late}
         self.streams: dict[str, set[str]] = {unit.node: set() for unit in units}
@@ -205,15 +207,47 @@ class _Wires:
 
     def channel(self, channel: Channel) -> None:
         writer, reader = instance_name(channel.writer), f"{instance_name(channel.reader)}_{channel.input}"
-        width = self.widths[channel.writer, channel.output]
-        output = f"%{writer}_{channel.output}"
-        source = f"in_valid: {output}_valid: i1, in_data: {output}_data: i{width}"
+        kept, full = self.kept[channel], self.widths[channel.writer, channel.output]
+        width, narrow, output = kept.bit_count(), kept != (1 << full) - 1, f"%{writer}_{channel.output}"
+        data, token = f"{output}_data", f"%{reader}_{'kept' if narrow else 'token'}"
+        if narrow:
+            data = self._narrowed(data, f"%{reader}_put", kept, full)
+        source = f"in_valid: {output}_valid: i1, in_data: {data}: i{width}"
         if channel.in_place:
             is_late = (channel.writer, channel.output) in self.late
             source += f", late: {f'{output}_{LATE}' if is_late else '%no'}: i1"
         self.lines.append(
-            f'  %{reader}_room, %{reader}_there, %{reader}_token = hw.instance "c_{reader.removeprefix("n_")}" '
+            f'  %{reader}_room, %{reader}_there, {token} = hw.instance "c_{reader.removeprefix("n_")}" '
             f"@{channel.module}<W: i32 = {width}, D: i32 = {channel.depth}, L: i32 = {channel.latency}>"
             f"(clk: %clk: !seq.clock, rst: %rst: i1, {source}, out_take: %{reader}_take: i1) "
             f"-> (in_ready: i1, out_valid: i1, out_data: i{width})"
         )
+        if narrow:
+            self._widened(token, f"%{reader}_token", kept, full)
+
+    def _narrowed(self, data: str, name: str, kept: int, full: int) -> str:
+        """Print the bits of a token that a channel keeps, and return their name."""
+        pieces = [(low, length) for low, length, is_kept in runs(kept, full) if is_kept]
+        for low, length in pieces:
+            self.lines.append(f"  {name}{low} = comb.extract {data} from {low} : (i{full}) -> i{length}")
+        self._joined(name, [(f"{name}{low}", length) for low, length in pieces])
+        return name
+
+    def _widened(self, token: str, name: str, kept: int, full: int) -> None:
+        """Print the token that a reader gets: the bits that a channel kept, and zeros."""
+        at, pieces = 0, list[tuple[str, int]]()
+        for low, length, is_kept in runs(kept, full):
+            text = f"comb.extract {token} from {at} : (i{kept.bit_count()}) -> i{length}" if is_kept else zeros(length)
+            self.lines.append(f"  {name}{low} = {text}")
+            pieces.append((f"{name}{low}", length))
+            at += length if is_kept else 0
+        self._joined(name, pieces)
+
+    def _joined(self, name: str, pieces: list[tuple[str, int]]) -> None:
+        """Print a word of some pieces, of which the first is the lowest."""
+        names, types = ", ".join(piece for piece, _ in reversed(pieces)), ", ".join(f"i{width}" for _, width in reversed(pieces))
+        self.lines.append(f"  {name} = comb.concat {names} : {types}")
+
+
+def zeros(width: int) -> str:
+    return "hw.constant false" if width == 1 else f"hw.constant 0 : i{width}"

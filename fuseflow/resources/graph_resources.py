@@ -59,7 +59,9 @@ def graph_resources(
         lanes["special"],
         port,
         stream,
-        None if fifos is None else sum(depth * token_bytes(graph, port) for port, depth in fifos),
+        None
+        if fifos is None
+        else sum(depth * token_bytes(graph, graph.by_name[edge.node].inputs[edge.input]) for edge, depth in fifos),
         workspace,
         buffer,
         None if fifos is None else area + memory_area(workspace + buffer) + sum(areas.fifo(*fifo) for fifo in fifos),

@@ -103,16 +103,17 @@ class ResourceCount:
             return self.graph.declared[node.tensor].size(node.level)
         return prod(self.bounds[n.Port(node.name, k)] for k in range(len(node.port_names()) - 1))
 
-    def fifos(self, slots: Mapping[n.Edge, int] | None) -> list[tuple[n.Port, int]] | None:
-        """Return the stream of each FIFO and its slots, or None if one of them is unbounded."""
+    def fifos(self, slots: Mapping[n.Edge, int] | None) -> list[tuple[n.Edge, int]] | None:
+        """Return each FIFO and its slots, or None if one of them is unbounded."""
         depths = dict(self.graph.depths) if slots is None else slots
         fifos = []
         for node in self.graph.nodes:
-            for k, port in enumerate(node.inputs):
-                depth = depths.get(n.Edge(node.name, k), self.machine.first_depth)
+            for k in range(len(node.inputs)):
+                edge = n.Edge(node.name, k)
+                depth = depths.get(edge, self.machine.first_depth)
                 if depth is None:
                     return None
-                fifos.append((port, depth))
+                fifos.append((edge, depth))
         return fifos
 
 

@@ -38,7 +38,7 @@ OPERATOR: Mapping[str, int] = MappingProxyType(
         "lt": 303,
         "max": 413,
         "min": 423,
-        "mul": 7586,
+        "mul": 6566,
         "ne": 202,
         "nearest": 2765,
         "neg": 66,
@@ -55,7 +55,7 @@ OPERATOR: Mapping[str, int] = MappingProxyType(
         "where": 179,
         "fold_max": 410,
         "fold_min": 414,
-        "fold_prod": 7620,
+        "fold_prod": 6526,
         "fold_sum": 2240,
     }
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hardware_tools import require
 from module_bench import Instance, Vector, run_modules
+from module_sizes import lint, save_modules, synthesis
 
 DEPTHS = (*range(1, 71), 256)
 CYCLES = 500
@@ -196,3 +197,44 @@ def test_the_fixed_memory(latency: int, tmp_path: Path) -> None:
         asked = inputs[cycle - latency + 1] if cycle >= latency - 1 else None
         assert int(valid, 16) == int(asked is not None and asked["valid"])
         assert asked is None or not asked["valid"] or int(id_, 16) == asked["id"]
+
+
+SOME = (1, 2, 3, 7, 8, 9, 64, 65, 256)
+"""Sizes at which linters and synthesizers are asked here. `tools/hardware_sizes.py` asks them at all."""
+
+
+@pytest.mark.parametrize("kind", ["fifos", "ports", "workspaces"])
+def test_verilator_has_nothing_to_say_of_any_size(kind: str, tmp_path: Path) -> None:
+    require("pycde", "verilator")
+    assert lint(tmp_path / "v", save_modules(tmp_path / "v", kind, SOME)) == ""
+
+
+@pytest.mark.parametrize("kind", ["fifos", "ports"])
+def test_yosys_makes_gates_of_every_size(kind: str, tmp_path: Path) -> None:
+    require("yosys")
+    assert synthesis(tmp_path / "v", save_modules(tmp_path / "v", kind, (1, 3, 8, 9, 65))) == ""
+
+
+def test_yosys_finds_no_latch_in_workspaces(tmp_path: Path) -> None:
+    require("pycde", "yosys")
+    assert synthesis(tmp_path / "v", save_modules(tmp_path / "v", "workspaces", SOME), gates=False) == ""
+
+
+def test_a_latch_and_a_loop_are_noticed(tmp_path: Path) -> None:
+    require("yosys", "verilator")
+    top = save_modules(tmp_path / "v", "fifos", (2,))
+    file = tmp_path / "v" / "ff_channel.sv"
+    text = file.read_text()
+    ends = "assign in_ready = slots"
+    file.write_text(
+        text.replace(ends, f"reg kept; always @* if (in_valid) kept = out_take; {ends}").replace(
+            "out_valid = held", "out_valid = kept & held"
+        )
+    )
+    assert "Assertion failed" in synthesis(tmp_path / "v", top) and "LATCH" in lint(tmp_path / "v", top)
+    file.write_text(
+        text.replace("wire put_valid;", "wire put_valid, round; assign round = ~round & in_valid;").replace(
+            "out_valid = held", "out_valid = round & held"
+        )
+    )
+    assert synthesis(tmp_path / "v", top) != ""

@@ -1,10 +1,14 @@
-"""Workspaces of more than 64 keys, whose bits lie in words, up to 4,096: in every cycle what the reference simulator does."""
+"""Workspaces do in every cycle what the reference simulator does: at every number of keys from 1 to 70, at 256, and at more up to 4,096.
+
+Of more than 64 keys the bits lie in words. `tools/hardware_sizes.py` gives all sizes to Icarus, a linter and a synthesizer, too.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from hardware_tools import require
+from workspace_graphs import SIZES, workspace_graph, workspace_tensors
 
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.comparison import differences, simulated
@@ -74,4 +78,20 @@ def test_in_icarus(name: str) -> None:
     run = cosimulate(
         parse(text.format(rows=rows, columns=columns)), {"A": matrix(rows, columns, 0.3)}, load_machine("rtl"), "icarus"
     )
+    assert run.difference is None
+
+
+def test_the_rules_at_every_size() -> None:
+    graph, tensors, machine = workspace_graph(SIZES), workspace_tensors(SIZES), load_machine("rtl")
+    expected = simulated(graph, tensors, machine, engine="reference")
+    circuit = build_circuit(expected.graph, machine)
+    assert not list(differences(circuit, expected, evaluate(circuit, tensors)))
+    kinds = [unit.node.op for unit in circuit.units]
+    assert kinds.count("accumulate") == kinds.count("permute") == len(SIZES)
+
+
+def test_some_sizes_in_icarus() -> None:
+    require("pycde", "iverilog", "vvp")
+    sizes = (1, 2, 3, 8, 9, 64, 65, 256)
+    run = cosimulate(workspace_graph(sizes), workspace_tensors(sizes), load_machine("rtl"), "icarus")
     assert run.difference is None

@@ -77,7 +77,7 @@ class Recorder:
         if path is None or is_installed(path) or path.startswith(_SYSTEM) or _shows_source(frame):
             return
         if flags & _WRITING:
-            private = "__pycache__" in path or (os.path.dirname(path) == tempfile.gettempdir() and flags & os.O_EXCL)
+            private = _is_compiled(path) or (os.path.dirname(path) == tempfile.gettempdir() and flags & os.O_EXCL)
             self.reasons += [] if private else [f"writes `{path}`"]
             return
         self.opened.setdefault(path, last_change(path))
@@ -91,7 +91,8 @@ class Recorder:
         except ValueError:  # a compiled module without a source is a file like others
             return
         del self.opened[path]  # it is written again when only the time of its source changed
-        self.opened.setdefault(source, last_change(source))
+        if not is_installed(source):  # it is compiled elsewhere with `PYTHONPYCACHEPREFIX`
+            self.opened.setdefault(source, last_change(source))
 
     def _list(self, listed: object, frame: FrameType | None) -> None:
         path = _absolute("." if listed is None else listed)
@@ -149,6 +150,12 @@ def _shows_source(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_compiled(path: str) -> bool:
+    """Return whether a file is a module that Python compiled. `PYTHONPYCACHEPREFIX` says where these go."""
+    prefix = sys.pycache_prefix
+    return "__pycache__" in path or (prefix is not None and path.startswith(os.path.abspath(prefix) + os.sep))
 
 
 def _absolute(path: object) -> str | None:

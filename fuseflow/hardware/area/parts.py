@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
+from fuseflow.hardware.channel_bits import kept_bits
 from fuseflow.hardware.circuit import Channel, Circuit
 from fuseflow.hardware.emit import emit_units, module_body
-from fuseflow.hardware.rules import KIND_BITS
 from fuseflow.hardware.tools import CHANNEL, CHANNEL_MEMORY, library_text
 from fuseflow.hardware.top import instance_name, require_bounds
 from fuseflow.hardware.top_ports import memory_ports, port_instance
@@ -89,9 +89,9 @@ class CircuitParts:
             own[Part("primitive", unit.node.op, body=body)] += 1
             for part, count in instances(body):
                 own[part] += count
-        widths = {(unit.node.name, name): width for unit in circuit.units for name, width in unit.module.outputs.items()}
+        kept = kept_bits(circuit, {unit.node: unit.netlist for unit in units})
         for channel in circuit.channels:
-            by_node[channel.reader].update(_fifo(channel, widths[channel.writer, channel.output] + KIND_BITS))
+            by_node[channel.reader].update(_fifo(channel, kept[channel].bit_count()))
         memory = circuit.machine.memory
         for port in memory_ports(circuit, [instance_name(unit.node.name) for unit in circuit.units]):
             assert isinstance(memory, TimedMemory), "a memory that answers at once has no ports"

@@ -164,6 +164,19 @@ def test_a_change_that_keeps_size_and_time_is_a_miss(cache: Path, model: Path, i
     assert imports(model)
 
 
+def test_compiled_modules_elsewhere_are_those_of_installed_sources(cache: Path, model: Path, tmp_path: Path) -> None:
+    """`PYTHONPYCACHEPREFIX` puts what Python compiles into another directory, and an installed module there is no code of the model."""
+    model.write_text(MODEL.replace("import numpy as np", "import numpy as np, webbrowser"))
+    code = f"import fuseflow as ff; ff.compile({str(model)!r})"
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(3)
+    ]
+    assert [run.count("imported") for run in runs] == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     "arguments", [{"seed": 1}, {"options": {"size": 3}}, {"options": {"size": "3"}}, {"data": "karate:nodes=9"}]
 )
