@@ -18,6 +18,8 @@ from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.settings import Hbm2Memory
+from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tile_ops import TILE_OPERATORS, work_count
 
 Number = float
@@ -32,8 +34,9 @@ class EnergyCounts:
 
     `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifo_bits` are the bits
     of all tokens that went through FIFOs, each of which was written and read once. `switching` are the gates of the rules of nodes, each
-    as often as its node fired. `activations` are the rows that the DRAM opened, and `dram_bits` the bits that it moved. `leaking` are the
-    gates of the circuit, each times the nanoseconds of the run.
+    as often as its node fired. Bits of workspaces have those of reuse buffers among them. `activations` are the rows that the DRAM opened,
+    `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the time of the run, as a mean.
+    `leaking` are the gates of the circuit, each times the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
@@ -43,6 +46,7 @@ class EnergyCounts:
     workspace_read: Number
     activations: Number
     dram_bits: Number
+    refreshes: Number
     leaking: Number
     expected: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
@@ -60,10 +64,13 @@ class NodeEvents:
 
 @dataclass(frozen=True, slots=True)
 class DramEvents:
-    """What the DRAM did: rows that it opened, and bits that it moved."""
+    """What the DRAM did: rows that it opened, and bits that it moved. The bits of lines that it gave to reuse buffers are `buffered`, and
+    `hits` are those of lines that were read there instead."""
 
     activations: Number
     bits: Number
+    buffered: Number = 0
+    hits: Number = 0
 
 
 def energy_counts(
@@ -87,10 +94,11 @@ def energy_counts(
         _operators(graph, events.values),
         sum(events.tokens[edge] * areas.token_bits(port) for edge, port in _edges(graph)),
         sum(events.firings[node.name] * areas.control(node) for node in graph.nodes),
-        written,
-        read,
+        written + dram.buffered,
+        read + dram.hits,
         dram.activations,
         dram.bits,
+        _refreshes(machine, cycles),
         0 if area is None else area * cycles / machine.clock_ghz,
         expected,
         tuple(notices),
@@ -104,6 +112,14 @@ def require_energy(machine: Machine) -> None:
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
             hint="take a machine with `rules: dataflow`, such as `rda`",
         )
+
+
+def _refreshes(machine: Machine, cycles: Number) -> Number:
+    """Return how often the channels of HBM2 refresh all banks in so many cycles, as a mean. Other memories are not refreshed."""
+    if not isinstance(machine.memory, Hbm2Memory):
+        return 0
+    memory_cycles = cycles * machine.memory.clock_ghz / machine.clock_ghz
+    return machine.memory.channels * memory_cycles / HBM2_2000.nREFI
 
 
 def _no_rows(machine: Machine) -> str:

@@ -140,6 +140,7 @@ def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem
         ("dram", "move", counts.dram_bits, 1.0),
         ("dram", "io", counts.dram_bits, 1.0),
         ("dram", "ecc", counts.dram_bits, 1.0),
+        ("dram", "refresh", counts.refreshes, 1.0),
         ("leakage", "gate", counts.leaking, NANOWATT_NANOSECOND),
     )
     for part, name, number, share in events:

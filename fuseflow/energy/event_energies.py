@@ -80,13 +80,14 @@ class ControlEnergies(_Strict):
 
 
 class DramEnergies(_Strict):
-    """What an opened row takes, and a bit that is moved."""
+    """What an opened row takes, a bit that is moved, and a refresh of all banks of a channel."""
 
     technology: Text
     activation: EventEnergy
     move: EventEnergy
     io: EventEnergy
     ecc: EventEnergy
+    refresh: EventEnergy
 
 
 class LeakageEnergies(_Strict):

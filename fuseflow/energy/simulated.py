@@ -6,6 +6,7 @@ from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_
 from fuseflow.resources import Resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine, Simulation
+from fuseflow.sim.memory.settings import IdealMemory
 
 
 def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, resources: Resources) -> EnergyCounts:
@@ -15,14 +16,17 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
         simulation.values,
         {Edge(edge.node, edge.input): edge.tokens for edge in simulation.edges},
     )
-    return energy_counts(graph, machine, events, dram_events(simulation), resources.area, simulation.cycles)
+    return energy_counts(graph, machine, events, dram_events(machine, simulation), resources.area, simulation.cycles)
 
 
-def dram_events(simulation: Simulation) -> DramEvents:
+def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     """Return what the DRAM did in a run: what moved on its buses, or the elements that were asked for where the memory answers at once.
-    What is loaded into the configuration before is moved, too."""
+    What is loaded into the configuration before is moved, too. A reuse buffer keeps the lines that its port fetches."""
     memory = simulation.memory
-    if memory is None:
+    if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))
     moved = sum(channel.moved_bytes for channel in memory.channels) if memory.channels else memory.moved_bytes()
-    return DramEvents(memory.total("misses") + memory.total("conflicts"), 8 * (moved + simulation.config_bytes))
+    rows, line = memory.total("misses") + memory.total("conflicts"), 8 * machine.memory.line
+    buffered = [statistics for port, statistics in memory.ports if port.buffer]
+    fetches, hits = sum(port.fetches for port in buffered), sum(port.hits for port in buffered)
+    return DramEvents(rows, 8 * (moved + simulation.config_bytes), line * fetches, line * hits)

@@ -23,7 +23,7 @@ def estimated_counts(
     counts: GraphCounts, work: Work, load: MemoryLoad, machine: Machine, area: int | None, cycles: Number
 ) -> EnergyCounts:
     """Return the events of a graph that is expected to take so many cycles. What leaks follows from these, and how often a DRAM opens rows
-    is expected, so neither is ever counted. Raises `EnergyError` for a machine with `rules: comal`."""
+    is expected, so neither is ever counted, nor are hits of reuse buffers. Raises `EnergyError` for a machine with `rules: comal`."""
     graph, numbers = counts.graph, tuple(zip(counts.graph.nodes, counts.nodes, strict=True))
     events = NodeEvents(
         {node.name: node.firings for node in work.nodes},
@@ -32,6 +32,8 @@ def estimated_counts(
     )
     is_ideal = isinstance(machine.memory, IdealMemory)
     expected = {"leakage"} if is_ideal else {"leakage", "dram"}
+    if not is_ideal and any(tensor.buffer for tensor in graph.tensors):
+        expected.add("workspaces")
     return energy_counts(
         graph, machine, events, _dram(work, load, machine), area, cycles, frozenset(expected if work.exact else PARTS)
     )
@@ -44,4 +46,6 @@ def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:
         return DramEvents(0, 8 * (sum(row.bytes for row in work.traffic) + work.config_bytes))
     moved = (load.lines_read + load.written) * request_bytes(memory)
     rows = moved / ROW_BYTES + load.jumps if isinstance(memory, Hbm2Memory) else 0
-    return DramEvents(rows, 8 * (moved + work.config_bytes))
+    line, buffered = 8 * memory.line, [read for read in load.reads if read.asked > read.most]
+    fetches, hits = sum(read.lines for read in buffered), sum((read.asked - read.most) * read.ports for read in buffered)
+    return DramEvents(rows, 8 * (moved + work.config_bytes), line * fetches, line * hits)

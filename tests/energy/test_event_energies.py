@@ -21,7 +21,7 @@ def test_every_part_has_a_technology_and_every_constant_a_source() -> None:
     energies = load_event_energies()
     assert tuple(EventEnergies.model_fields) == PARTS
     assert all(getattr(energies, part).technology for part in PARTS)
-    assert len(energies.constants()) == 20
+    assert len(energies.constants()) == 21
     assert all(len(constant.source) > 20 for constant in energies.constants().values() if constant.mark != "guessed")
     assert energies.operators.mul.value == 3.7 and energies.dram.activation.value == 909
 

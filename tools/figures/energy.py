@@ -46,6 +46,8 @@ MACHINE = "rda"
 FAMILIES = {"gcn": "GCN", "graphsage": "GraphSAGE", "sae": "autoencoder", "gpt": "GPT-3"}
 DATA = {"gcn": "karate", "graphsage": "karate", "sae": None, "gpt": None}
 FUSED = ("unfused", "partial", "full")
+REFRESH = "dram", "refresh"
+"""What the DRAM takes as long as a program runs, whatever it does."""
 
 
 def points() -> list[str]:
@@ -80,6 +82,9 @@ def measured(key: str) -> dict[str, Any]:
         "regions": sum(region.times for region in result.regions),
         "cycles": result.cycles,
         "energy": {part: round(energy.of_part(part)) for part in PARTS},
+        "refresh": round(
+            sum(r.times * item.energy for r in energy.regions for item in r.items if (item.part, item.constant) == REFRESH)
+        ),
         "area": Resources.most_of(region.resources for region in result.regions).area,
         "moved": sum(r.times * r.simulation.memory.moved_bytes() for r in result.regions if r.simulation.memory is not None),
     }

@@ -32,6 +32,8 @@ OPTIMIZE = f"+strash;ifraig;{REWRITE};ifraig;dc2;strash;dch,-f;map,-a"
 """What `abc` does with the logic. Its own script takes minutes for a divider, and this one seconds."""
 CIRCUIT = "circuit.sv"
 LIBERTY = "cells.lib"
+CELLS = "a library needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge"
+"""The hint where a library lacks cells."""
 SECONDS = 600
 """After so long a synthesis is given up."""
 STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
@@ -83,7 +85,7 @@ def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | 
         def cells(numbered: tuple[int, Part]) -> Cells:
             number, part = numbered
             (folder / f"{number}.ys").write_text(_commands(number, part, parts, liberty), encoding="utf-8")
-            _run(folder, f"{number}.ys")
+            _run(folder, f"{number}.ys", liberty)
             return _cells(folder / f"{number}.txt", liberty)
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -111,7 +113,7 @@ def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | N
     )
 
 
-def _run(folder: Path, script: str) -> None:
+def _run(folder: Path, script: str, liberty: Liberty | None) -> None:
     try:
         done = subprocess.run(
             [PROGRAM, "-q", "-s", script], cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -120,6 +122,8 @@ def _run(folder: Path, script: str) -> None:
         raise HardwareError(f"`{PROGRAM}` did not end in {SECONDS} seconds") from None
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if "ERROR" in line] or done.stderr.splitlines()
+        if liberty is not None:
+            raise HardwareError(f"`{PROGRAM}` makes no circuit of the cells in `{liberty.path}`", hint=CELLS, notes=lines[-5:])
         raise HardwareError(f"`{PROGRAM}` failed with status {done.returncode}", notes=lines[-5:])
 
 
@@ -135,7 +139,7 @@ def _cells(file: Path, liberty: Liberty | None) -> Cells:
     if unmapped:
         raise HardwareError(
             f"liberty file `{liberty.path}` has no cell for {', '.join(f'`{name}`' for name in unmapped)} of yosys",
-            hint="it needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge",
+            hint=CELLS,
         )
     area = _AREA.search(text)
     return Cells(counts, 0.0 if area is None else float(area[1]))
