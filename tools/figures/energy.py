@@ -1,11 +1,12 @@
-"""Cycles, energy and area of the four families, unfused, partially and fully fused, at their small size on `rda`.
+"""Cycles, energy and area of the four families, unfused, partially and fully fused, on `rda`: of runs at their small size, and of estimates
+at their real one.
 
-    python tools/figures/energy.py --run            # what is missing; about a minute
+    python tools/figures/energy.py --run --data-dir DIR   # what is missing; about two minutes, with the files of Cora
     python tools/figures/energy.py --write          # the table and the picture of docs/energy.md
     python tools/figures/energy.py [--plot energy.svg] [--check]
 
-The models are those of `models/paper` with `small`, and the schedules those of figure 12. Graphs are KarateClub. Energies are those of the
-package, in picojoules by part, and areas are the most over the regions, in gate equivalents.
+The models are those of `models/paper`, and the schedules those of figure 12. Small graphs are KarateClub, and real ones Cora. Energies are
+those of the package, in picojoules by part, and areas are the most over the regions, in gate equivalents.
 """
 
 from __future__ import annotations
@@ -39,19 +40,24 @@ from frame import (
 
 import fuseflow as ff
 from fuseflow.energy import PARTS
+from fuseflow.energy.energy import ProgramEnergy
 from fuseflow.resources import Resources
+from fuseflow.run.compiled import Compiled
 
 STORE = "energy"
 MACHINE = "rda"
 FAMILIES = {"gcn": "GCN", "graphsage": "GraphSAGE", "sae": "autoencoder", "gpt": "GPT-3"}
 DATA = {"gcn": "karate", "graphsage": "karate", "sae": None, "gpt": None}
+REAL, REAL_DATA = "/real", {"gcn": "cora", "graphsage": "cora", "sae": None, "gpt": None}
+"""The end of the keys of real sizes, which are estimated, and their data. Models without a graph have their own."""
 FUSED = ("unfused", "partial", "full")
+TITLES = {"fifos": "FIFOs", "dram": "DRAM", "refresh": "refreshes in it"}
 REFRESH = "dram", "refresh"
 """What the DRAM takes as long as a program runs, whatever it does."""
 
 
 def points() -> list[str]:
-    return [f"{family}/{fused}" for family in FAMILIES for fused in FUSED]
+    return [f"{family}/{fused}{size}" for size in ("", REAL) for family in FAMILIES for fused in FUSED]
 
 
 def run(options: Options) -> None:
@@ -59,34 +65,44 @@ def run(options: Options) -> None:
     known = rows(STORE)
     for key in points():
         if key not in known and (not options.only or any(fnmatch(key, pattern) for pattern in options.only)):
+            row = expected(key, options) if key.endswith(REAL) else measured(key)
             with (ROWS / f"{STORE}.jsonl").open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(measured(key)) + "\n")
+                stream.write(json.dumps(row) + "\n")
+
+
+def compiled(key: str, data: str | None, **given: Any) -> Compiled:
+    family, fused = key.removesuffix(REAL).split("/")
+    schedule = ff.Schedule.load(ROOT / "schedules" / f"{family}_{fused}.yaml")
+    return ff.compile(ROOT / "models" / "paper" / f"{family}.py", data=data, schedule=schedule, machine=MACHINE, **given)
 
 
 def measured(key: str) -> dict[str, Any]:
     """One row: a run that is checked, with its energy by part and its area."""
-    family, fused = key.split("/")
-    compiled = ff.compile(
-        ROOT / "models" / "paper" / f"{family}.py",
-        data=DATA[family],
-        options={"small": True},
-        schedule=ff.Schedule.load(ROOT / "schedules" / f"{family}_{fused}.yaml"),
-        machine=MACHINE,
-    )
-    result = compiled.run()
+    result = compiled(key, DATA[key.split("/")[0]], options={"small": True}).run()
     assert result.check is not None and result.check.passed, key
-    energy = result.energy()
+    area = Resources.most_of(region.resources for region in result.regions).area
+    moved = sum(r.times * r.simulation.memory.moved_bytes() for r in result.regions if r.simulation.memory is not None)
+    return row(key, result.cycles, area, result.energy()) | {"moved": moved}
+
+
+def expected(key: str, options: Options) -> dict[str, Any]:
+    """One row of a real size: an estimate, with its energy by part and its area."""
+    data = REAL_DATA[key.split("/")[0]]
+    estimate = compiled(key, data, data_dir=options.data_dir if data else None).estimate()
+    area = Resources.most_of(region.resources for region in estimate.regions).area
+    return row(key, round(estimate.cycles), area, estimate.energy())
+
+
+def row(key: str, cycles: int, area: int | None, energy: ProgramEnergy) -> dict[str, Any]:
+    refresh = sum(r.times * item.energy for r in energy.regions for item in r.items if (item.part, item.constant) == REFRESH)
     return {
         "key": key,
         "machine": MACHINE,
-        "regions": sum(region.times for region in result.regions),
-        "cycles": result.cycles,
+        "regions": sum(region.times for region in energy.regions),
+        "cycles": cycles,
         "energy": {part: round(energy.of_part(part)) for part in PARTS},
-        "refresh": round(
-            sum(r.times * item.energy for r in energy.regions for item in r.items if (item.part, item.constant) == REFRESH)
-        ),
-        "area": Resources.most_of(region.resources for region in result.regions).area,
-        "moved": sum(r.times * r.simulation.memory.moved_bytes() for r in result.regions if r.simulation.memory is not None),
+        "refresh": round(refresh),
+        "area": area,
     }
 
 
@@ -95,38 +111,67 @@ def collect() -> Data:
     return {"points": {key: found.get(key) for key in points()}}
 
 
-def value(data: Data, family: str, fused: str, what: str) -> float | None:
-    """A number of a point: `cycles`, `area`, `moved`, `energy` in all, or the energy of one part."""
-    row = data["points"][f"{family}/{fused}"]
+def value(data: Data, family: str, fused: str, what: str, size: str = "") -> float | None:
+    """A number of a point: `cycles`, `area`, `moved`, `energy` in all, or the energy of one part, or of refreshes alone."""
+    row = data["points"][f"{family}/{fused}{size}"]
     if row is None:
         return None
     return float(sum(row["energy"].values()) if what == "energy" else row["energy"][what] if what in PARTS else row[what])
 
 
 def table(data: Data) -> str:
-    heads = ["model", "fused", "regions", "cycles", "area, GE", *(f"{part}, nJ" for part in PARTS), "energy, nJ", "of unfused"]
+    small, real = of_size(data, "", "nJ", 1e3), of_size(data, REAL, "µJ", 1e6)
+    return f"{small}\nAt their real sizes, where cycles, leakage and what the DRAM takes are estimates:\n\n{real}"
+
+
+def of_size(data: Data, size: str, unit: str, picojoules: float) -> str:
+    what = [*(part for part in PARTS if part != "leakage"), "refresh", "leakage", "energy"]
+    heads = [
+        "model",
+        "fused",
+        "regions",
+        "cycles",
+        "area, GE",
+        *(f"{TITLES.get(key, key)}, {unit}" for key in what),
+        "of unfused",
+    ]
     lines = []
     for family, name in FAMILIES.items():
         for fused in FUSED:
-            of = ratio(value(data, family, fused, "energy"), value(data, family, "unfused", "energy"))
-            whole = [cell(value(data, family, fused, what), ",.0f") for what in ("regions", "cycles", "area")]
-            parts = [nanojoules(value(data, family, fused, part)) for part in (*PARTS, "energy")]
+            of = ratio(value(data, family, fused, "energy", size), value(data, family, "unfused", "energy", size))
+            whole = [cell(value(data, family, fused, key, size), ",.0f") for key in ("regions", "cycles", "area")]
+            parts = [energy_cell(value(data, family, fused, key, size), picojoules) for key in what]
             lines.append([name, fused, *whole, *parts, cell(of)])
     return markdown(heads, lines, 2)
 
 
-def nanojoules(picojoules: float | None) -> str:
-    return cell(None if picojoules is None else picojoules / 1000, ",.1f")
+def energy_cell(picojoules: float | None, unit: float) -> str:
+    return cell(None if picojoules is None else picojoules / unit, ",.1f")
 
 
 def checks(data: Data) -> list[Check]:
     dram = {family: ratio(value(data, family, "partial", "dram"), value(data, family, "unfused", "dram")) for family in FAMILIES}
     fused = [within(f"{FAMILIES[family]}", dram[family], 0, 1, 3) for family in ("gcn", "graphsage")]
+    moved = {
+        family: ratio(without_refresh(data, family, "partial"), without_refresh(data, family, "unfused")) for family in FAMILIES
+    }
+    alone = [within(f"{FAMILIES[family]}", moved[family], 0, 1, 3) for family in ("gcn", "graphsage")]
+    real = [
+        within(FAMILIES[f], ratio(value(data, f, "partial", "dram", REAL), value(data, f, "unfused", "dram", REAL)), 0, 1, 3)
+        for f in ("gcn", "graphsage")
+    ]
     most = [within(name, share(data, family), 0.5, 1) for family, name in FAMILIES.items()]
     return [
         together("partially fused layers of graph networks take less DRAM energy than unfused: times", fused),
+        together("so does what moves and opens rows, without refreshes: times", alone),
+        together("and at real sizes, by the estimate: times", real),
         together("unfused, the DRAM takes more than half of the energy: a share of", most),
     ]
+
+
+def without_refresh(data: Data, family: str, fused: str) -> float | None:
+    dram, refresh = (value(data, family, fused, what) for what in ("dram", "refresh"))
+    return None if dram is None or refresh is None else dram - refresh
 
 
 def share(data: Data, family: str) -> float | None:
