@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fuseflow.errors import FileError
 from fuseflow.filesystem.reading import MOST_TEXT_BYTES, read_bytes
+
+MOST_VALUES: Final = 5_000_000
+"""The most values of a text. An empty list of two characters takes fifty bytes of memory."""
 
 
 def read_json(path: str | Path, kind: str = "", *, hint: str = "") -> Any:
@@ -21,8 +24,10 @@ def json_text(values: dict[str, Any]) -> str:
 
 
 def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:
-    """Return the value of a JSON text. Raise `FileError` if it is not JSON, is nested deeper than can be read, or has a number of thousands
-    of digits; the message calls the text `name`."""
+    """Return the value of a JSON text. Raise `FileError` if it is not JSON, is nested deeper than can be read, has more than `MOST_VALUES`
+    values, or a number of thousands of digits; the message calls the text `name`."""
+    if len(text) > MOST_VALUES and _most_values(text) > MOST_VALUES:
+        raise FileError(f"{name} is not JSON that can be read: it has more than {MOST_VALUES:,} values", hint=hint)
     try:
         return json.loads(text)
     except RecursionError:
@@ -33,3 +38,10 @@ def parse_json(text: str | bytes, name: str, *, hint: str = "") -> Any:
         raise FileError(f"{name} is not JSON: it is not UTF-8 text", hint=hint) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits
         raise FileError(f"{name} is not JSON that can be read: a number has too many digits", hint=hint) from None
+
+
+def _most_values(text: str | bytes) -> int:
+    """Return a number that is not below that of the values of a JSON text."""
+    if isinstance(text, bytes):
+        return sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    return sum(text.count(mark) for mark in (",", "[", "{"))

@@ -83,45 +83,43 @@ def traffic_table(estimate: ProgramEstimate) -> Table:
 
 
 def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table:
-    """Return a table of the estimate beside a run, with errors in percent. Raises `FileError` if the run has other regions."""
+    """Return a table of the estimate beside a run, with errors in percent. Raises `FileError` if the run has other regions, or is none."""
     table = plain_table("region", "", "estimate", "run", "error %", numbers_from=2)
-    for name, rows in (*_regions(estimate, run), ("total", _totals(estimate, run))):
-        for label, estimated, measured in rows:
-            error = f"{100 * (estimated - measured) / measured:+.2f}" if measured else ("0.00" if not estimated else "")
-            table.add_row(escape(name), label, f"{estimated:,.0f}", f"{measured:,.0f}", error)
-            name = ""
+    try:
+        for name, rows in (*_regions(estimate, run), ("total", _totals(estimate, run))):
+            for label, estimated, measured in rows:
+                error = f"{100 * (estimated - measured) / measured:+.2f}" if measured else ("0.00" if not estimated else "")
+                table.add_row(escape(name), label, f"{estimated:,.0f}", f"{measured:,.0f}", error)
+                name = ""
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FileError(
+            f"that is no result of `fuseflow run --json`: {error}", hint="`fuseflow run MODEL ... --json RUN.json`"
+        ) from error
     return table
 
 
 def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
     """Yield every region of the run with its rows of estimated and measured numbers."""
     regions = {name: region for region in estimate.regions for name in (region.name, *(r.name for r in region.repeats))}
-    try:
-        run_regions = {region["name"]: region for region in run["regions"]}
-        all_names = {name for region in run["regions"] for name in (region["name"], *region["repeats"])}
-        if set(regions) != all_names:
-            missing = ", ".join(sorted(set(regions) ^ all_names)[:4])
-            raise FileError(f"the run has other regions than this program: {missing}", hint="give both the same schedule")
-        for name, region in run_regions.items():
-            like, statistics = regions[name], region["statistics"]
-            yield (
-                name,
-                _rows(
-                    like.bound.cycles,
-                    region["cycles"],
-                    like.firings,
-                    region["firings"],
-                    like.flops,
-                    sum(statistics["flops"].values()),
-                    *(x for d in ("read", "write") for x in (like.bytes(d), _bytes(statistics["traffic"], d))),
-                    like.config.bytes,
-                    _config_bytes(region),
-                ),
-            )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FileError(
-            f"that is no result of `fuseflow run --json`: {error}", hint="`fuseflow run MODEL ... --json RUN.json`"
-        ) from error
+    run_regions = {region["name"]: region for region in run["regions"]}
+    all_names = {name for region in run["regions"] for name in (region["name"], *region["repeats"])}
+    if set(regions) != all_names:
+        missing = ", ".join(sorted(set(regions) ^ all_names)[:4])
+        raise FileError(f"the run has other regions than this program: {missing}", hint="give both the same schedule")
+    for name, region in run_regions.items():
+        like, statistics = regions[name], region["statistics"]
+        rows = _rows(
+            like.bound.cycles,
+            region["cycles"],
+            like.firings,
+            region["firings"],
+            like.flops,
+            sum(statistics["flops"].values()),
+            *(x for d in ("read", "write") for x in (like.bytes(d), _bytes(statistics["traffic"], d))),
+            like.config.bytes,
+            _config_bytes(region),
+        )
+        yield name, rows
 
 
 def _bytes(traffic: Any, direction: str) -> float:

@@ -15,8 +15,9 @@ from fuseflow.run.result import Result
 from fuseflow.samml import text as samml_text
 
 SCHEMA = 1
-_MOST_BYTES = 256 << 20
-"""The most bytes of a run that is no longer packed."""
+_FREE_BYTES = 16 << 20
+_MOST_RATIO = 100
+"""A run may have so many times its packed bytes, or `_FREE_BYTES`. Those that fuseflow packs have ten times as many."""
 
 
 def pack_run(compiled: Compiled, result: Result) -> bytes:
@@ -38,7 +39,7 @@ def unpack_run(packed: bytes) -> dict[str, Any]:
     `values` of its `region.json` and the text of its `graph`. Raises `FileError` for bytes that are no packed run."""
     inflater = zlib.decompressobj()
     try:
-        text = inflater.decompress(packed, _MOST_BYTES)
+        text = inflater.decompress(packed, max(_FREE_BYTES, _MOST_RATIO * len(packed)))
     except zlib.error as error:
         raise FileError(f"a run that was kept is damaged: {error}") from None
     if not inflater.eof:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from fuseflow.einsum.nodes import Access, TensorType
 from fuseflow.errors import FileError, UsageError
@@ -17,7 +20,7 @@ from fuseflow.lower.views import source_of, view_format
 from fuseflow.run.directory import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import is_auxiliary
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, Range, TensorDecl
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
@@ -39,15 +42,14 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     _require_program(directory)
     about = _read_manifest(directory / MANIFEST)
     source = load(ModelSpec(directory / "program.ein"))
-    added = about.get("compiler_inputs", [])  # directories of before these were listed have none
-    user_inputs = [t for t in source.program.inputs if t.name not in added]
+    user_inputs = [t for t in source.program.inputs if t.name not in about.compiler_inputs]
     source = replace(source, tensors=input_tensors(tensors, user_inputs))
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and path.name[:2].isdigit())
-    regions = about.get("regions", [])
-    if len(folders) != len(regions):
-        raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
-    graphs = [_read_graph(folder / "graph.samml") for folder in folders]
-    return SavedProgram(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
+    if len(folders) != len(about.regions):
+        raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(about.regions)}", hint="compile it again")
+    most = _most_elements(source)
+    graphs = [_read_graph(folder / "graph.samml", most) for folder in folders]
+    return SavedProgram(source, tuple(_regions(source, about.regions, graphs)), about.model, about.data, about.notices)
 
 
 def load_schedule(directory: Path) -> Schedule:
@@ -68,31 +70,59 @@ def _require_program(directory: Path) -> None:
         )
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+class _SavedRegion(BaseModel):
+    """What a manifest says of a region."""
+
+    name: str
+    einsums: tuple[str, ...]
+
+
+class _Manifest(BaseModel):
+    """What is read of a manifest. Directories of before the inputs were listed that the compiler added have none."""
+
+    model: str
+    data: str | None
+    notices: tuple[str, ...]
+    regions: tuple[_SavedRegion, ...]
+    compiler_inputs: tuple[str, ...] = ()
+
+
+def _read_manifest(path: Path) -> _Manifest:
     try:
-        manifest: dict[str, Any] = read_json(path, hint="compile it again")
-        for region in manifest["regions"]:
-            region["name"], region["einsums"]
-        manifest["model"], manifest["data"], manifest["notices"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileError(f"`{path}` is not what `fuseflow compile` writes: {error}", hint="compile it again") from error
-    return dict(manifest)
+        return _Manifest.model_validate(read_json(path, hint="compile it again"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FileError(
+            f"`{path}` is not what `fuseflow compile` writes: {f'`{where}`: ' if where else ''}{first['msg']}",
+            hint="compile it again",
+        ) from error
 
 
-def _read_graph(path: Path) -> Graph:
+def _most_elements(source: Source) -> int:
+    """Return the most elements of a tensor of a program, with room for blocks that are not full."""
+    return 4 * max((prod(tensor.shape) for tensor in source.program.tensors), default=1)
+
+
+def _read_graph(path: Path, most: int) -> Graph:
+    """Read a graph. Raises `FileError` for one with a size above `most`, which no graph of the program has."""
     graph = samml_text.parse(read_text(path, "the graph"), str(path))
     verify(graph)
+    sizes = [size for tensor in graph.tensors for size in tensor.shape]
+    sizes += [node.size for node in graph.nodes if isinstance(node, Range)]
+    if max(sizes, default=0) > most:
+        raise FileError(f"`{path}` has the size {max(sizes):,}, which the program has not", hint="compile the model again")
     return graph
 
 
-def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[EstimatorRegion]:
+def _regions(source: Source, regions: tuple[_SavedRegion, ...], graphs: list[Graph]) -> Iterator[EstimatorRegion]:
     """Yield the regions. A tensor that no region writes is a view: the program says which tensor it shows in other dimensions."""
     stored = {t.name: t.format or Format.dense(len(t.shape)) for t in source.program.inputs}
     for region, graph in zip(regions, graphs, strict=True):
         views: list[StoredView] = []
         for name in graph.inputs:
             views += _views(source, graph, name, stored)
-        yield EstimatorRegion(region["name"], tuple(region["einsums"]), graph, tuple(views))
+        yield EstimatorRegion(region.name, region.einsums, graph, tuple(views))
         stored |= {output: graph.declared[output].format for output in graph.outputs}
 
 

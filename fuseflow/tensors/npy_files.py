@@ -6,6 +6,7 @@ The sizes that a file states are compared with the bytes that it has before ther
 from __future__ import annotations
 
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ BROKEN: Final = (
     SyntaxError,
     TypeError,
     ValueError,
+    tokenize.TokenError,  # NumPy tokenizes a header that is no expression
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     zlib.error,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _LARGEST: Final = 2**62
 """No product of two sizes, or a coordinate, may need more than 64 bits."""
 _MOST_STORED: Final = 1 << 33
+
+
+class Arrays(Protocol):
+    """Arrays by name."""
+
+    def __getitem__(self, name: str, /) -> npt.NDArray[Any]: ...
 
 
 class _Malformed(Exception):
@@ -45,6 +51,29 @@ def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
         raise FileError(f"`{path}` is no sparse array: {error}", hint="write it with `scipy.sparse.save_npz`") from None
 
 
+def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_array:
+    """Return a CSR matrix whose arrays have the names `part_data`, `part_indices`, `part_indptr` and `part_shape`. Raise `FileError` if one
+    is missing, or if they do not fit together."""
+    arrays = _Part(archive, part)
+    try:
+        shape = _shape(arrays)
+        _matrix(shape)
+        return _csr(arrays, shape)
+    except _Malformed as error:
+        raise FileError(f"`{path}` has no matrix `{part}`: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The arrays of an archive whose names begin alike."""
+
+    archive: NpzArchive
+    name: str
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.archive[f"{self.name}_{name}"]
+
+
 def _text(archive: NpzArchive, path: Path) -> str:
     value = archive["format"]
     if value.dtype.kind not in "SU" or value.size != 1:
@@ -53,14 +82,14 @@ def _text(archive: NpzArchive, path: Path) -> str:
     return text.decode("latin-1") if isinstance(text, bytes) else str(text)
 
 
-def _shape(archive: NpzArchive) -> tuple[int, ...]:
+def _shape(archive: Arrays) -> tuple[int, ...]:
     extents = _integers(archive, "shape", 1).tolist()
     if not 1 <= len(extents) <= 32 or min(extents) < 0 or prod(max(extent, 1) for extent in extents) >= _LARGEST:
         raise _Malformed(f"its shape is {extents[:8]}")
     return tuple(extents)
 
 
-def _integers(archive: NpzArchive, name: str, rank: int) -> npt.NDArray[np.int64]:
+def _integers(archive: Arrays, name: str, rank: int) -> npt.NDArray[np.int64]:
     array = archive[name]
     if array.dtype.kind not in "iu" or array.ndim != rank:
         raise _Malformed(f"`{name}` is not {'a list' if rank == 1 else 'a table'} of whole numbers")
@@ -69,7 +98,7 @@ def _integers(archive: NpzArchive, name: str, rank: int) -> npt.NDArray[np.int64
     return array.astype(np.int64, copy=False)
 
 
-def _numbers(archive: NpzArchive, rank: int) -> npt.NDArray[Any]:
+def _numbers(archive: Arrays, rank: int) -> npt.NDArray[Any]:
     data = archive["data"]
     if data.dtype.kind not in "buif":
         raise _Malformed(f"it holds elements of type `{data.dtype}`, not numbers")
@@ -84,7 +113,7 @@ def _require_inside(name: str, coordinates: npt.NDArray[np.int64], size: int) ->
         raise _Malformed(f"`{name}` has the coordinate {wrong}, outside of 0..{size - 1}")
 
 
-def _compressed(archive: NpzArchive, rows: int, columns: int, rank: int) -> tuple[npt.NDArray[Any], Any, Any]:
+def _compressed(archive: Arrays, rows: int, columns: int, rank: int) -> tuple[npt.NDArray[Any], Any, Any]:
     """Return the values, and the row and column of each, of a matrix that is compressed by rows."""
     indptr, indices, data = _integers(archive, "indptr", 1), _integers(archive, "indices", 1), _numbers(archive, rank)
     if len(indices) != len(data):
@@ -110,7 +139,7 @@ def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def _csr(archive: NpzArchive, shape: tuple[int, ...]) -> sparse.coo_array:
+def _csr(archive: Arrays, shape: tuple[int, ...]) -> sparse.coo_array:
     if len(shape) == 1:
         data, _, columns = _compressed(archive, 1, shape[0], 1)
         return _array(data, (columns,), shape)

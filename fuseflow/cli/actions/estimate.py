@@ -73,7 +73,7 @@ def estimate(
 ) -> None:
     json_file.require_writable()
     energies = energy.energies(machine)
-    run = None if against is None else _run(against)
+    run = None if against is None else compared_run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
@@ -132,7 +132,8 @@ def _refuse_options(directory: Path) -> None:
         )
 
 
-def _run(path: Path) -> dict[str, Any]:
+def compared_run(path: Path) -> dict[str, Any]:
+    """Return the result of a run that an estimate is compared with. Raises `FileError` for a file that has none."""
     values = read_json(path, "the run", hint="`fuseflow run MODEL ... --json RUN.json`")
     if not isinstance(values, dict) or "regions" not in values:
         raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from fuseflow.errors import DataError, FileError
 from fuseflow.tensors.npy_files import NpzArchive, open_npz
 
 T = TypeVar("T", bound=np.generic)
+_FREE_BYTES: Final = 8 << 20
+_MOST_RATIO: Final = 100
+"""A packed table may hold so many times its size, or `_FREE_BYTES`: a file of a few kilobytes must not take minutes."""
 
 
 def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
@@ -54,6 +57,7 @@ def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
     """Return the numbers of a `.csv.gz` file, [rows, columns]. Raise `DataError` if it is damaged or does not have `columns` columns,
     unless that is None."""
     try:
+        _require_bounded(file)
         with gzip.open(file, "rt", encoding="ascii") as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # It says "input contained no data".
             table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None)
@@ -64,3 +68,13 @@ def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
     if columns is not None and table.size and table.shape[1] != columns:
         raise DataError(f"{file} has {table.shape[1]} columns, not {columns}")
     return table if table.size else table.reshape(0, columns or 0)
+
+
+def _require_bounded(file: Path) -> None:
+    """Raise `DataError` for a packed file that holds far more than its size."""
+    most, held = max(_FREE_BYTES, _MOST_RATIO * file.stat().st_size), 0
+    with gzip.open(file) as stream:
+        while part := stream.read(_FREE_BYTES):
+            held += len(part)
+            if held > most:
+                raise DataError(f"{file} holds far more than its {file.stat().st_size:,} bytes", hint="no table of a graph does")

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fuseflow.errors import FileError
+from fuseflow.filesystem import parse_json
+from fuseflow.hardware.area.gates import SQUARE_MICROMETRES
 from fuseflow.hardware.area.liberty import Liberty
 from fuseflow.hardware.area.parts import Part
 from fuseflow.hardware.area.synthesis import GATES, OPTIMIZE, STEPS, Cells
@@ -42,10 +45,7 @@ class KeptCells:
         content = read_private(self._path(part))
         if content is None:
             return None
-        try:
-            return _cells(json.loads(content))
-        except (ValueError, KeyError, TypeError):
-            return None
+        return readable_cells(content)
 
     def write(self, part: Part, cells: Cells) -> None:
         """Keep the cells of a part, if that is possible."""
@@ -58,6 +58,16 @@ class KeptCells:
         texts = [self.made_by, part.kind, part.module, repr(part.parameters), part.body]
         texts += [text for file in part.files for text in (file, library_text(file))]
         return self.directory / f"{hashlib.sha256(json.dumps(texts).encode()).hexdigest()}.json"
+
+
+def readable_cells(content: bytes) -> Cells | None:
+    """Return the cells that a file holds, or None if it holds none, or generic gates without a known area."""
+    try:
+        cells = _cells(parse_json(content, "what was kept"))
+    except (FileError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    is_generic = cells.area is None
+    return None if is_generic and not cells.counts.keys() <= SQUARE_MICROMETRES.keys() else cells
 
 
 def _cells(values: Mapping[str, Any]) -> Cells:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -10,8 +11,10 @@ import random
 import re
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 from input_fuzz.mutations import mutate, mutate_value
 
@@ -87,7 +90,17 @@ def change_store(content: bytes, chance: random.Random) -> bytes:
         database.deserialize(content)
         column = chance.choice([row[1] for row in database.execute("PRAGMA table_info(rows)")])
         key, old = database.execute(f'SELECT key, "{column}" FROM rows ORDER BY key LIMIT 1').fetchone()
-        match chance.randrange(10):
+        match chance.randrange(14):
+            case 10 | 11 | 12 | 13:
+                (packed,) = database.execute("SELECT run FROM runs WHERE key = ?", (key,)).fetchone()
+                run = (
+                    change_json(zlib.decompress(packed), chance)
+                    if chance.random() < 0.9
+                    else mutate(packed, [packed], chance, False)
+                )
+                database.execute(
+                    "UPDATE runs SET run = ? WHERE key = ?", (run if run.startswith(b"x") else zlib.compress(run), key)
+                )
             case 0:
                 database.execute("CREATE VIEW extra AS SELECT * FROM rows")
             case 1:
@@ -125,6 +138,32 @@ def change_folder(is_text: bool, inside: Change | None = None) -> Change:
         return SEPARATOR.join(files)
 
     return change
+
+
+def unfold(content: bytes, folder: Path) -> None:
+    """Write the files of a folder that is kept as one content. A name that leads out of the folder is left out."""
+    for file in content.split(SEPARATOR):
+        name, _, body = file.partition(b"\n")
+        parts = name.decode("utf-8", "replace").split("/")
+        if all(part not in ("", ".", "..") and "\0" not in part for part in parts):
+            path = folder.joinpath(*(part[:50] for part in parts[:3]))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+
+
+def change_text(content: bytes, chance: random.Random) -> bytes:
+    """Change a text so that it mostly still parses: JSON as values, any other by its lines."""
+    return change_json(content, chance) if content.startswith(b"{") else change_lines(content, chance)
+
+
+def change_member(content: bytes, chance: random.Random) -> bytes:
+    """Change an archive, or a text."""
+    return change_zip(content, chance) if content.startswith(b"PK") else change_text(content, chance)
+
+
+def change_gzip(content: bytes, chance: random.Random) -> bytes:
+    """Change what is packed."""
+    return gzip.compress(mutate(gzip.decompress(content), [b"0,1\n"], chance, True), mtime=0)
 
 
 def change_lines(content: bytes, chance: random.Random) -> bytes:

@@ -93,6 +93,30 @@ def _expression(tensors: list[str], chance: random.Random, depth: int) -> str:
             return f"({_expression(tensors, chance, depth + 1)})"
 
 
+def liberty_text(chance: random.Random) -> bytes:
+    """Return a library of cells. Most have a cell with an area and a flip-flop."""
+    cells = [_cell(chance, chance.choice(("INV", "FF", "X[0]", "a.b", "")), number) for number in range(chance.randrange(6))]
+    cells.append(_cell(chance, "D", 99) if chance.random() < 0.8 else "")
+    chance.shuffle(cells)
+    name = chance.choice(("small", '"small"', "a-b", "", "x" * 300, "é"))
+    return f"library ({name}) {{\n{''.join(cells)}}}{chance.choice(('', chr(10), '}', ' /* '))}".encode("utf-8", "surrogatepass")
+
+
+def _cell(chance: random.Random, name: str, number: int) -> str:
+    area = chance.choice((*["1.5", "2"] * 4, *NUMBERS))
+    parts = [f"area : {area};", "pin(A) { direction : input; }", 'pin(Y) { direction : output; function : "(A*B)\'"; }']
+    parts += ['ff(IQ, IQN) { next_state : "D"; clocked_on : "C"; }'] if number == 99 or chance.random() < 0.3 else []
+    parts += [f"{_word(chance)} ({_word(chance)}) {{ {_word(chance)} : {_scalar(chance)}; }}" for _ in range(chance.randrange(3))]
+    chance.shuffle(parts)
+    return f"  cell ({name}{number}) {{ {' '.join(parts[: chance.choice((9, 9, 9, 2))])} }}\n"
+
+
+def _word(chance: random.Random) -> str:
+    return chance.choice(
+        ("pin", "ff", "cell", "area", "bus", "timing", "values", "include_file", "/*", "//", "\\\n", '"', *WORDS[:8])
+    )
+
+
 def graph_message(chance: random.Random) -> bytes:
     """Return a graph in protobuf whose fields are filled at random."""
     message = pb.ComalGraph()

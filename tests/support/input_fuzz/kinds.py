@@ -6,11 +6,13 @@ A reader must return, or raise a `FuseFlowError` that a command ends with as sta
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import logging
 import pickletools
 import random
+import re
 import typing
 import zipfile
 from collections.abc import Callable, Sequence
@@ -244,17 +246,10 @@ def _samml(content: bytes, folder: Path) -> None:
     verify_graph(samml_text.parse(read_text(_put(content, folder, "g.samml")), "g.samml"))
 
 
-def _unfold(content: bytes, folder: Path) -> None:
-    for file in content.split(containers.SEPARATOR):
-        name, _, body = file.partition(b"\n")
-        if name and b"/" not in name and b"\0" not in name and name not in (b".", b".."):
-            _put(body, folder, name.decode("utf-8", "replace")[:50])
-
-
 def _fibertree(content: bytes, folder: Path) -> None:
     from fuseflow.tensors.fibertree_files import read_fibertree
 
-    _unfold(content, folder)
+    containers.unfold(content, folder)
     read_fibertree(folder, "T", Format.parse("csr", 2))
 
 
@@ -264,6 +259,8 @@ def _fibertree_first(content: bytes) -> None:
 
 
 def _store(content: bytes, folder: Path) -> None:
+    from fuseflow.report.page.page import page
+    from fuseflow.report.page.run_directory import read_packed_run
     from fuseflow.sweep.progress import SweepProgress
     from fuseflow.sweep.store import Store
 
@@ -272,6 +269,9 @@ def _store(content: bytes, folder: Path) -> None:
         progress, point = SweepProgress(1, "cycles"), seeds.sweep_points()[0]
         for row in store.rows().values():
             progress.note(point, "estimate", row.outcome)
+            kept = store.run(row.outcome.key)
+            if kept is not None:
+                page(read_packed_run(kept, folder))
         progress.line(("fuse",))
 
 
@@ -312,8 +312,131 @@ def _entry(content: bytes, folder: Path) -> None:
 def _planetoid(content: bytes, folder: Path) -> None:
     from fuseflow.frontend.data import load_data
 
-    _unfold(content, folder)
+    containers.unfold(content, folder)
     load_data("cora", folder).matrix()
+
+
+def _citation(content: bytes, folder: Path) -> None:
+    from fuseflow.frontend.data import load_data
+
+    _put(content, folder, "cora_ml.npz")
+    load_data("cora_ml", folder).matrix()
+
+
+def _edge_tables(content: bytes, folder: Path) -> None:
+    from fuseflow.frontend.data import load_data
+
+    containers.unfold(content, folder)
+    load_data("collab", folder).matrix()
+
+
+def _edge_tables_first(content: bytes) -> None:
+    for file in content.split(containers.SEPARATOR):
+        gzip.decompress(file.partition(b"\n")[2])
+
+
+def _liberty(content: bytes, folder: Path) -> None:
+    from fuseflow.hardware.area.liberty import read_liberty
+
+    read_liberty(_put(content, folder, "cells.lib"))
+
+
+def _liberty_first(content: bytes) -> None:
+    """Refuse what has no groups, or groups that do not close."""
+    text = content.decode()
+    assert re.search(r"\blibrary\s*\(", text) and 0 < text.count("{") == text.count("}")
+
+
+def _energies(content: bytes, folder: Path) -> None:
+    from fuseflow.energy.event_energies import load_event_energies
+
+    load_event_energies(_put(content, folder, "f.yaml"))
+
+
+@cache
+def _energy_values() -> tuple[list[Any], list[str]]:
+    from ruamel.yaml import YAML
+
+    values = [YAML(typ="safe", pure=True).load(content.decode()) for content in seeds.energies()]
+    return values, [*values[0], "value", "mark", "source", "technology", "add", "read", "<<"]
+
+
+def _grammar_energies(_: bytes, chance: random.Random) -> bytes:
+    return grammars.yaml_text(*_energy_values(), chance)
+
+
+def _area_entry(content: bytes, folder: Path) -> None:
+    """Read an entry as the cache does: what is damaged counts as missing."""
+    from fuseflow.hardware.area.kept_cells import readable_cells
+    from fuseflow.private_files import read_private
+
+    path = _put(content, folder, "e.json")
+    path.chmod(0o600)
+    body = read_private(path)
+    if body is not None:
+        readable_cells(body)
+
+
+def _results(content: bytes, folder: Path) -> None:
+    from fuseflow.report.page.page import page
+    from fuseflow.report.page.run_directory import read_run
+
+    containers.unfold(content, folder)
+    page(read_run(folder))
+
+
+def _artifacts(content: bytes, folder: Path) -> None:
+    """Read a directory of a compiled program as `fuseflow estimate` does."""
+    from fuseflow.estimate.program import Estimator
+    from fuseflow.run.saved import load_saved, load_schedule
+    from fuseflow.sim.machine.files import load_machine
+
+    containers.unfold(content, folder)
+    load_schedule(folder)
+    tensors = {"A": np.eye(4), "B": np.ones((4, 3))}
+    saved = load_saved(folder, tensors)
+    machine = load_machine("rda")
+    source = saved.source
+    Estimator().estimate(saved.regions, source.program, source.tensors, machine, saved.model, saved.data, saved.notices)
+
+
+def _texts_first(content: bytes) -> None:
+    """Refuse a folder of which a file that is JSON, or another text, is not one."""
+    for file in content.split(containers.SEPARATOR):
+        name, _, body = file.partition(b"\n")
+        json.loads(body) if name.endswith(b".json") else body.decode()
+
+
+def _sparse_weights(content: bytes, folder: Path) -> None:
+    from copy import deepcopy
+
+    from fuseflow.sparsity import load_sparsity
+
+    containers.unfold(content, folder)
+    load_sparsity(deepcopy(seeds.linear()), folder)
+
+
+def _sparse_weights_first(content: bytes) -> None:
+    files = dict(file.partition(b"\n")[::2] for file in content.split(containers.SEPARATOR))
+    json.loads(files[b"sparsity.json"])
+    _zip(files[b"weights.npz"])
+
+
+def _compared(content: bytes, folder: Path) -> None:
+    """Compare an estimate with a result, as `fuseflow estimate --against` does."""
+    from fuseflow.cli.actions.estimate import compared_run
+    from fuseflow.report.estimate_tables import comparison_table
+
+    comparison_table(_estimate(), compared_run(_put(content, folder, "r.json")))
+
+
+@cache
+def _estimate() -> Any:
+    return seeds.compiled().estimate()
+
+
+def _grammar_liberty(content: bytes, chance: random.Random) -> bytes:
+    return grammars.liberty_text(chance) if chance.random() < 0.5 else containers.change_lines(content, chance)
 
 
 def _planetoid_first(content: bytes) -> None:
@@ -366,6 +489,49 @@ _ALL: Sequence[Kind] = (
         repack=containers.change_pickles,
         damage=containers.change_folder(False),
     ),
+    Kind("citation", seeds.citation, _zip, _citation, repack=containers.change_zip),
+    Kind(
+        "edge tables",
+        seeds.edge_tables,
+        _edge_tables_first,
+        _edge_tables,
+        repack=containers.change_folder(True, containers.change_gzip),
+        damage=containers.change_folder(False),
+    ),
+    Kind("liberty", seeds.liberty, _liberty_first, _liberty, is_text=True, repack=_grammar_liberty),
+    Kind("energy", seeds.energies, _yaml_first, _energies, is_text=True, repack=_grammar_energies),
+    Kind(
+        "area cache",
+        seeds.area_entry,
+        lambda content: json.loads(content[32:]),
+        _area_entry,
+        repack=containers.change_digest(False, containers.change_json),
+    ),
+    Kind(
+        "results",
+        seeds.results,
+        _texts_first,
+        _results,
+        repack=containers.change_folder(True, containers.change_text),
+        damage=containers.change_folder(True),
+    ),
+    Kind(
+        "artifacts",
+        seeds.artifacts,
+        _texts_first,
+        _artifacts,
+        repack=containers.change_folder(True, containers.change_text),
+        damage=containers.change_folder(True),
+    ),
+    Kind(
+        "sparse weights",
+        seeds.sparse_weights,
+        _sparse_weights_first,
+        _sparse_weights,
+        repack=containers.change_folder(True, containers.change_member),
+        damage=containers.change_folder(False),
+    ),
+    Kind("compared run", lambda: [seeds.result_json()], json.loads, _compared, is_text=True, repack=containers.change_json),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 """All kinds, by name."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
 import json
 import pickle
+import re
 import sqlite3
+import subprocess
+import sys
 import tempfile
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import io as scipy_io
@@ -24,6 +31,7 @@ from fuseflow.filesystem import json_text
 from fuseflow.frontend.import_cache.entry import Entry, write_entry
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.run.packed_run import pack_run
 from fuseflow.samml import mlir as samml_mlir
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
@@ -47,15 +55,15 @@ output m
 
 
 @cache
-def compiled() -> ff.Compiled:
+def compiled(machine: str = "rda") -> ff.Compiled:
     """A program of a few Einsums, in one region."""
     tensors = {"A": sparse.csr_array(np.eye(4)), "B": np.arange(12.0).reshape(4, 3)}
-    return ff.compile(parse(PROGRAM), tensors=tensors, schedule=ff.Schedule.fuse("layer1"))
+    return ff.compile(parse(PROGRAM), tensors=tensors, schedule=ff.Schedule.fuse("layer1").buffer("B", "64"), machine=machine)
 
 
 @cache
-def result_json() -> bytes:
-    return json_text(compiled().run().to_json()).encode()
+def result_json(machine: str = "rda") -> bytes:
+    return json_text(compiled(machine).run().to_json()).encode()
 
 
 def _bytes(write: Callable[[io.BytesIO], object]) -> bytes:
@@ -65,8 +73,9 @@ def _bytes(write: Callable[[io.BytesIO], object]) -> bytes:
 
 
 def folder_content(folder: Path) -> bytes:
-    """Return the files of a folder as one content."""
-    return SEPARATOR.join(path.name.encode() + b"\n" + path.read_bytes() for path in sorted(folder.iterdir()))
+    """Return the files of a folder, and of those inside of it, as one content."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return SEPARATOR.join(path.relative_to(folder).as_posix().encode() + b"\n" + path.read_bytes() for path in files)
 
 
 def npy() -> list[bytes]:
@@ -119,7 +128,7 @@ def yaml() -> list[bytes]:
     machine = "name: m\nfifo_depth: 8\nlatency: {default: 2, add: 4}\nmemory: {model: hbm2, channels: 2}\n"
     spec = "weights:\n  '*.weight': {sparsifier: 'magnitude:0.5', layout: csr}\n"
     plan = (ROOT / "docs/example/plan.yaml").read_text()
-    schedule = "fuse: [layer1]\norder: {y: [i, k, j]}\npar: {i: 2}\nformat: {A: csr}\n"
+    schedule = "fuse: [layer1]\norder: {y: [i, k, j]}\npar: {i: 2}\nformat: {A: csr}\nbuffer: {B: 1KB, A: 64}\n"
     texts = {
         "schedule": [schedule, *((path.read_text()) for path in sorted((ROOT / "schedules").glob("gcn_*.yaml")))],
         "machine": [machine],
@@ -132,7 +141,7 @@ def yaml() -> list[bytes]:
 
 
 def json_files() -> list[bytes]:
-    return [result_json()]
+    return [result_json(), result_json("ideal")]
 
 
 def ein() -> list[bytes]:
@@ -169,7 +178,9 @@ def sweep_store() -> list[bytes]:
         path = Path(folder) / "s.sqlite"
         with Store.open(path) as store, store.writing():
             task = Task(point.point, "estimate", None)
-            store.add(task, point.labels, TaskOutcome(task.key, {"cycles": 10, "flops": 5, "bytes": 7}, seconds=1.0, peak=5))
+            values = {"cycles": 10, "flops": 5, "bytes": 7}
+            run = b64encode(pack_run(compiled(), compiled().run())).decode()
+            store.add(task, point.labels, TaskOutcome(task.key, values, seconds=1.0, peak=5, run=run))
         with closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA journal_mode = DELETE")
         return [path.read_bytes()]
@@ -187,8 +198,6 @@ def kernel() -> list[bytes]:
 
 
 def import_entry() -> list[bytes]:
-    import hashlib
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p.ein"
         path.write_text(PROGRAM)
@@ -215,5 +224,91 @@ def planetoid() -> list[bytes]:
     return contents
 
 
-def weights() -> list[bytes]:
-    return [json.dumps({"schema": 1, "shapes": {"w": [2, 2]}, "files": []}).encode()]
+def citation() -> list[bytes]:
+    edges, words = sparse.csr_array(np.array([[0, 1.0, 0], [1, 0, 1], [0, 1, 0]])), sparse.csr_array(np.eye(3, 4))
+    arrays = {
+        f"{part}_{name}": value
+        for part, matrix in (("adj", edges), ("attr", words))
+        for name, value in (
+            ("data", matrix.data),
+            ("indices", matrix.indices),
+            ("indptr", matrix.indptr),
+            ("shape", matrix.shape),
+        )
+    }
+    arrays["labels"] = np.array([0, 2, 1])
+    return [_bytes(lambda stream, save=save: save(stream, **arrays)) for save in (np.savez, np.savez_compressed)]
+
+
+def edge_tables() -> list[bytes]:
+    """Two tables of numbers, packed: the edges of a graph, and what its nodes have."""
+    tables = {"edge.csv.gz": b"0,1\n1,2\n2,0\n", "node-feat.csv.gz": b"0.5,1\n-2e-3,0\n1,1\n"}
+    return [SEPARATOR.join(name.encode() + b"\n" + gzip.compress(text, mtime=0) for name, text in tables.items())]
+
+
+def liberty() -> list[bytes]:
+    files = (ROOT / "tests/data/hostile/liberty/good_small", ROOT / "tests/data/hostile/liberty/good_with_tables")
+    return [file.read_bytes() for file in files]
+
+
+def energies() -> list[bytes]:
+    """The file of the package, and one in which every source is a word."""
+    text = (ROOT / "fuseflow/energy/energy.yaml").read_text()
+    return [text.encode(), re.sub(r'source: ".*"', "source: a book", re.sub("(?m)^ *#.*\n", "", text)).encode()]
+
+
+def area_entry() -> list[bytes]:
+    content = json.dumps({"counts": {"$_NAND_": 3, "$_DFF_P_": 1}, "area": None}, sort_keys=True).encode()
+    return [hashlib.sha256(content).digest() + content]
+
+
+@cache
+def results() -> list[bytes]:
+    """Directories of results: what `run -o` writes, with its cycles and its energy."""
+    with tempfile.TemporaryDirectory() as folder:
+        _program_files(Path(folder))
+        words = ["run", "p.ein", "--tensors", "t.yaml", "-o", "out", "--explain", "--energy", "-q"]
+        subprocess.run([sys.executable, "-m", "fuseflow", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        read = ("about.json", "result.json", "cycles.json", "energy.json", "program.json", "region.json", "graph.samml")
+        return [_only(Path(folder, "out"), read)]
+
+
+@cache
+def artifacts() -> list[bytes]:
+    """Directories of a compiled program."""
+    with tempfile.TemporaryDirectory() as folder:
+        _program_files(Path(folder))
+        words = ["compile", "p.ein", "--tensors", "t.yaml", "-o", "out", "-q"]
+        subprocess.run([sys.executable, "-m", "fuseflow", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return [_only(Path(folder, "out"), ("about.json", "program.ein", "schedule.yaml", "graph.samml"))]
+
+
+def _program_files(folder: Path) -> None:
+    (folder / "p.ein").write_text(PROGRAM)
+    (folder / "t.yaml").write_text("A: {path: a.npy}\nB: {path: b.npy}\n")
+    np.save(folder / "a.npy", np.eye(4))
+    np.save(folder / "b.npy", np.ones((4, 3)))
+
+
+def _only(folder: Path, names: tuple[str, ...]) -> bytes:
+    for path in [path for path in folder.rglob("*") if path.is_file() and path.name not in names]:
+        path.unlink()
+    return folder_content(folder)
+
+
+@cache
+def linear() -> Any:
+    import torch
+
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 3)
+
+
+def sparse_weights() -> list[bytes]:
+    """Directories of sparse weights."""
+    from fuseflow.sparsity import SparseSpec, save_sparsity, sparse_copy
+
+    spec = SparseSpec.from_yaml("weights:\n  weight: {sparsifier: 'magnitude:0.5', layout: csr}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        save_sparsity(sparse_copy(linear(), spec), Path(folder) / "w")
+        return [folder_content(Path(folder) / "w")]
