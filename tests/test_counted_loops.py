@@ -45,5 +45,7 @@ def test_an_import_and_an_estimate_tell(tmp_path):
     with listening(lambda *heard: told.append(heard)):
         ff.compile(tmp_path / "m.py", schedule=ff.Schedule.fuse("none")).estimate()
     ends = {loop: total for loop, done, total in told if done == total}
-    assert {"simplifying operators", "reading operators", "packing tensors", "estimating regions"} <= set(ends)
+    assert {"running the model", "simplifying operators", "reading operators", "packing tensors", "estimating regions"} <= set(
+        ends
+    )
     assert all(ends.values())

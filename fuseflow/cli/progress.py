@@ -89,12 +89,13 @@ def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
 
 
 @contextmanager
-def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str], None]]:
-    """Yield a function to be called with each thing that a search tries. A terminal shows it, how many there were, and the rate; and
-    the time that is left, if the search has a limit of so many seconds."""
+def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int], None]]:
+    """Yield a function to be called with each thing that a search tries, and with how many may follow. A terminal shows it, how many there
+    were and their rate. It also shows the time that is left at most: to the limit of the search in seconds, or else for all that may follow
+    at this rate."""
     err = None if quiet else console(stderr=True)
     if err is None or not err.is_terminal:
-        yield lambda text: None
+        yield lambda text, most: None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -104,12 +105,16 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str], Non
         task = bar.add_task("searching", total=None, counts="", left="")
         start, tried = time.monotonic(), 0
 
-        def tell(what: str) -> None:
+        def tell(what: str, most: int) -> None:
             nonlocal tried
             tried += 1
             passed = time.monotonic() - start
-            left = "" if limit is None else f"at most {max(0, limit - passed):,.0f} s left"
-            bar.update(task, description=visible(what), counts=f"{tried:,} tried, {tried / max(passed, 1e-9):,.0f}/s", left=left)
+            rate = tried / max(passed, 1e-9)
+            seconds = most / rate if limit is None else max(0, limit - passed)
+            left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
+            bar.update(
+                task, description=visible(what), counts=f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left=left
+            )
 
         yield tell
 

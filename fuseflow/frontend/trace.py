@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from unittest.mock import patch
@@ -19,10 +20,12 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from fuseflow.counted_loops import tell
 from fuseflow.errors import Span
 from fuseflow.frontend import autocast
 from fuseflow.frontend.einsum_names import NameAllocator
@@ -200,10 +203,26 @@ class _Body(nn.Module):
         with (
             _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
             _NumberReads(self.reads),
+            _modules_that_ran(module),
         ):
             outputs = pytree.tree_leaves(module(*args, **kwargs))
         self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
         return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
+
+
+@contextmanager
+def _modules_that_ran(model: nn.Module) -> Iterator[None]:
+    """Tell how many of the modules of a model have run in the block. What has no `forward` of its own, such as a list, is not counted."""
+    modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
+    ran = set[int]()
+
+    def note(module: nn.Module, _inputs: object, _outputs: object) -> None:
+        ran.add(id(module._modules))  # which a module shares with the stand-ins that `make_fx` puts in its place
+        tell("running the model", len(ran & modules), len(modules))
+
+    tell("running the model", 0, len(modules))
+    with register_module_forward_hook(note):
+        yield
 
 
 @dataclass

@@ -26,6 +26,7 @@ def build(data):
         (("run", *SPMM), "lowering Einsums"),
         (("estimate", *SPMM), "estimating regions"),
         (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1", "--limit", "60"), "s left"),
+        (("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "1"), "s left"),
         (("sparsify", "m.py", "--sparsify", "*.weight=magnitude:0.5"), "pruning weights"),
         (("estimate", "m.py"), "simplifying operators"),
         (("cosimulate", *SPMM, "--fuse", "none"), "regions compared"),

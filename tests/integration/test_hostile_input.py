@@ -11,7 +11,18 @@ from input_fuzz.campaign import content_of, judge, run_in_child
 from input_fuzz.kinds import KINDS, Kind, prepare
 
 CORPUS = Path(__file__).parents[1] / "data" / "hostile"
-INPUTS = {"pt2": 60, "json": 80, "mlir": 80, "yaml": 300, "samml": 300}
+INPUTS = {
+    "pt2": 60,
+    "json": 80,
+    "mlir": 80,
+    "yaml": 300,
+    "samml": 300,
+    "energy": 100,
+    "results": 80,
+    "artifacts": 120,
+    "sparse weights": 150,
+    "sweep store": 250,
+}
 """Inputs of the kinds that take milliseconds; of the others there are 450."""
 
 

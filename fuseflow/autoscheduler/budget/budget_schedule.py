@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
@@ -21,7 +22,6 @@ from fuseflow.autoscheduler.budget.search import (
     Effort,
     Levers,
     SearchOutcome,
-    SearchProgress,
     Variant,
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
@@ -80,13 +80,13 @@ def budget_schedule(
     request: BudgetRequest,
     *,
     run: RunSchedules | None = None,
-    progress: SearchProgress = lambda text: None,
+    progress: SearchProgress = lambda text, left: None,
 ) -> BudgetChoice:
     """Choose what is fused, the orders, the lanes and, if it is allowed, the formats of a loaded program, within a budget.
 
     The schedule says what holds for every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it they
-    are simulated in this process. Raises `ScheduleError` for a schedule that has decided what is to be chosen, and `UsageError` where
-    nothing has room, and for inputs without data.
+    are simulated in this process. `progress` is told each candidate, and how many are left at most. Raises `ScheduleError` for a schedule
+    that has decided what is to be chosen, and `UsageError` where nothing has room, and for inputs without data.
     """
     refuse_decided(schedule)
     missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
@@ -104,7 +104,7 @@ def budget_schedule(
         raise UsageError(
             f"`{source.name}` has too many operators to search", hint="schedule a part of it, or choose by `--fuse auto`"
         )
-    chooser = _Chooser(source, machine, request, run, progress, factory, published, cache)
+    chooser = _Chooser(source, machine, request, run, Agenda(progress), factory, published, cache)
     return chooser.choose()
 
 
@@ -137,7 +137,7 @@ class _Chooser:
     machine: Machine
     request: BudgetRequest
     run: RunSchedules
-    progress: SearchProgress
+    agenda: Agenda
     factory: VariantFactory
     published: Variant
     cache: SimulationCache
@@ -149,7 +149,7 @@ class _Chooser:
     def __post_init__(self) -> None:
         self.budget = self.request.budget
         costs = RangeCosts(self.machine, LoweredCosts(self.machine, self.estimator), self.request.tried)
-        self.search = BudgetSearch((self.published,), costs, self.deadline, self.progress)
+        self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
 
     @property
     def estimator(self) -> Estimator:
@@ -161,19 +161,27 @@ class _Chooser:
 
     def choose(self) -> BudgetChoice:
         """Search, simulate the best, and say what each lever gave."""
-        unfused = self._unfused()
-        if self.request.allow:
-            variants = VariantSearch(self.factory, self.published, self.request.allow, self._quick, self.progress)
-            self.search.variants = variants.best()
-        best = self.search.cheapest(self.budget, 2 * max(1, self.request.top))
+        variants = VariantSearch(self.factory, self.published, self.request.allow, self._quick, self.agenda.trying)
+        self._plan(variants)
+        with self.agenda.step("unfused"):
+            unfused = self._unfused()
+        with self.agenda.step("variants"):
+            self.search.variants = variants.best() if self.request.allow else (self.published,)
+        with self.agenda.step("best"):
+            best = self.search.cheapest(self.budget, self._kept)
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
-        trials = self._confirmed(self._trials(best, unfused))
+        with self.agenda.step("simulations"):
+            trials = self._confirmed(self._trials(best, unfused))
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
                 f"no schedule of `{self.source.name}` runs within {self.budget}: {chosen.refused}", hint="a larger budget"
             )
+        with self.agenda.step("levers"):
+            levers = tuple(self._levers())
+        with self.agenda.step("curves"):
+            curves = tuple(point for component in self.request.pareto for point in self._pareto(component))
         compiled = self._compiled(chosen.schedule)
         estimate = compiled.estimate(self.estimator)
         graphs = [variant.graph for variant in self.search.variants]
@@ -184,8 +192,8 @@ class _Chooser:
             min(best.bound, chosen.estimate),
             best.relaxed,
             self._busy(estimate, float(chosen.cycles or chosen.estimate)),
-            tuple(self._levers()),
-            tuple(point for component in self.request.pareto for point in self._pareto(component)),
+            levers,
+            curves,
             len(self.published.graph.ranges.units),
             self.published.graph.ranges.units.granularity,
             sum(len(graph.edges(state)) for graph in graphs for state in graph.states() if state.cut < graph.last),
@@ -193,6 +201,23 @@ class _Chooser:
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
             self.cache,
         )
+
+    @property
+    def _kept(self) -> int:
+        """How many programs the search is to find."""
+        return 2 * max(1, self.request.top)
+
+    def _plan(self, variants: VariantSearch) -> None:
+        """Say how many candidates each step tries at most."""
+        ranges, top = self.search.most_ranges(), self.request.top
+        self.agenda.expect("unfused", ranges)
+        self.agenda.expect("variants", variants.most() if self.request.allow else 0)
+        self.agenda.expect("best", ranges)
+        tighter = 2 * TIGHTER * (ranges + 1) if "fifo" in self.budget.limits else 0
+        self.agenda.expect("simulations", self._kept + 1 + tighter + 2 * top if top else 0)
+        self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
+        points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
+        self.agenda.expect("curves", points * (ranges + min(top, 1)))
 
     def _unfused(self) -> SearchOutcome:
         """Return the unfused program in the formats of the user. If there is no time for that, it has one lane."""
@@ -204,7 +229,7 @@ class _Chooser:
     def _quick(self, variant: Variant, limit: float) -> float:
         """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are
         infinite if they turn out to be more than a limit."""
-        search = replace(self.search, variants=(variant,), progress=lambda text: None)
+        search = replace(self.search, variants=(variant,), trying=lambda text: None)
         outcome = search.cheapest(self.budget, 1, effort=Effort(QUICK_RANGES, limit, quick=True))
         return outcome.programs[0].cycles if outcome.programs else inf
 
@@ -284,7 +309,7 @@ class _Chooser:
         if self.deadline.passed:
             return list(trials)
         for trial in trials:
-            self.progress(f"simulating {trial.name}")
+            self.agenda.trying(f"simulating {trial.name}")
         runs = self.run([trial.schedule for trial in trials])
         for trial, run in zip(trials, runs, strict=True):
             for edge, decision in self._programs[trial.schedule].decisions:
@@ -292,17 +317,26 @@ class _Chooser:
                     self.search.costs.keep_run(edge, decision, run.regions[edge.name].fifo)
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
+    @property
+    def _levers_to_leave(self) -> tuple[str, ...]:
+        """The levers that were there, and are taken away one after the other."""
+        return tuple(name for name, allowed in LEVERS.items() if not allowed or allowed in self.request.allow)
+
     def _levers(self) -> Iterable[Lever]:
         """Yield what is expected without each lever. A search that was stopped takes none away."""
-        for name, allowed in LEVERS.items():
-            if self.deadline.passed or (allowed and allowed not in self.request.allow):
-                continue
+        for name in self._levers_to_leave:
+            if self.deadline.passed:
+                return
             outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name), Effort(LEVER_RANGES))
             yield Lever(name, outcome.programs[0].cycles if outcome.programs else inf)
 
+    def _curve_start(self, component: str) -> int:
+        """Return the limit of a component with which its curve begins."""
+        return self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
+
     def _pareto(self, component: str) -> list[ParetoPoint]:
         """Return the curve of cycles over a component: half of what the last point takes is the limit of the next."""
-        limit = self.budget.limits.get(component, PARETO_START.get(component, 16 * 1024**2))
+        limit = self._curve_start(component)
         points: list[ParetoPoint] = []
         while limit >= 1 and not self.deadline.passed:
             outcome = self.search.cheapest(self.budget.with_limit(component, limit), 1)

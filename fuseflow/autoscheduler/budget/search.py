@@ -19,9 +19,6 @@ from fuseflow.autoscheduler.budget.range_costs import Dealing, Freedom, RangeCos
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
-SearchProgress: TypeAlias = Callable[[str], None]
-"""A function that is told now and then how far a search is."""
-
 
 @dataclass(frozen=True, slots=True)
 class Levers:
@@ -155,7 +152,12 @@ class BudgetSearch:
     variants: tuple[Variant, ...]
     costs: RangeCosts
     deadline: Deadline = field(default_factory=Deadline)
-    progress: SearchProgress = lambda text: None
+    trying: Callable[[str], None] = lambda text: None
+    """It is told which range gets lanes."""
+
+    def most_ranges(self, effort: Effort | None = None) -> int:
+        """Return how many ranges get lanes at most in one search: those of one program more than what is tried."""
+        return (effort or Effort()).ranges + max(len(variant.graph.ranges.units) for variant in self.variants)
 
     def cheapest(self, budget: Budget, keep: int, levers: Levers = ALL_LEVERS, effort: Effort | None = None) -> SearchOutcome:
         """Return the `keep` cheapest programs within a budget that differ in what is fused, in the formats or in the products."""
@@ -178,7 +180,7 @@ class BudgetSearch:
             for edge in first.edges:
                 if edge in pending and not self.deadline.passed and not self._is_known(edge, budget, levers):
                     chosen += 1
-                    self.progress(f"{edge.name}: {', '.join(edge.order)}")
+                    self.trying(f"{edge.name}: {', '.join(edge.order)}")
                     self.costs.best(edge, budget, levers.freedom)
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)

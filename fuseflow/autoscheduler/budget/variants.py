@@ -14,7 +14,7 @@ from math import inf, prod
 
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.search import SearchProgress, Variant
+from fuseflow.autoscheduler.budget.search import Variant
 from fuseflow.autoscheduler.budget.storage import Blocking, blockings, input_formats, other_kinds
 from fuseflow.autoscheduler.costs import prepare_costs
 from fuseflow.einsum.chain_orders import chain_orders
@@ -76,20 +76,32 @@ class VariantSearch:
     published: Variant
     allow: frozenset[str]
     cost: VariantCost
-    progress: SearchProgress
+    trying: Callable[[str], None] = lambda text: None
+    """It is told which variant comes next."""
     _variants: dict[Schedule, Variant | None] = field(default_factory=dict)
     _costs: dict[Schedule, float] = field(default_factory=dict)
 
     def best(self) -> tuple[Variant, ...]:
         """Return the variant of the user first, and those that are to be searched in full."""
         self._variants[self.published.base] = self.published
-        steps = list(self._steps(input_formats))
-        if prod(map(len, steps)) <= MAX_COMBINED and len(self.published.graph.ranges.units) <= FEW_UNITS:
-            for changes in product(*steps):
+        if self._tries_all:
+            for changes in product(*self._steps(input_formats)):
                 self._variant(_changed(self.published.base, changes))
             return tuple(variant for variant in self._variants.values() if variant is not None)
         self._descend(list(self._steps(other_kinds)))
         return self._kept()
+
+    def most(self) -> int:
+        """Return how many variants are tried at most."""
+        if self._tries_all:
+            return prod(map(len, self._steps(input_formats)))
+        return ROUNDS * sum(map(len, self._steps(other_kinds)))
+
+    @property
+    def _tries_all(self) -> bool:
+        """Whether all combinations of changes are few enough."""
+        combined = prod(map(len, self._steps(input_formats)))
+        return combined <= MAX_COMBINED and len(self.published.graph.ranges.units) <= FEW_UNITS
 
     def _descend(self, steps: list[list[Change]]) -> None:
         """Make the best change of each step, those of the other steps as they are, until none is left that is better."""
@@ -136,7 +148,7 @@ class VariantSearch:
 
     def _variant(self, schedule: Schedule) -> Variant | None:
         if schedule not in self._variants and not self.factory.deadline.passed:
-            self.progress(_changes_text(self.published.base, schedule))
+            self.trying(_changes_text(self.published.base, schedule))
             try:
                 self._variants[schedule] = self.factory(schedule)
             except FuseFlowError:  # the operators do not run so

@@ -8,7 +8,7 @@ import numpy as np
 
 from fuseflow.estimate.counted.distinct import distinct_tuples, positions
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import FiberLevel, FiberNest, Ints, take
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, take
 
 ElementMap = Ints | None
 """A map from the elements of a refined nest to those of the nest that it refines. None is the identity."""
@@ -55,11 +55,22 @@ def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tup
             for k, start in enumerate(starts)
         )
     rows, which = distinct_tuples(fibers)
+    if above is not None and not _have_equal_lengths(
+        nests, rows
+    ):  # nests differ below elements that never occur, as in other lanes
+        occurs = above.element_times > 0
+        rows, which = distinct_tuples([np.where(occurs, column, EMPTY) for column in fibers])
     memo.afford(int(take(nests[0].level.lengths, rows[0], 0).sum()))
     expanded = [nest.level.expanded(row) for nest, row in zip(nests, rows, strict=True)]
     row, at = expanded[0]
     level = FiberLevel(positions(np.bincount(row, minlength=len(rows[0]))), nests[0].level.crd[at], nests[0].level.size)
     return FiberNest(above, which, level), tuple(at for _, at in expanded)
+
+
+def _have_equal_lengths(nests: Sequence[FiberNest], rows: Sequence[Ints]) -> bool:
+    """Return whether the fibers of a row, one of each nest, have equally many elements."""
+    first, *others = (take(nest.level.lengths, row, 0) for nest, row in zip(nests, rows, strict=True))
+    return all(np.array_equal(first, lengths) for lengths in others)
 
 
 def _clip_elements(at: Ints, nest: FiberNest) -> Ints:

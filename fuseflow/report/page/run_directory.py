@@ -69,7 +69,7 @@ def read_packed_run(packed: bytes, folder: Path) -> StoredRun:
             if named["file"] is not None:
                 named["file"] = min(named["file"], os.path.relpath(named["file"], folder), key=len)
         return StoredRun(values["result"], compiled, None, program)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"a run that was kept is not what fuseflow writes: {error!r}", hint=AGAIN) from error
 
 

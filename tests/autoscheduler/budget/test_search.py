@@ -101,3 +101,20 @@ def test_formats_are_searched_if_they_are_allowed() -> None:
     assert choice.chosen.estimate <= plain.chosen.estimate
     assert not plain.schedule.formats
     assert {lever.name for lever in choice.levers} - {lever.name for lever in plain.levers} == {"formats"}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        BudgetRequest(Budget.of({"mul": 2, "port": 40}), pareto=("mul",), allow=frozenset({"formats", "reassociate"}), top=2),
+        BudgetRequest(Budget.of({"mul": 4, "fifo": 64 * 1024}), top=1),
+        BudgetRequest(Budget.of({"mul": 4}), pareto=("fifo",), top=0),
+    ],
+    ids=["all", "fifo", "estimates"],
+)
+def test_what_is_left_is_never_more_than_was_said(request_: BudgetRequest) -> None:
+    left: list[int] = []
+    budget_schedule(random_source(1), Schedule(), RDA, request_, progress=lambda text, most: left.append(most))
+    assert len(left) > 3
+    assert all(most >= behind for most, behind in zip(left, reversed(range(len(left))), strict=True))
+    assert left == sorted(left, reverse=True)
