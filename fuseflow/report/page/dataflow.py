@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.report.page.layered_layout import layout_layers
+from fuseflow.report.page.node_labels import node_labels
 from fuseflow.report.page.svg import Markup, curve, element, number, shorten_middle, svg, text
 from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Port, Primitive
@@ -89,7 +90,11 @@ def _picture(
         classes = f"wire {types[port].kind}{' whole' if (name, k) in whole else ''}"
         classes += " on-path" if name in path and port.node in path else ""
         wires.append(curve(ends, classes, f"{_stream(graph, port)} to {name}, input {k}", marks("fifo", f"{name}.{k}")))
-    boxes = [_box(node, point(*layout.at[node.name], 0.0), statistics.get(node.name), cycles, marks, path) for node in kept]
+    labels = node_labels([node.name for node in kept], LETTERS)
+    boxes = [
+        _box(node, labels[node.name], point(*layout.at[node.name], 0.0), statistics.get(node.name), cycles, marks, path)
+        for node in kept
+    ]
     size = layout.width * ACROSS + 2 * MARGIN, layout.layers * DOWN + MARGIN
     return svg(*size, Markup("").join([*wires, *boxes]), f"dataflow graph of {graph.name}")
 
@@ -104,7 +109,15 @@ def _border(share: float | None) -> str | None:
     return None if share is None else f"stroke-width:{number(1 + 6 * share)}px"
 
 
-def _box(node: Primitive, top: tuple[float, float], work: Any, cycles: int, marks: Marks, path: Mapping[str, float]) -> Markup:
+def _box(
+    node: Primitive,
+    name: str,
+    top: tuple[float, float],
+    work: Any,
+    cycles: int,
+    marks: Marks,
+    path: Mapping[str, float],
+) -> Markup:
     label = f"{node.op} {show_attributes(node)}".rstrip()
     busy = min(work["occupied"] / cycles, 1.0) if work and cycles else 0.0
     tip = f"{node.name}: {label}" + (f"; {work['firings']:,} firings, busy {100 * busy:.1f} %" if work else "")
@@ -112,7 +125,7 @@ def _box(node: Primitive, top: tuple[float, float], work: Any, cycles: int, mark
         element("title", tip),
         element("rect", width=WIDE, height=HIGH, rx=5, style=_border(path.get(node.name))),
         element("rect", y=HIGH - 4, width=busy * WIDE, height=4, rx=2, class_="load") if busy else Markup(""),
-        text(WIDE / 2, 16, shorten_middle(node.name, LETTERS), "name", "middle"),
+        text(WIDE / 2, 16, name, "name", "middle"),
         text(WIDE / 2, 31, shorten_middle(label, LETTERS + 2), "op", "middle"),
     ]
     place = f"translate({number(top[0] - WIDE / 2)} {number(top[1])})"
