@@ -11,7 +11,8 @@ import fuseflow as ff
 from fuseflow.sim import load_machine
 
 SENTENCE = re.compile(
-    r"moves more than (\d+) bytes a cycle of the 32 that one channel can.* it takes ([\d,]+) cycles with one channel and ([\d,]+) with eight, "
+    r"moves more than (\d+) bytes a cycle of the 32 that one channel can.* it takes ([\d,]+) cycles with one channel "
+    r"and ([\d,]+) with eight, "
     r"where lines are spread over eight times as many banks, .* \(([\d.]+) % of row hits instead of ([\d.]+) %\)",
     re.DOTALL,
 )
