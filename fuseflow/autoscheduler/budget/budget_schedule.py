@@ -213,8 +213,8 @@ class _Chooser:
         self.agenda.expect("unfused", ranges)
         self.agenda.expect("variants", variants.most() if self.request.allow else 0)
         self.agenda.expect("best", ranges)
-        tighter = 2 * TIGHTER * (ranges + 1) if "fifo" in self.budget.limits else 0
-        self.agenda.expect("simulations", self._kept + 1 + tighter + 2 * top if top else 0)
+        again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
+        self.agenda.expect("simulations", self._kept + 1 + again + 2 * top if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
