@@ -57,7 +57,8 @@ def read_named_csr(path: Path, archive: NpzArchive, part: str) -> sparse.coo_arr
     arrays = _Part(archive, part)
     try:
         shape = _shape(arrays)
-        _matrix(shape)
+        if len(shape) != 2:
+            raise _Malformed(f"`{part}_shape` has {len(shape)} elements")
         return _csr(arrays, shape)
     except _Malformed as error:
         raise FileError(f"`{path}` has no matrix `{part}`: {error}") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from fuseflow.errors import DataError
+from fuseflow.errors import DataError, FileError
 from fuseflow.frontend.datasets.files import find_folder, open_archive
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 from fuseflow.tensors.sparse_files import read_named_csr
@@ -24,8 +24,11 @@ def read_citation(name: str, data_dir: Path | None) -> GraphData:
     `DataError`."""
     folder, file = locate(name, data_dir), f"{name}.npz"
     with open_archive(folder / file) as arrays:
-        edges, features = (read_named_csr(folder / file, arrays, part) for part in ("adj", "attr"))
-        labels = arrays["labels"]
+        try:
+            edges, features = (read_named_csr(folder / file, arrays, part) for part in ("adj", "attr"))
+            labels = arrays["labels"]
+        except FileError as error:
+            raise DataError(f"{folder / file} is not {TITLES[name]}: {error.message}", hint=_AGAIN) from error
     nodes = edges.shape[0]
     is_whole = edges.shape == (nodes, nodes) and features.shape[0] == nodes and labels.shape == (nodes,)
     if not is_whole or labels.dtype.kind not in "iu" or not 0 <= labels.min(initial=0) <= labels.max(initial=0) < _MOST_CLASSES:
