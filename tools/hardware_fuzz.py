@@ -7,6 +7,8 @@ seed, then how many graphs had each primitive.
 With `--memory fixed` every graph is at a memory that answers 1 to 200 cycles later, and with `--memory any` three of five are at HBM2 or
 the fixed pipe instead. Then every request of every port must be that of the reference, too, in its cycle.
 
+With `--stalls` the ports of the memory are not ready in some cycles. Then every token must be that of the reference, in whatever cycle.
+
 With `--tiles` all graphs have tiles, else one in five.
 
 With `--tool icarus` or `--tool verilator` the printed SystemVerilog of each graph runs instead of its rules, and is compared in the same
@@ -28,7 +30,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from hardware_cases import MemoryKind, Tally, check, check_in, hardware_case, has_tiles
+from hardware_cases import MemoryKind, Tally, check, check_in, check_stalled, hardware_case, has_tiles
 
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import NAMES, PYTHON, find_tool
@@ -48,14 +50,19 @@ QUOTA, FORM_QUOTA = 50, 20
 @click.option("--tool", default=PYTHON, show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
 @click.option("--memory", default="ideal", show_default=True, type=click.Choice(get_args(MemoryKind)), help="behind the graphs")
 @click.option("--tiles", is_flag=True, help="graphs with tiles alone")
+@click.option("--stalls", is_flag=True, help="the memory is not always ready")
 @click.option("--seconds", type=click.IntRange(1), help="begin no further graphs after so many, of the clock")
-def main(graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles: bool, seconds: int | None) -> None:
+def main(
+    graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles: bool, stalls: bool, seconds: int | None
+) -> None:
     find_tool(tool)
+    if stalls and (tool == PYTHON or memory == "ideal"):
+        raise click.UsageError("--stalls goes with --tool icarus or verilator, and with --memory fixed or any")
     total, wrong, start, begun = Tally(), 0, time.process_time(), time.perf_counter()
     chunk = CHUNK if tool == PYTHON else FEW
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         firsts = (seed + chunk * k for k in range(2 * graphs // chunk + 2))
-        for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory, tiles), firsts):
+        for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory, tiles, stalls), firsts):
             add(total, tally)
             wrong += len(lines)
             for line in lines:
@@ -74,7 +81,7 @@ def main(graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles
         click.echo(f"in too few graphs: {', '.join(rare)}")
     click.echo(
         f"{total.graphs} graphs from seed {seed}, {total.tiled} with tiles: {wrong} differ, {total.deadlocks} deadlocks, "
-        f"{total.firings} firings"
+        f"{total.firings} firings" + (f", {total.delayed} later than the simulator" if stalls else "")
     )
     click.echo(f"{time.process_time() - start:.0f} s here", err=True)
     sys.exit(bool(wrong or rare))
@@ -84,19 +91,23 @@ def add(total: Tally, more: Tally) -> None:
     total.graphs += more.graphs
     total.tiled += more.tiled
     total.deadlocks += more.deadlocks
+    total.delayed += more.delayed
     total.firings += more.firings
     total.refused += more.refused
     total.primitives += more.primitives
 
 
-def run(count: int, tool: str, memory: MemoryKind, tiles: bool, first: int) -> tuple[Tally, list[str]]:
+def run(count: int, tool: str, memory: MemoryKind, tiles: bool, stalls: bool, first: int) -> tuple[Tally, list[str]]:
     """Check so many seeds from `first` on."""
     tally, steps, lines = Tally(), dict[str, Step](), list[str]()
     for seed in range(first, first + count):
         case = hardware_case(seed, memory, tiles)
         if tiles and not has_tiles(case):
             continue
-        found = check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)
+        if stalls:
+            found = check_stalled(tool, case, tally, seed)
+        else:
+            found = check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)
         lines += [f"seed {seed}: {line}" for line in found[:3]]
     return tally, lines
 

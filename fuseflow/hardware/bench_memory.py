@@ -4,6 +4,9 @@ A memory of a fixed latency is SystemVerilog. Any other one is the model of the 
 testbench writes its requests to its standard output, a line `R port cycle address` for each. It goes on for a window of the look-ahead of
 the model, says `W cycle` at its end, and reads from its standard input which answers become visible in the next window. An answer is never
 visible earlier, so no cycle is another one than in the simulators.
+
+Ports of a memory that stalls are not ready in some cycles, each for a few at a time. That is no memory of the simulators: cycles are other
+ones then, and tokens the same.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from typing import IO
 from fuseflow.hardware.memory_run import MemoryRun, PortRun
 from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
 from fuseflow.sim.memory.settings import FixedMemory, MemorySettings, TimedMemory
+
+READY = "readies"
+"""The wires or registers of a testbench that say of each port whether its memory is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,10 @@ class BenchMemory:
     server: MemoryServer | None = None
 
 
-def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun) -> BenchMemory:
-    """Return the memory behind the ports of a circuit."""
+def bench_memory(
+    ports: Iterable[MemoryTopPort], settings: MemorySettings, run: MemoryRun, stalls: int | None = None
+) -> BenchMemory:
+    """Return the memory behind the ports of a circuit. It is always ready, or stalls in cycles that follow from the number `stalls`."""
     ports = tuple(ports)
     if not ports:
         return BenchMemory()
@@ -39,25 +47,47 @@ def bench_memory(ports: Iterable[MemoryTopPort], settings: MemorySettings, run: 
     parts = [f"wire [{bits - 1}:0] {wire};" for port in ports for wire, bits in (*port.inputs.values(), *port.outputs.values())]
     for port in ports:
         base = run.ports[port.node, port.kind].place.base
-        parts += [f"assign {port.inputs['base'][0]} = {ADDRESS_BITS}'d{base};", f"assign {port.inputs['ready'][0]} = 1;"]
+        parts += [f"assign {port.inputs['base'][0]} = {ADDRESS_BITS}'d{base};"]
+        parts += [f"assign {port.inputs['ready'][0]} = {READY}[{port.number}];"]
+    more, stalling = _stalls(len(ports), stalls)
+    parts += more
     prints = [line for port in ports for line in _prints(port)]
     busy = " | ".join(f"(dut.p_{port.name.removeprefix('n_')}.slots != {settings.outstanding})" for port in ports)
     if isinstance(settings, FixedMemory):
         parts += [_fixed(port, settings.latency) for port in ports]
-        return BenchMemory(tuple(parts), (), (), tuple(prints), busy)
+        return BenchMemory(tuple(parts), (), stalling, tuple(prints), busy)
     server = MemoryServer(run)
     more, begin, steps = _served(ports, server.window)
-    return BenchMemory((*parts, *more), begin, steps, tuple(prints), busy, server)
+    return BenchMemory((*parts, *more), begin, (*stalling, *steps), tuple(prints), busy, server)
+
+
+def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]:
+    """Return the declarations of what says which ports are ready, and its steps. A port changes in one of four cycles."""
+    if stalls is None:
+        return [f"wire [{count - 1}:0] {READY} = {{{count}{{1'b1}}}};"], ()
+    parts = [f"reg [{count - 1}:0] {READY} = 0;", f"reg [31:0] chance = {stalls & 0xFFFFFFFF};", "integer stalled;"]
+    steps = (
+        f"for (stalled = 0; stalled < {count}; stalled = stalled + 1) begin",
+        "  chance = chance * 1664525 + 1013904223;",
+        f"  if (chance[31:30] == 0) {READY}[stalled] = !{READY}[stalled];",
+        "end",
+    )
+    return parts, steps
+
+
+def _accepted(port: MemoryTopPort) -> str:
+    """Return whether a request of a port goes to the memory."""
+    return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
 
 
 def _prints(port: MemoryTopPort) -> Iterator[str]:
     address, _ = port.outputs["address"]
-    yield f'if ({port.outputs["valid"][0]}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
+    yield f'if ({_accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
     yield f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);'
 
 
 def _fixed(port: MemoryTopPort, latency: int) -> str:
-    pins = {"clk": "clk", "rst": "rst", "valid": port.outputs["valid"][0], "id": port.outputs["id"][0]}
+    pins = {"clk": "clk", "rst": "rst", "valid": _accepted(port), "id": port.outputs["id"][0]}
     pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
     connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
     return f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});"
@@ -84,7 +114,7 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
         f"for (slot = 0; slot < {count * window}; slot = slot + 1) due[slot] = 0;",
     )
     steps = [
-        f'if ({port.outputs["valid"][0]}) $fwrite(asked, "R {port.number} %0d %0d\\n", cycle, {port.outputs["address"][0]});'
+        f'if ({_accepted(port)}) $fwrite(asked, "R {port.number} %0d %0d\\n", cycle, {port.outputs["address"][0]});'
         for port in ports
     ]
     steps += [

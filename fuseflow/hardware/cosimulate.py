@@ -99,13 +99,19 @@ def cosimulate(
 
 
 def run_circuit(
-    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], tool: Tool, limit: int, wave: Path | None = None
+    circuit: Circuit,
+    top: Top,
+    tensors: Mapping[str, Tensor],
+    tool: Tool,
+    limit: int,
+    wave: Path | None = None,
+    stalls: int | None = None,
 ) -> Evaluation:
-    """Run a printed circuit in a tool."""
+    """Run a printed circuit in a tool. With `stalls` the memory behind it is not ready in some cycles, which follow from that number."""
     library = library_sources(top)
     with tempfile.TemporaryDirectory(prefix="fuseflow-") as name:
         folder = Path(name)
-        bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "")
+        bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "", stalls)
         sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
         sources |= {part: library_text(part) for part in (ARRAY, *([FIXED_MEMORY] if top.ports else []), *library)}
         settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}

@@ -38,9 +38,11 @@ class Testbench:
     server: MemoryServer | None
 
 
-def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "") -> Testbench:
+def make_testbench(
+    circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], limit: int, wave: str = "", stalls: int | None = None
+) -> Testbench:
     """Return a testbench that stops when nothing has fired for as long as anything can be on its way, or after `limit` cycles. With
-    `wave` it writes the waveform to that file."""
+    `wave` it writes the waveform to that file, and with `stalls` its memory is not always ready."""
     words = circuit_arrays(circuit, tensors)
     roms, files = [], {}
     for port in top.arrays:
@@ -62,7 +64,7 @@ def make_testbench(circuit: Circuit, top: Top, tensors: Mapping[str, Tensor], li
             counted = process not in unit.module.helpers
             watches.append(f"if ({fires}) begin {line if counted else ''}last = cycle; end")
             processes += [made.node] if counted else []
-    memory = bench_memory(top.ports, circuit.machine.memory, MemoryRun(circuit, tensors))
+    memory = bench_memory(top.ports, circuit.machine.memory, MemoryRun(circuit, tensors), stalls)
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     ports = tuple((port.node, port.kind) for port in top.ports)
     text = _text(top, roms, watches, quiet, limit, wave, memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hardware_cases import MemoryKind, firing_differences, hardware_case
+from hardware_cases import MemoryKind, firing_differences, hardware_case, stalled_differences
 from hardware_faults import Fault, faults, noticed
 from hardware_tools import require
 
@@ -16,7 +16,7 @@ from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.output import circuit_text
-from fuseflow.hardware.tools import TOOLS, find_tool
+from fuseflow.hardware.tools import TOOLS, find_tool, library_text
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.settings import FixedMemory, Hbm2Memory
@@ -77,6 +77,31 @@ def test_icarus_at_a_memory(seed: int) -> None:
     assert run.cycles == run.simulator_cycles > 0
     assert not firing_differences(case, run.evaluation)  # of requests, too
     assert sum(map(len, run.evaluation.requests.values())) > 5
+
+
+STALLED = {3: "fixed", 31: "any", 77: "any"}
+"""Seeds of graphs at memories that are not always ready."""
+
+
+@pytest.mark.parametrize("seed", STALLED)
+def test_a_memory_that_is_not_always_ready(seed: int) -> None:
+    """Requests wait in their ports. Every token is that of the simulator, in a later cycle."""
+    require("pycde", "iverilog", "vvp")
+    case = hardware_case(seed, STALLED[seed], tiles=seed == 77)  # type: ignore[arg-type]
+    lines, run, cycles = stalled_differences(case, "icarus", seed)
+    assert not lines
+    assert run.cycles > cycles
+
+
+def test_a_port_that_loses_a_request_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    require("pycde", "iverilog", "vvp")
+
+    def faulty(name: str) -> str:
+        return library_text(name).replace("held <= valid & !ready;", "held <= 1'b0;")
+
+    monkeypatch.setattr(module, "library_text", faulty)
+    lines, run, _ = stalled_differences(hardware_case(3, "fixed"), "icarus", 3)
+    assert lines and run.waiting
 
 
 def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,11 +23,16 @@ from random_graphs.tiles import tiled
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
-from fuseflow.hardware.cosimulate import cosimulate
+from fuseflow.hardware.cosimulate import cosimulate, run_circuit
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.rules import EMPTY
 from fuseflow.hardware.tile_array import ARRAY
-from fuseflow.samml.nodes import Locate
+from fuseflow.hardware.tokens import token_word
+from fuseflow.hardware.tools import find_tool
+from fuseflow.hardware.top import emit_circuit
+from fuseflow.samml.nodes import Locate, Port, TensorWriter
 from fuseflow.sim.machine.machine import Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.process import Process
@@ -43,6 +50,7 @@ class Tally:
     graphs: int = 0
     tiled: int = 0
     deadlocks: int = 0
+    delayed: int = 0
     firings: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     primitives: Counter[str] = field(default_factory=Counter)
@@ -105,18 +113,66 @@ def check_in(tool: str, case: Case, tally: Tally) -> list[str]:
     circuit = circuit_of(case, tally)
     if circuit is None:
         return []
-    try:
+    with counted_refusals(tally):
         run = cosimulate(case.graph, case.tensors, case.machine, tool)
+        lines = [] if run.difference is None else [str(run.difference)]
+        lines += firing_differences(case, run.evaluation)
+        count(case, circuit, bool(run.waiting), run.firings, tally)
+        return lines
+    return []
+
+
+@contextmanager
+def counted_refusals(tally: Tally) -> Iterator[None]:
+    """Counts what SystemVerilog is known to lack, instead of raising."""
+    try:
+        yield
     except HardwareError as error:
         known = [what for what in ("has no unit of f64", "slots, and in SystemVerilog") if what in error.message]
         if not known:
             raise
         tally.refused[known[0]] += 1
+
+
+def check_stalled(tool: str, case: Case, tally: Tally, stalls: int) -> list[str]:
+    """What a circuit gives otherwise at a memory that is not always ready."""
+    circuit = circuit_of(case, tally)
+    if circuit is None:
         return []
-    lines = [] if run.difference is None else [str(run.difference)]
-    lines += firing_differences(case, run.evaluation)
-    count(case, circuit, bool(run.waiting), run.firings, tally)
-    return lines
+    with counted_refusals(tally):
+        lines, run, cycles = stalled_differences(case, tool, stalls)
+        count(case, circuit, bool(run.waiting), run.firings, tally)
+        tally.delayed += run.cycles > cycles
+        return lines
+    return []
+
+
+def stalled_differences(case: Case, tool: str, stalls: int) -> tuple[list[str], Evaluation, int]:
+    """What a circuit gives otherwise at a memory that is not always ready: tokens, whatever their cycles, or who waits at the end. Also
+    what the circuit did, and the cycles of the simulator."""
+    expected = simulated(case.graph, case.tensors, case.machine)
+    circuit = build_circuit(expected.graph, case.machine).bounded(expected.slots, expected.links())
+    program = find_tool(tool)
+    assert program is not None
+    limit = 50 * expected.cycles + 5000
+    actual = run_circuit(circuit, emit_circuit(circuit), case.tensors, program, limit, stalls=stalls)
+    lines = []
+    for unit in circuit.units:
+        streams = [(f"out{k}", Port(unit.node.name, k)) for k in range(len(unit.node.port_names()))]
+        for out, port in streams:
+            width = unit.module.outputs[out]
+            due = [token_word(token, width, circuit.arithmetic.word) for token in expected.streams[port].tokens]
+            if due != actual.tokens[unit.node.name, out]:
+                lines.append(f"`{unit.node.name}` gives other tokens at `{out}`")
+        if isinstance(unit.node, TensorWriter):
+            width = unit.module.outputs[WRITTEN]
+            due = [token_word(token, width, circuit.arithmetic.word) for token in expected.streams[unit.node.inputs[0]].tokens]
+            written = [token for token in actual.tokens[unit.node.name, WRITTEN] if token >> width != EMPTY]
+            if written != due[: len(written)] or (len(written) != len(due) and not expected.waiting):
+                lines.append(f"`{unit.node.name}` writes other tokens")
+    if expected.waiting != actual.waiting:
+        lines.append(f"{actual.waiting} wait, in the simulator {expected.waiting}")
+    return lines, actual, expected.cycles
 
 
 def circuit_of(case: Case, tally: Tally) -> Circuit | None:
