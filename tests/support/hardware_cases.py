@@ -25,8 +25,8 @@ from fuseflow.hardware.circuit import Circuit, build_circuit
 from fuseflow.hardware.comparison import differences, simulated
 from fuseflow.hardware.cosimulate import cosimulate, run_circuit
 from fuseflow.hardware.evaluate import Evaluation, evaluate
-from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.primitives.write import WRITTEN
+from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rules import EMPTY
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tokens import token_word
