@@ -77,7 +77,7 @@ class Model:
         if self.units:
             machine = machine.model_copy(update={"tile_macs": self.units})
         path, options = ROOT / "models" / f"{self.file}.py", {"small": True, **self.options}
-        return ff.compile(path, schedule, data=self.data or None, options=options, machine=machine)
+        return ff.compile(path, schedule=schedule, data=self.data or None, options=options, machine=machine)
 
 
 MODELS = {

@@ -75,19 +75,19 @@ def _stalls(count: int, stalls: int | None) -> tuple[list[str], tuple[str, ...]]
     return parts, steps
 
 
-def _accepted(port: MemoryTopPort) -> str:
+def accepted(port: MemoryTopPort) -> str:
     """Return whether a request of a port goes to the memory."""
     return f"{port.outputs['valid'][0]} & {READY}[{port.number}]"
 
 
 def _prints(port: MemoryTopPort) -> Iterator[str]:
     address, _ = port.outputs["address"]
-    yield f'if ({_accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
+    yield f'if ({accepted(port)}) $fwrite(file, "Q %0d {port.number} %0d\\n", cycle, {address});'
     yield f'if ({port.inputs["answer_valid"][0]}) $fwrite(file, "A %0d\\n", cycle);'
 
 
 def _fixed(port: MemoryTopPort, latency: int) -> str:
-    pins = {"clk": "clk", "rst": "rst", "valid": _accepted(port), "id": port.outputs["id"][0]}
+    pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "id": port.outputs["id"][0]}
     pins |= {"answer_valid": port.inputs["answer_valid"][0], "answer_id": port.inputs["answer_id"][0]}
     connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
     return f"ff_fixed_memory #(.L({latency}), .I({port.id})) m_{port.name} ({connected});"
@@ -114,7 +114,7 @@ def _served(ports: tuple[MemoryTopPort, ...], window: int) -> tuple[list[str], t
         f"for (slot = 0; slot < {count * window}; slot = slot + 1) due[slot] = 0;",
     )
     steps = [
-        f'if ({_accepted(port)}) $fwrite(asked, "R {port.number} %0d %0d\\n", cycle, {port.outputs["address"][0]});'
+        f'if ({accepted(port)}) $fwrite(asked, "R {port.number} %0d %0d\\n", cycle, {port.outputs["address"][0]});'
         for port in ports
     ]
     steps += [

@@ -14,7 +14,7 @@ from fuseflow.hardware.comparison import Difference, compared_tokens, first_diff
 from fuseflow.hardware.evaluate import Evaluation, evaluate
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.testbench import make_testbench, read_trace
-from fuseflow.hardware.tools import ARRAY, FIXED_MEMORY, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
+from fuseflow.hardware.tools import ARRAY, MEMORY_PARTS, PYTHON, TRACE, VERILATOR_HEADER, Tool, find_tool, library_text, run_tool
 from fuseflow.hardware.top import Top, emit_circuit
 from fuseflow.hardware.units import library_sources, require_units, simulation_units
 from fuseflow.hardware.verilog import to_verilog
@@ -113,7 +113,7 @@ def run_circuit(
         folder = Path(name)
         bench = make_testbench(circuit, top, tensors, limit, f"wave.{tool.waves}" if wave else "", stalls)
         sources = {"circuit.sv": to_verilog(top.text), "testbench.sv": bench.text}
-        sources |= {part: library_text(part) for part in (ARRAY, *([FIXED_MEMORY] if top.ports else []), *library)}
+        sources |= {part: library_text(part) for part in (ARRAY, *(MEMORY_PARTS if top.ports else []), *library)}
         settings = {VERILATOR_HEADER: library_text(VERILATOR_HEADER)}
         for file, text in {**sources, **settings, **bench.files}.items():
             (folder / file).write_text(text, encoding="utf-8")

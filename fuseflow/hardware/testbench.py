@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arrays import circuit_arrays
+from fuseflow.hardware.bench_lines import ArrayLines
 from fuseflow.hardware.bench_memory import BenchMemory, MemoryServer, bench_memory
 from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.evaluate import Evaluation, waiting_nodes
@@ -45,10 +46,12 @@ def make_testbench(
     `wave` it writes the waveform to that file, and with `stalls` its memory is not always ready."""
     words = circuit_arrays(circuit, tensors)
     roms, files = [], {}
+    run = MemoryRun(circuit, tensors)
+    lines = ArrayLines(circuit, top.ports, run)
     for port in top.arrays:
         array = words[port.node, port.name]
         files[f"{port.port}.hex"] = "".join(f"{word:x}\n" for word in array or [0])
-        roms.append(_rom(port, top, max(len(array), 1)))
+        roms.append(_rom(port, top, max(len(array), 1), lines))
     streams = [(unit.node.name, out) for unit in circuit.units for out in unit.module.streams]
     late = {(unit.node.name, out) for unit in circuit.units for out in unit.module.late}
     watches, processes = list[str](), list[str]()
@@ -64,17 +67,23 @@ def make_testbench(
             counted = process not in unit.module.helpers
             watches.append(f"if ({fires}) begin {line if counted else ''}last = cycle; end")
             processes += [made.node] if counted else []
-    memory = bench_memory(top.ports, circuit.machine.memory, MemoryRun(circuit, tensors), stalls)
+    roms = [*lines.parts(), *roms]
+    memory = bench_memory(top.ports, circuit.machine.memory, run, stalls)
     quiet = 2 + max(unit.latency + max(map(unit.module.interval_of, unit.module.processes)) for unit in circuit.units)
     ports = tuple((port.node, port.kind) for port in top.ports)
     text = _text(top, roms, watches, quiet, limit, wave, memory)
     return Testbench(text, files, tuple(streams), tuple(processes), ports, memory.server)
 
 
-def _rom(port: TopPort, top: Top, count: int) -> str:
+def _rom(port: TopPort, top: Top, count: int, lines: ArrayLines) -> str:
+    """Return the array of a port. At a memory that takes time only those elements are there whose lines have arrived."""
     address = next(other for other in top.addresses if (other.node, other.name) == (port.node, port.name))
     parameters = f'.W({port.width}), .A({address.width}), .N({count}), .FILE("{port.port}.hex")'
-    return f"ff_rom #({parameters}) r_{port.port} (.address({address.port}), .data({port.port}));"
+    pins = f".address({address.port}), .data({port.port})"
+    arriving = lines.of(port)
+    if arriving is None:
+        return f"ff_rom #({parameters}) r_{port.port} ({pins});"
+    return f"ff_line_rom #({parameters}, {arriving.parameters}) r_{port.port} ({pins}, .arrived({arriving.wire}));"
 
 
 def _text(top: Top, roms: Iterable[str], watches: Iterable[str], quiet: int, limit: int, wave: str, memory: BenchMemory) -> str:

@@ -104,6 +104,27 @@ def test_a_port_that_loses_a_request_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     assert lines and run.waiting
 
 
+ARRIVES = "arrived[lines[T'(next + T'(k))]] <= 1'b1"
+
+
+@pytest.mark.parametrize("planted", ["if (T'(k) != ahead) ", "if (answer_tag[0]) "])
+def test_an_element_whose_line_has_not_come_is_seen(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some lines never arrive, though they are answered: their elements are undefined."""
+    require("pycde", "iverilog", "vvp")
+
+    def faulty(name: str) -> str:
+        return library_text(name).replace(ARRIVES, planted + ARRIVES)
+
+    assert ARRIVES in library_text("ff_arrivals.sv")
+    monkeypatch.setattr(module, "library_text", faulty)
+    case = hardware_case(3, "fixed")
+    try:
+        found = cosimulate(case.graph, case.tensors, case.machine, "icarus").difference is not None
+    except HardwareError as error:
+        found = "undefined bits" in error.message
+    assert found
+
+
 def test_more_ports_than_ids_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top_ports, "PORT_BITS", 1)
     case = hardware_case(3, "fixed")

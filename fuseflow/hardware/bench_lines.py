@@ -1,0 +1,79 @@
+"""The lines of arrays that have come to the ports of a circuit, in a testbench: an element is undefined until its line was answered.
+
+So a circuit that ends with the right tokens has read its tensors through its ports alone. What lies in no array of the memory, such as the
+ends of runs of equal coordinates, is there from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fuseflow.hardware.bench_memory import accepted
+from fuseflow.hardware.circuit import Circuit
+from fuseflow.hardware.memory_run import MemoryRun
+from fuseflow.hardware.top import TopPort
+from fuseflow.hardware.top_ports import ADDRESS_BITS, MemoryTopPort
+from fuseflow.samml import nodes as n
+from fuseflow.sim.memory.settings import TimedMemory
+
+PLACES = {"values": ("val", 0), "crds": ("crd", 0), "low": ("pos", 0), "high": ("pos", 1)}
+"""Which array of the memory the array of a node is, and which of its elements the first one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivingArray:
+    """An array whose lines arrive: the parameters of its module, and the wire that says which lines are there."""
+
+    parameters: str
+    wire: str
+
+
+class ArrayLines:
+    """The lines of the arrays that the ports of a circuit read."""
+
+    def __init__(self, circuit: Circuit, ports: Iterable[MemoryTopPort], run: MemoryRun) -> None:
+        self.circuit, self.run = circuit, run
+        self.ports = {(port.node, port.kind): port for port in ports if not port.write}
+        self.nodes = circuit.graph.by_name
+
+    @property
+    def line(self) -> int:
+        """The bytes of a line."""
+        assert isinstance(self.circuit.machine.memory, TimedMemory)
+        return self.circuit.machine.memory.line
+
+    def of(self, port: TopPort) -> ArrivingArray | None:
+        """Return what the array of a node is in the memory; None if it is not there as the node reads it."""
+        kind, first = PLACES.get(port.name, ("", 0))
+        reads = self.ports.get((port.node, kind))
+        if reads is None or not self._is_listed(self.nodes[port.node]):
+            return None
+        bits = self.run.ports[port.node, kind].place.bits
+        parameters = f".E({bits}), .F({first}), .L({8 * self.line}), .C({self._count(reads)})"
+        return ArrivingArray(parameters, f"arrived_{reads.name}")
+
+    def parts(self) -> Iterator[str]:
+        """Return what follows the requests and answers of each port that reads."""
+        for port in self.ports.values():
+            count, shift = self._count(port), self.line.bit_length() - 1
+            address, offset = port.outputs["address"][0], f"offset_{port.name}"
+            yield f"wire [{count - 1}:0] arrived_{port.name};"
+            yield f"wire [{ADDRESS_BITS - 1}:0] {offset} = {address} - {port.inputs['base'][0]};"
+            pins = {"clk": "clk", "rst": "rst", "valid": accepted(port), "offset": offset}
+            pins |= {"tag": f"{port.outputs['id'][0]}[{port.tag - 1}:0]", "answer_valid": port.inputs["answer_valid"][0]}
+            pins |= {"answer_tag": f"{port.inputs['answer_id'][0]}[{port.tag - 1}:0]", "arrived": f"arrived_{port.name}"}
+            connected = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+            parameters = f".N({count}), .T({port.tag}), .S({shift}), .A({ADDRESS_BITS})"
+            yield f"ff_arrivals #({parameters}) a_{port.name} ({connected});"
+
+    def _count(self, port: MemoryTopPort) -> int:
+        """Return in how many lines an array lies."""
+        return max(-(-self.run.ports[port.node, port.kind].place.length // self.line), 1)
+
+    def _is_listed(self, node: n.Node) -> bool:
+        """Return whether a node reads the coordinates that lie in memory. A bitmap has them as bits."""
+        if not isinstance(node, n.Scan | n.Locate):
+            return True
+        decl = self.circuit.graph.declared[node.tensor]
+        return decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None
