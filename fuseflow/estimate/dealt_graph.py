@@ -26,7 +26,7 @@ from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
 from fuseflow.estimate.port_lines import Addresses, ReaderNode, buffered, node_lines
 from fuseflow.resources import Resources
-from fuseflow.resources.area import AreaCount, FifoForm, branches, fifo_area, memory_area
+from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.graph_resources import HeldEntries
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.resources.units import unit_kind
@@ -327,12 +327,12 @@ class DealtGraph:
             if isinstance(each.node, n.Merge):
                 depth, number = machine.first_depth or 0, number * lanes[each.lanes_of]
                 fifo += depth * fixed.tokens[0] * number
-                area += fifo_area(*fixed.fifos[0], depth) * number
+                area += fixed.fifos[0].area(depth) * number
                 at_fifo += 1
                 continue
             for width, own in zip(fixed.tokens, fixed.fifos, strict=True):
                 fifo += slots[at_fifo] * width * number
-                area += fifo_area(*own, int(slots[at_fifo])) * number if machine.first_depth is not None else 0
+                area += own.area(int(slots[at_fifo])) * number if machine.first_depth is not None else 0
                 at_fifo += 1
         bytes_ = None if machine.first_depth is None else int(fifo)
         grows = machine.fifo_depth == "auto"

@@ -37,12 +37,20 @@ CLASS_UNIT: Mapping[str, str] = MappingProxyType(
 BRANCHING = n.Fork | n.Merge | n.Join
 """The primitives whose rules are as many as their branches."""
 
+SHALLOW_TILES = 2
+"""The most slots of a FIFO of tiles that are flip-flops."""
+
 
 class FifoForm(NamedTuple):
-    """The bits of a token in a FIFO, and the cycles until it is visible there."""
+    """The bits of a token in a FIFO, the cycles that it spends in registers before that, and the most slots that are flip-flops."""
 
     width: int
     latency: int
+    shallow: int = SHALLOW_SLOTS
+
+    def area(self, depth: int) -> int:
+        """Return the area of so many slots."""
+        return fifo_area(self.width, self.latency, depth, self.shallow)
 
 
 def branches(node: n.Node) -> int:
@@ -113,7 +121,7 @@ class AreaCount:
         graph, port = self.count.graph, reader.inputs[k]
         writer, types = graph.by_name[port.node], graph.types()
         if types[port].tile:
-            return FifoForm(self.token_bits(port), 1)
+            return FifoForm(self.token_bits(port), 1, SHALLOW_TILES)
         tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
         return FifoForm(self._kept_bits(reader, k), node_timing(writer, graph, self.count.machine, tiles).latency)
 
@@ -129,17 +137,17 @@ class AreaCount:
 
     def fifo(self, edge: n.Edge, depth: int) -> int:
         """Return the area of the FIFO of an edge if it has so many slots."""
-        return fifo_area(*self.fifo_form(self.count.graph.by_name[edge.node], edge.input), depth)
+        return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
 
 
-def fifo_area(width: int, latency: int, depth: int) -> int:
-    """Return the area of a FIFO of so many bits and slots, with the registers of the latency before it. Few slots are flip-flops, and more
-    lie in a memory.
+def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
+    """Return the area of a FIFO of so many bits and slots, with the registers of the latency before it. Up to `shallow` slots are
+    flip-flops, and more lie in a memory.
 
     >>> fifo_area(34, 1, 8) > fifo_area(34, 1, 16)
     True
     """
-    bits, is_deep = width * depth, depth > SHALLOW_SLOTS
+    bits, is_deep = width * depth, depth > shallow
     words = FIFO.deep + bits * BIT if is_deep else FIFO.slot_bit * bits
     address = max(1, (depth - 1).bit_length())
     return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (latency - 1) * (width + 1))

@@ -7,10 +7,11 @@ from matvec_graph import MATVEC
 
 import fuseflow as ff
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
+from fuseflow.hardware.area.parts import shallow_slots
 from fuseflow.hardware.primitives.remote import REMOTE_RULES
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources import graph_resources
-from fuseflow.resources.area import AreaCount, fifo_area, unit_area
+from fuseflow.resources.area import AreaCount, FifoForm, fifo_area, unit_area
 from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.resources.unit_areas import OPERATOR, PORT
 from fuseflow.resources.units import UNITS
@@ -56,6 +57,16 @@ def test_fifos_are_near_those_of_the_gates() -> None:
     for (depth, width, latency), area in DEEP.items():
         words = depth * width * MEMORY_BIT / GATE_EQUIVALENT
         assert fifo_area(width, latency, depth) == pytest.approx(area + words, rel=0.06)
+
+
+def test_fifos_of_tiles_are_those_of_their_module() -> None:
+    """Tiles have no registers for a latency, and lie in flip-flops in as many slots as the module says."""
+    tile = "tensor A[3] dense f32 tile 2x2\ntensor y[3] dense f32 tile 2x2\noutput y\nroot = root()\ni = scan(root) A.0\n"
+    graph = parse(tile + "v = load(i.ref) A\nw = write(i.crd) y.0\nt = write(v) y.vals\n")
+    machine = Machine(name="hand", fifo_depth=64, latency={"default": 1, "memory": 5})
+    form = AreaCount(ResourceCount(graph, machine)).fifo_form(graph.by_name["t"], 0)
+    assert form == FifoForm(4 * 32 + 2, 1, shallow_slots("ff_tile_channel"))
+    assert form.area(8) < fifo_area(4 * 32 + 2, 5, 8) / 2
 
 
 def test_the_area_of_a_graph_is_the_sum_of_its_parts() -> None:

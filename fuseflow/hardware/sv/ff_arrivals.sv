@@ -22,7 +22,7 @@ module ff_arrivals #(
       arrived <= {N{1'b0}};
       next <= {T{1'b0}};
     end else begin
-      if (valid) lines[tag] <= offset >> S;
+      if (valid) lines[tag] = offset >> S;  // it may be answered in the same cycle
       ahead = answer_tag - next;
       for (k = 0; answer_valid && k <= 32'(ahead); k = k + 1) arrived[lines[T'(next + T'(k))]] <= 1'b1;
       if (answer_valid) next <= answer_tag + 1'b1;
