@@ -53,7 +53,7 @@ def circuit_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Cou
 
 
 def _calls(node: n.Node, graph: n.Graph, arithmetic: Arithmetic) -> int:
-    """How many calls of units one value takes: those of each item of its work."""
+    """How many calls of units one value takes: those of each item of its work. What only moves elements counts as a unit."""
     types = graph.types()
     if node.grain == "fold":
         work = fold_work(node.operator, arithmetic, types[node.inputs[-1]].tile)
@@ -65,7 +65,7 @@ def _calls(node: n.Node, graph: n.Graph, arithmetic: Arithmetic) -> int:
         work = made
     operand = const(0, arithmetic.width)
     combined = work.combine(operand, [operand] * len(work.reads))
-    return work.items * sum(expr.op == "call" for expr in expressions([combined]))
+    return work.items * max(sum(expr.op == "call" for expr in expressions([combined])), 1)
 
 
 def energy_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Counters:
