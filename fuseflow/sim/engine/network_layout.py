@@ -45,6 +45,9 @@ from fuseflow.tensors import Tensor
 LAPS = 2
 """The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
 piece, so the ring is cut where it begins again."""
+LEAST_RING, ALL_RINGS = 64, 1 << 15
+"""The smallest ring has so many entries, and in a graph of few streams its part of so many of all rings, if limits allow it. One that is
+smaller is so often full, or cut where it begins again, that kernels take more and smaller steps."""
 PAGE = 4096
 """The bytes of a page of memory."""
 
@@ -251,17 +254,25 @@ def _defers(layout: NetworkLayout, depths: Sequence[int | None]) -> bool:
     return any(depth is None or depth > shallow for depth, reader in zip(depths, layout.edges, strict=True) if reader.edge)
 
 
-def _ring_size(limit: int, needed: Sequence[int | None]) -> int:
-    """Return the size of a ring, a power of two up to the limit. It holds so many entries for each of its bounded readers, of whose
-    number None is said for an unbounded one. A ring that is small stays in the caches of the processor."""
+def _least_ring(layout: NetworkLayout) -> int:
+    """Return how many entries the smallest ring of a network has. Where there are many streams, small rings stay in the caches of the
+    processor."""
+    return max(LEAST_RING, ALL_RINGS // max(len(layout.keys), 1))
+
+
+def _ring_size(limit: int, least: int, needed: Sequence[int | None]) -> int:
+    """Return the size of a ring, a power of two up to the limit. It holds at least so many entries, and as many as needed for each of its
+    bounded readers, of whose number None is said for an unbounded one."""
     counts = [count for count in needed if count is not None]
-    return limit if len(counts) < len(needed) or not counts else min(limit, 1 << (max(counts) - 1).bit_length())
+    if len(counts) < len(needed) or not counts:
+        return limit
+    return min(limit, 1 << (max(least, *counts) - 1).bit_length())
 
 
 def _fill_streams(
     layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None], depths: Sequence[int | None]
 ) -> None:
-    limits, streams = layout.limits, layout.streams
+    limits, streams, least = layout.limits, layout.streams, _least_ring(layout)
     lag_by_port = tile_lags(layout.graph) if machine.rules == "comal" else {}
     runs, capacities, words, latencies = list[int](), list[int](), list[int](), list[int]()
     for key, writer, readers in zip(layout.keys, layout.writer_of, layout.readers_of, strict=True):
@@ -269,8 +280,8 @@ def _fill_streams(
         assert timing is not None
         tile = layout.types[key].tile if isinstance(key, n.Port) else ()
         reader_depths = [depths[r] for r in readers]
-        runs.append(_ring_size(limits.runs, reader_depths))
-        capacities.append(_ring_size(element_capacity(limits.elements, tile), [d and LAPS * d for d in reader_depths]))
+        runs.append(_ring_size(limits.runs, least, reader_depths))
+        capacities.append(_ring_size(element_capacity(limits.elements, tile), least, [d and LAPS * d for d in reader_depths]))
         words.append(word_count(tile))
         latencies.append(key.latency if isinstance(key, Link) and key.latency is not None else timing.latency)
     elements = [capacity * count for capacity, count in zip(capacities, words, strict=True)]
@@ -292,10 +303,10 @@ def _fill_streams(
 
 
 def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
-    limits, readers, streams = layout.limits, layout.readers, layout.streams
+    limits, readers, streams, least = layout.limits, layout.readers, layout.streams, _least_ring(layout)
     delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
     of_stream = np.array([reader.stream for reader in layout.edges], np.int64)
-    lengths = [_ring_size(limits.pops, [depth and depth + 1]) for depth in depths]
+    lengths = [_ring_size(limits.pops, least, [depth and depth + 1]) for depth in depths]
     layout.histories, readers["history"] = _zeroed(POPS.dtype, lengths)
     readers["history_mask"] = np.array(lengths, np.int64) - 1
     readers["part"] = [reader.part for reader in layout.edges]

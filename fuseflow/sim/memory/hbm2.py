@@ -85,6 +85,7 @@ def packed_place(moves: int, number: int, address: int) -> int:
 def advance_channel(channel: int, end: int) -> None:
     """Run a channel to memory cycle `end`. What arrives at `end` or later may be enqueued afterwards."""
     c = channel_at(channel)
+    pass_idle(channel, end)
     while c.clock < end:
         accept(channel)
         c.clock += 1
@@ -102,7 +103,14 @@ def advance_channel(channel: int, end: int) -> None:
                 refresh_slot(channel)
             else:
                 row_slot(channel)
-        c.clock = max(c.clock, min(next_event(channel) - 1, end))
+        pass_idle(channel, end)
+
+
+@inline
+def pass_idle(channel: int, end: int) -> None:
+    """Let a channel go to the cycle before its next event, or to `end`."""
+    c = channel_at(channel)
+    c.clock = max(c.clock, min(next_event(channel) - 1, end))
 
 
 @inline

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
-from fuseflow.sim import load_machine
+from fuseflow.sim import load_machine, with_settings
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS
-from fuseflow.sim.engine.network_layout import lay_out
+from fuseflow.sim.engine.network_layout import NetworkLayout, _least_ring, lay_out
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
@@ -52,3 +54,20 @@ def test_narrow_coordinates_are_not_copied_and_wide_ones_once(is_remote: bool, b
     allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert layout.parts and allocated < bytes_an_entry * ENTRIES
+
+
+@pytest.mark.parametrize(("runs", "size"), [(256, 256), (8, 8)])
+def test_rings_of_shallow_fifos_have_room_for_many_steps(runs: int, size: int) -> None:
+    """A ring that holds no more than a FIFO of 4 tokens is full at every step. Limits are smaller still where tests want rings to wrap."""
+    graph, machine = parse(TWO_SCANS), with_settings(IDEAL, {"fifo_depth": 4})
+    level = CompressedFibers(2 * ENTRIES, np.array([0, 2]), np.array([1, 5], dtype=np.int32))
+    tensors = {"A": Tensor((2 * ENTRIES,), graph.declared["A"].format, (level,), np.ones(2, np.float32))}
+    layout = lay_out(graph, tensors, machine, library(), replace(DEFAULT_LIMITS, runs=runs))
+    assert {len(ring) for ring in layout.rings} == {size}
+
+
+def test_rings_of_many_streams_stay_small() -> None:
+    """Those of thousands of streams are no larger than FIFOs of 64 tokens need."""
+    layout = NetworkLayout(parse(TWO_SCANS), {}, DEFAULT_LIMITS)
+    layout.keys = [Port("root", "ref")] * 3000
+    assert _least_ring(layout) == 64
