@@ -66,7 +66,8 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 
 
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
-    """Return what a graph did before its deadlock."""
+    """Return what a graph did before its deadlock. A node waits if it has not ended. What fetches ahead for one may wait for ever, if
+    nothing needs its last lines."""
     runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
     controller = machine.controller()
     network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True, controller=controller)
@@ -77,7 +78,7 @@ def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> S
     }
     slots = {edge: max(len(streams[graph.by_name[edge.node].inputs[edge.input]].tokens), 1) for edge in network.fifos}
     nodes = network_statistics(network)
-    waiting = tuple(dict.fromkeys(process.node.name for process in stuck))
+    waiting = tuple(dict.fromkeys(process.node.name for process in stuck if not process.helper))
     return Simulated(graph, 1 + max(node.last for node in nodes), streams, nodes, slots, waiting)
 
 

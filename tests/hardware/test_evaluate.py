@@ -54,6 +54,13 @@ def test_random_graphs_at_random_memories() -> None:
     }
 
 
+def test_a_deadlock_in_which_a_port_fetches_ahead_for_a_node_that_ended() -> None:
+    """Nobody needs the lines of pads, so what would fetch them waits for ever, and the load has given all of its tokens."""
+    tally = Tally()
+    assert not check(hardware_case(7322, "any", tiles=True), tally, {})
+    assert tally.deadlocks
+
+
 SUM = """
 tensor A[3, 4] csr f64
 tensor y[3] dense f64
