@@ -36,6 +36,9 @@ CELLS = "a library needs an inverter, gates, and a flip-flop without reset that 
 """The hint where a library lacks cells."""
 SECONDS = 600
 """After so long a synthesis is given up."""
+PROBE = "module probe(input c, input a, input b, output reg q);\n  always @(posedge c) q <= a & b;\nendmodule\n"
+PROBE_SECONDS, BYTES_A_SECOND, PROBE_KILOBYTES = 2, 1 << 20, 1 << 20
+"""What the first use of a library may take of a processor, and of memory, with so many seconds more for a large one."""
 STEPS = "proc\nflatten\nsynth -run coarse: -noabc -nordff\ndfflegalize -cell $_DFF_P_ x\nsimplemap"
 """What makes simple gates and flip-flops of a module. Read ports of memories get no registers of their own."""
 
@@ -81,6 +84,7 @@ def synthesize(parts: CircuitParts, missing: Sequence[Part], liberty: Liberty | 
             (folder / CIRCUIT).write_text(to_verilog(emit_circuit(parts.circuit).text), encoding="utf-8")
         if liberty is not None:
             (folder / LIBERTY).write_text(liberty.text, encoding="utf-8")
+            _require_usable(folder, liberty)
 
         def cells(numbered: tuple[int, Part]) -> Cells:
             number, part = numbered
@@ -111,6 +115,26 @@ def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | N
         f"{boxes}read_verilog -sv {' '.join(sources)}\nhierarchy -check -top {top}{widths}\n{STEPS}\n{mapping}\nopt_clean -purge\n"
         f"tee -q -o {number}.txt stat{areas}\n"
     )
+
+
+def _require_usable(folder: Path, liberty: Liberty) -> None:
+    """Raise `HardwareError` for a library with which yosys cannot map one gate and one flip-flop: it reads some texts for ever, and others
+    end it."""
+    (folder / "probe.v").write_text(PROBE, encoding="utf-8")
+    mapping = f"dfflibmap -liberty {LIBERTY}\nabc -liberty {LIBERTY}\nstat -liberty {LIBERTY}"
+    (folder / "probe.ys").write_text(f"read_verilog probe.v\n{STEPS}\n{mapping}\n", encoding="utf-8")
+    seconds = PROBE_SECONDS + len(liberty.text) // BYTES_A_SECOND
+    bounds = f"ulimit -t {seconds}; ulimit -v {PROBE_KILOBYTES + len(liberty.text) // 16}"
+    done = subprocess.run(
+        ["sh", "-c", f"{bounds}; exec {PROGRAM} -q -s probe.ys"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        why = "breaks off" if done.returncode < 0 else f"ends with status {done.returncode}"
+        raise HardwareError(
+            f"`{PROGRAM}` {why} where it maps one gate and one flip-flop to liberty file `{liberty.path}`",
+            hint="it needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge",
+            notes=[line for line in (done.stderr + done.stdout).splitlines() if "ERROR" in line][-5:],
+        )
 
 
 def _run(folder: Path, script: str, liberty: Liberty | None) -> None:

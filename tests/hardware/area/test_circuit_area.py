@@ -20,6 +20,7 @@ from fuseflow.hardware.area.parts import CircuitParts
 from fuseflow.hardware.output import bounded_circuit, save_verilog
 from fuseflow.sim import Machine
 
+HOSTILE = Path(__file__).parents[2] / "data/hostile_libraries"
 LATENCY = {"default": 1, "add": 3}
 PLAIN = Machine(name="plain", arithmetic="f32", fifo_depth=2, latency=LATENCY)
 DEEP = Machine(name="deep", arithmetic="f32", fifo_depth=12, latency=LATENCY)
@@ -159,6 +160,13 @@ def test_without_gates_a_library_is_refused(tmp_path: Path) -> None:
     file.write_text("library(odd) { %s }" % FLIP_FLOP)  # noqa: UP031
     with pytest.raises(HardwareError):
         area_of(PLAIN, file)
+
+
+@pytest.mark.parametrize("name", ["read_for_ever", "ends_yosys"])
+def test_a_library_that_yosys_does_not_survive_is_refused(name: str) -> None:
+    require("yosys", "pycde")
+    with pytest.raises(HardwareError, match="where it maps one gate"):
+        area_of(PLAIN, HOSTILE / name)
 
 
 def test_yosys_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
