@@ -34,6 +34,8 @@ from input_fuzz.kinds import KINDS, Kind, prepare
 
 LEAST_PAST = 0.3
 """The share of each kind that must get past the first parser."""
+LONGEST = 120
+"""The seconds that a command may take, of which other processes may have most."""
 CHUNK = 5000
 """Inputs that one child reads."""
 
@@ -96,13 +98,18 @@ def _commands(kinds: list[Kind], seed: int, count: int) -> int:
         kind = kinds[number % len(kinds)]
         with tempfile.TemporaryDirectory() as name:
             line = command_lines.command_line(kind, content_of(kind, seed, chance.randrange(1_000_000)), Path(name))
-            done = subprocess.run(
-                [sys.executable, "-m", "fuseflow", *line.words],
-                capture_output=True,
-                timeout=120,
-                cwd=name,
-                env={**os.environ, **line.variables},
-            )
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "fuseflow", *line.words],
+                    capture_output=True,
+                    timeout=LONGEST,
+                    cwd=name,
+                    env={**os.environ, **line.variables},
+                )
+            except subprocess.TimeoutExpired:
+                faults += 1
+                click.echo(f"  {kind.name}, the {number}th: no end within {LONGEST} seconds")
+                continue
         statuses[done.returncode] = statuses.get(done.returncode, 0) + 1
         told = done.stderr.decode("utf-8", "replace")
         if done.returncode not in (0, 2) or "internal error" in told or "Traceback" in told or "\x1b" in told:
