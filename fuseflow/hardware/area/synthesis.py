@@ -132,7 +132,7 @@ def _require_usable(folder: Path, liberty: Liberty) -> None:
         why = "breaks off" if done.returncode < 0 else f"ends with status {done.returncode}"
         raise HardwareError(
             f"`{PROGRAM}` {why} where it maps one gate and one flip-flop to liberty file `{liberty.path}`",
-            hint="it needs an inverter, gates, and a flip-flop without reset that is clocked by a rising edge",
+            hint=CELLS,
             notes=[line for line in (done.stderr + done.stdout).splitlines() if "ERROR" in line][-5:],
         )
 

@@ -13,7 +13,7 @@ def node_labels(names: Sequence[str], letters: int) -> Mapping[str, str]:
 
     >>> names = ["h.0.attn.query.weight.split_val", "h.0.attn.key.weight.split_val"]
     >>> list(node_labels(names, 25).values())
-    ['….query.weight.split_val', '…tn.key.weight.split_val']
+    ['…n.query.weight.split_val', '…ttn.key.weight.split_val']
     """
     labels = {name: shorten_middle(name, letters) for name in names}
     alike = {label for label, count in Counter(labels.values()).items() if count > 1}
