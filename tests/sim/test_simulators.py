@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from row_graphs import offsets
 
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse, show
@@ -16,23 +17,7 @@ from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.tensors import pack
 
 ROWS = 40
-GRAPH = parse(f"""
-graph g
-tensor x[{ROWS}, 8]  dense
-tensor y[{ROWS}, 8]  dense
-output y
-root = root()
-x_i = scan(root) x.0
-x_j = scan(x_i.ref) x.1
-x_v = load(x_j.ref) x
-most = reduce(x_v) max
-back = repeat(most, x_j.crd)
-off = alu(x_v, back) sub N->0,N->0
-y_i = write(x_i.crd) y.0
-y_j = write(x_j.crd) y.1
-y_v = write(off) y.vals
-""")
-"""Every row waits for its largest: the values need a FIFO of a row."""
+GRAPH = offsets(ROWS, 8)
 
 
 def test_advice_that_takes_the_reference_too_long_is_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:

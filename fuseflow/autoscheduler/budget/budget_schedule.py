@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
-from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint
+from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint, undominated
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
@@ -271,18 +271,18 @@ class _Chooser:
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
     def _searched_again(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become, until that
-        is one that ran. Nothing is searched if all that ran stayed within the budget."""
+        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become, until one
+        ran within the budget. Nothing is searched if the first of those that ran did."""
         more: list[Trial] = []
-        while (
-            len(more) < SEARCHES and not self.deadline.passed and (known := [*done, *more]) and known[-1 if more else 0].refused
-        ):
-            outcome = self.search.cheapest(self.budget, 1, levers)
-            trials = [self._trial(program, levers == UNFUSED) for program in outcome.programs]
-            trials = [trial for trial in trials if not trial.refused and all(trial.schedule != other.schedule for other in known)]
-            if not trials:
+        last = next(iter(done), None)
+        while last is not None and last.refused and len(more) < SEARCHES and not self.deadline.passed:
+            ran = {trial.schedule for trial in (*done, *more)}
+            programs = self.search.cheapest(self.budget, 1, levers).programs
+            trials = [self._trial(program, levers == UNFUSED) for program in programs if program.schedule not in ran]
+            more += self._simulated([trial for trial in trials if not trial.refused])
+            if not trials or trials[0].refused:
                 break
-            more += self._simulated(trials)
+            last = more[-1]
         return more
 
     def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
@@ -382,21 +382,6 @@ class _Chooser:
 
     def _compiled(self, schedule: Schedule) -> Compiled:
         return compile_source(self.source, schedule, self.machine)
-
-
-def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
-    """Return the points than which no other has both fewer cycles and less of a component, the largest first."""
-
-    def place(point: ParetoPoint) -> tuple[float, float]:
-        return point.cycles, getattr(point.trial.resources, component) or 0
-
-    def beaten(point: ParetoPoint) -> bool:
-        return any(
-            place(other) != place(point) and all(a <= b for a, b in zip(place(other), place(point), strict=True))
-            for other in points
-        )
-
-    return [point for point in points if not beaten(point)]
 
 
 def program_name(program: DealtPath) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,3 +127,18 @@ class BudgetChoice:
             "pareto": [point.to_json() for point in self.pareto],
             "schedule": self.schedule.to_yaml(),
         }
+
+
+def undominated(points: Sequence[ParetoPoint], component: str) -> list[ParetoPoint]:
+    """Return the points than which no other has both fewer cycles and less of a component, the largest first."""
+
+    def place(point: ParetoPoint) -> tuple[float, float]:
+        return point.cycles, getattr(point.trial.resources, component) or 0
+
+    def beaten(point: ParetoPoint) -> bool:
+        return any(
+            place(other) != place(point) and all(a <= b for a, b in zip(place(other), place(point), strict=True))
+            for other in points
+        )
+
+    return [point for point in points if not beaten(point)]

@@ -18,10 +18,10 @@ class FifoGrowth:
 
     _bytes: dict[int, dict[RegionDecision, int]] = field(default_factory=dict)
 
-    def keep(self, kind: int, decision: RegionDecision, bytes: int) -> bool:
+    def keep(self, kind: int, decision: RegionDecision, growth: int) -> bool:
         """Keep the bytes of a run, and return whether that is something new: that FIFOs grew, or not as much as expected."""
-        is_new = bytes != self.expected(kind, decision)
-        self._bytes.setdefault(kind, {})[decision] = bytes
+        is_new = growth != self.expected(kind, decision)
+        self._bytes.setdefault(kind, {})[decision] = growth
         return is_new
 
     def expected(self, kind: int, decision: RegionDecision) -> int:
@@ -38,10 +38,10 @@ class FifoGrowth:
 
     def grown(self, kind: int, decision: RegionDecision, resources: Resources) -> Resources:
         """Return what a range occupies with the FIFOs that a run is expected to give it."""
-        bytes = self.expected(kind, decision)
-        if not bytes or resources.fifo is None:
+        growth = self.expected(kind, decision)
+        if not growth or resources.fifo is None:
             return resources
-        return replace(resources, fifo=resources.fifo + bytes)
+        return replace(resources, fifo=resources.fifo + growth)
 
 
 def _loops(decision: RegionDecision) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -55,9 +55,8 @@ def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tup
             for k, start in enumerate(starts)
         )
     rows, which = distinct_tuples(fibers)
-    if above is not None and not _have_equal_lengths(
-        nests, rows
-    ):  # nests differ below elements that never occur, as in other lanes
+    if above is not None and not _have_equal_lengths(nests, rows):
+        # Nests differ below elements that never occur, as in other lanes. These have no fibers here.
         occurs = above.element_times > 0
         rows, which = distinct_tuples([np.where(occurs, column, EMPTY) for column in fibers])
     memo.afford(int(take(nests[0].level.lengths, rows[0], 0).sum()))

@@ -54,12 +54,11 @@ class Deadlock:
     """A deadlock is a run in which no firing is possible before its end.
 
     `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done; it is empty in a run that
-    went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes
-    an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
-    unchanged, or None if there is none of at most about `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next
-    deadlock, or None if the run comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had
-    been as deep from the start:
-    what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
+    went on with deeper FIFOs, whose cycles say nothing. `smallest_depth` takes an edge, or several that are equally deep, and returns the
+    smallest depth with which the graph runs to its end while all others are unchanged, or None if there is none of at most about
+    `MOST_SLOTS`. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run comes to its end or far
+    beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends
+    on no cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]

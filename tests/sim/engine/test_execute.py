@@ -7,32 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from row_graphs import offsets
 
 from fuseflow.errors import DeadlockError
 from fuseflow.samml.nodes import Edge
-from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, simulate
 from fuseflow.sim.engine.execute import NEAR, smallest_clearing_depth
 from fuseflow.sim.outcome.deadlock import MOST_SLOTS
 from fuseflow.tensors import pack
 
-SOFTMAX = parse("""
-graph g
-tensor x[2, 700]  dense
-tensor y[2, 700]  dense
-output y
-root = root()
-x_i = scan(root) x.0
-x_j = scan(x_i.ref) x.1
-x_v = load(x_j.ref) x
-most = reduce(x_v) max
-back = repeat(most, x_j.crd)
-off = alu(x_v, back) sub N->0,N->0
-y_i = write(x_i.crd) y.0
-y_j = write(x_j.crd) y.1
-y_v = write(off) y.vals
-""")
-"""Every row waits for its largest: its values need a FIFO of a row."""
+OFFSETS = offsets(2, 700)
 
 
 @pytest.mark.parametrize("stuck", [1, 16, 2048])
@@ -59,11 +43,11 @@ def test_a_fifo_that_clears_nothing_is_not_deepened_for_ever() -> None:
 
 
 def test_a_row_that_is_far_longer_than_its_fifo() -> None:
-    tensors = {"x": pack(np.arange(1.0, 1401.0).reshape(2, 700), SOFTMAX.declared["x"].format)}
+    tensors = {"x": pack(np.arange(1.0, 1401.0).reshape(2, 700), OFFSETS.declared["x"].format)}
     deep = Machine(name="deep", fifo_depth=1024)
 
     def run(depth: int) -> int:
-        return simulate(replace(SOFTMAX, depths=((Edge("off", 0), depth),)), tensors, deep, engine="fast").cycles
+        return simulate(replace(OFFSETS, depths=((Edge("off", 0), depth),)), tensors, deep, engine="fast").cycles
 
     with pytest.raises(DeadlockError) as caught:
         run(16)
