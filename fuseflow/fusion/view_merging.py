@@ -11,7 +11,7 @@ of a stored tensor alone is not worth it: both would have to stand at the same p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -101,7 +101,7 @@ def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
                 fused.views, merger.producers, set(second_indices) - set(first_indices), set(first_indices) - set(second_indices)
             ):
                 if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused_pairs:
-                    trial = _settled(_renamed(fused, merger.trees, {u: c}), merger.trees)
+                    trial = _renamed(fused, merger.trees, settled(fused.reductions, {u: c}))
                     if not _captures(trial) and merger.constrain(trial) is not None:
                         return trial
                     merger.refused_pairs.add((u, c))
@@ -151,26 +151,29 @@ def _beside(fused: RegionTrees) -> dict[str, int]:
 def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
     """Rename u to c, and what follows from it; a reduction that `waits` must be complete before loop c."""
     merged = (*fused.merges, *([(waits, c)] if waits is not None else []))
-    return _settled(_renamed(replace(fused, merges=merged), trees, {u: c}), trees)
+    return _renamed(replace(fused, merges=merged), trees, settled(fused.reductions, {u: c}))
 
 
-def _settled(trial: RegionTrees, trees: TreeTable) -> RegionTrees:
-    """Unify the reduction indices of producers, too, below views that became equal."""
-    while (clash := _clash(trial)) is not None:
+def settled(reductions: Sequence[Reduction], table: dict[str, str]) -> dict[str, str]:
+    """Return a renaming with what follows from it: the reduction indices of producers are unified, too, below views that become equal."""
+    while (clash := _clash(reductions, table)) is not None:
         kept, other = clash
-        trial = _renamed(trial, trees, {v: w for v, w in zip(other.over, kept.over, strict=True) if v != w})
-    return trial
+        follows = {v: w for v, w in zip(other, kept, strict=True) if v != w}
+        names = tuple(dict.fromkeys((*table, *follows)))
+        table = dict(zip(names, rename_indices(rename_indices(names, table), follows), strict=True))
+    return table
 
 
-def _clash(fused: RegionTrees) -> tuple[Reduction, Reduction] | None:
-    """Return two reductions that are the same view but reduce over different indices. (In one iteration space a reduction absorbs others:
-    views of one producer may then reduce over more or fewer.)
+def _clash(reductions: Sequence[Reduction], table: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the indices of two reductions that a renaming makes the same view but that reduce over different indices. (In one iteration
+    space a reduction absorbs others: views of one producer may then reduce over more or fewer.)
     """
-    first_by_view: dict[tuple[str, str, tuple[str, ...], int], Reduction] = {}
-    for node in fused.reductions:
-        first = first_by_view.setdefault((node.label, node.op, node.free, len(node.over)), node)
-        if first is not node and first.over != node.over:
-            return first, node
+    first_by_view: dict[tuple[str, str, tuple[str, ...], int], tuple[str, ...]] = {}
+    for node in reductions:
+        over = rename_indices(node.over, table)
+        first = first_by_view.setdefault((node.label, node.op, rename_indices(node.free, table), len(over)), over)
+        if first != over:
+            return first, over
     return None
 
 
