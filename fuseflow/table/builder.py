@@ -46,7 +46,6 @@ class TableBuilder:
         self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root))
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
-        self.certain = True  # that what is computed now is needed, and not computed again inside another nest
 
     def length(self, v: str) -> int:
         """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
@@ -60,8 +59,7 @@ class TableBuilder:
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
         bundle = self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
-        if self.certain:
-            self.cells.needs(bundle.value)
+        self.cells.needs(bundle.value)
         return bundle
 
     def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T], stage: str = "") -> T:
@@ -169,18 +167,12 @@ class TableBuilder:
 
     def completed(self, nest: Nest, v: str | None) -> Nest:
         """Return the nest with every producer completed that must be finished before loop `v` (all of them for None), the first ones
-        first. A producer inside another one that is due, too, belongs to the nest of that one."""
+        first. A producer inside another one that is due, too, belongs to the nest of that one. So each of these is needed: nothing between
+        it and the body can make it again once loop `v` has run over a level of it."""
         for node in self.due(nest, v):
-            bundle = self.inner_bundle(nest, node)
+            bundle = self.bundle(nest.of(node, self.memo.inside(node)))  # what follows depends on no order inside of the producer
             nest = self.step(nest.nests, (node, bundle), partial(nest.standing, {node: bundle}))
         return nest
-
-    def inner_bundle(self, nest: Nest, node: Producer) -> Bundle:
-        """Return the bundle of a producer in the body of a nest. The nest after it follows from the bundle alone, whatever the order inside
-        the producer."""
-        certain, self.certain = self.certain, self.certain and node in self.memo.outermost(nest.body)
-        bundle, self.certain = self.bundle(nest.of(node, self.memo.inside(node))), certain
-        return bundle
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
         """Return the producers that must be completed before loop `v`.
@@ -247,9 +239,7 @@ class TableBuilder:
         """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
         entered = self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
         crd = entered.loops[-1][1]
-        if self.certain and not isinstance(
-            self.cells.nodes[crd.node], Align
-        ):  # values that are aligned alike need no coordinates
+        if not isinstance(self.cells.nodes[crd.node], Align):  # values that are aligned alike need no coordinates
             self.cells.needs(crd)
         return entered
 

@@ -5,8 +5,9 @@ Orders of one region mostly differ in a few nests, and what the other nests comp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
@@ -18,36 +19,43 @@ from fuseflow.table.tile_axes import Tiling
 from fuseflow.tensors import Format
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class Reach:
-    """The nodes below some trees and not inside completed reductions, producers first. `places` are the views and reductions among them,
-    and `by_index` has, for every index, the nodes that may have a loop of it.
-    """
+    """The nodes below some trees and not inside `completed` producers, producers first."""
 
     nodes: tuple[Tree, ...]
-    places: tuple[View | Producer, ...]
-    producers: tuple[Producer, ...]
-    by_index: Mapping[str, tuple[Tree, ...]]
+    completed: frozenset[Tree]
 
     @classmethod
     def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
-        reached = nodes(*trees, below=lambda node: () if node in completed else node.operands)
+        return cls(nodes(*trees, below=lambda node: () if node in completed else node.operands), completed)
+
+    @cached_property
+    def places(self) -> tuple[View | Producer, ...]:
+        """The views and producers among the nodes."""
+        return tuple([node for node in self.nodes if isinstance(node, View | Producer)])
+
+    @cached_property
+    def producers(self) -> tuple[Producer, ...]:
+        """The producers among the nodes."""
+        return tuple([node for node in self.nodes if isinstance(node, Producer)])
+
+    @cached_property
+    def by_index(self) -> Mapping[str, Sequence[Tree]]:
+        """The nodes that may have a loop of an index, for every index."""
         indices: dict[Tree, frozenset[str]] = {}
-        for node in reached:
-            if isinstance(node, View):
-                indices[node] = frozenset(node.indices)
-            elif node in completed:
-                assert isinstance(node, Producer)
-                indices[node] = frozenset(node.free)
-            else:
-                indices[node] = frozenset[str]().union(*(indices[child] for child in node.operands))
         by_index: dict[str, list[Tree]] = {}
-        for node in reached:
-            for v in indices[node]:
+        for node in self.nodes:
+            if isinstance(node, View):
+                own = frozenset(node.indices)
+            elif isinstance(node, Producer) and node in self.completed:
+                own = frozenset(node.free)
+            else:
+                own = frozenset[str]().union(*[indices[operand] for operand in node.operands])
+            indices[node] = own
+            for v in own:
                 by_index.setdefault(v, []).append(node)
-        places = tuple([node for node in reached if isinstance(node, View | Producer)])
-        producers = tuple([node for node in places if isinstance(node, Producer)])
-        return cls(reached, places, producers, {v: tuple(with_index) for v, with_index in by_index.items()})
+        return by_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,6 @@ class TableMemo:
     _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
     _inside: dict[Producer, frozenset[Producer]] = field(default_factory=dict)
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
-    _outermost: dict[Tree, frozenset[Producer]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, region: FusedRegion, cells: Cells) -> TableMemo:
@@ -109,13 +116,6 @@ class TableMemo:
         if node not in self._inside:
             self._inside[node] = frozenset([n for n in self.below(node) if isinstance(n, Producer)])
         return self._inside[node]
-
-    def outermost(self, body: Tree) -> frozenset[Producer]:
-        """Return the producers in a body that are in no other producer of it: the body needs what they compute."""
-        if body not in self._outermost:
-            reached = nodes(body, below=lambda node: () if isinstance(node, Producer) else node.operands)
-            self._outermost[body] = frozenset([node for node in reached if isinstance(node, Producer)])
-        return self._outermost[body]
 
     def indices(self, node: Producer) -> frozenset[str]:
         """Return every index of a producer and of what is below it."""

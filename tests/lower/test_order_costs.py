@@ -18,7 +18,7 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import Estimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.fusion import FusedRegion
+from fuseflow.fusion import FusedRegion, fusion_choices
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.graphs import region_graph
@@ -104,6 +104,22 @@ def test_a_bound_that_counts_what_may_be_left_out_is_noticed(compared: list[str]
     source = load(ModelSpec(MODELS / "paper" / "graphsage.py", options={"small": True}))
     with pytest.raises(AssertionError):
         lower(source.program, Schedule.fuse("full"), source.tensors)
+
+
+MADE_AGAIN = """tensor A[3, 4]
+    m[j]    = max(k) A[k, j]
+    E[i, j] = exp(A[i, j] - m[j])
+    Y[i, j] = E[i, j] / (sum(l) E[l, j])
+    output Y"""
+
+
+def test_what_is_made_again_in_an_inner_nest_is_needed_outside_of_it_too(
+    compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sum over l runs outside of j, which is left of the maximum, so that it makes another maximum: the first is that of E."""
+    monkeypatch.setattr(fusion_choices, "MERGE_POLICIES", ("never",))
+    lower(parse(MADE_AGAIN), Schedule.fuse("full"), {})
+    assert "k,l,i,j" in compared
 
 
 ALIGNED = """tensor A1[2, 3, 3, 2] (compressed, compressed, dense, dense) order (2, 0, 1, 3)
