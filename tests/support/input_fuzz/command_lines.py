@@ -26,10 +26,11 @@ LINEAR = "import torch\ndef build(data):\n    return torch.nn.Linear(4, 3), (tor
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """The words behind `fuseflow`, and variables of its environment."""
+    """The words behind `fuseflow`, variables of its environment, and the statuses that the command may end with."""
 
     words: list[str]
     variables: Mapping[str, str] = field(default_factory=dict)
+    statuses: tuple[int, ...] = (0, 2)
 
 
 def command_line(kind: Kind, content: bytes, folder: Path) -> CommandLine:
@@ -64,7 +65,7 @@ def command_line(kind: Kind, content: bytes, folder: Path) -> CommandLine:
             sparse.save_npz(folder / "A.npz", sparse.csr_array(np.eye(4)))
             np.save(folder / "B.npy", np.ones((4, 3)))
             (folder / "t.yaml").write_text("A: {path: A.npz}\nB: {path: B.npy}\n")
-            return CommandLine(["simulate", name, "--tensors", "t.yaml"])
+            return CommandLine(["simulate", name, "--tensors", "t.yaml"], statuses=(0, 1, 2))  # 1: the run of a good graph failed
         case "fibertree":
             (folder / "A").mkdir()
             unfold(content.replace(b"tensor_T", b"tensor_A"), folder / "A")
