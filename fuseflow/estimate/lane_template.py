@@ -52,8 +52,8 @@ class LaneTemplate:
         for node in lowered.graph.nodes:
             place = lowered.places.get(node.name, ())
             own = _serial_name(node.name, place)
-            found = by_name.get(own)
-            serial_name = own if found is not None and type(found) is type(node) else ""
+            namesake = by_name.get(own)
+            serial_name = own if namesake is not None and type(namesake) is type(node) else ""
             dealt_index = "" if serial_name else _dealt_index(node, indices)
             if not serial_name and not dealt_index:
                 return None

@@ -33,8 +33,8 @@ def _run(channels: int) -> tuple[int, float, float]:
 
 
 def test_why_one_channel_is_as_fast_as_eight() -> None:
-    found = SENTENCE.search((ROOT / "docs/memory.md").read_text(encoding="utf-8"))
-    assert found is not None, "the sentence that explains it"
-    rate, cycles, cycles_of_eight, hits_of_eight, hits = (float(text.replace(",", "")) for text in found.groups())
+    sentence = SENTENCE.search((ROOT / "docs/memory.md").read_text(encoding="utf-8"))
+    assert sentence is not None, "the sentence that explains it"
+    rate, cycles, cycles_of_eight, hits_of_eight, hits = (float(text.replace(",", "")) for text in sentence.groups())
     assert _run(1) == (cycles, pytest.approx(hits, abs=0.05), pytest.approx(rate, abs=0.5))
     assert _run(8)[:2] == (cycles_of_eight, pytest.approx(hits_of_eight, abs=0.05))

@@ -338,8 +338,9 @@ def _dense_gradients(ctx: Any, call: Call, gradients: Sequence[torch.Tensor]) ->
         [result for result, _ in computed], wanted, [gradient for _, gradient in computed], allow_unused=True, retain_graph=True
     )
     by_tensor = iter(values)
-    found = [next(by_tensor) if t.requires_grad else None for t in dense]
-    return [None if v is None else formatted(v, f, call.wrapper) for v, f in zip(found, call.grad_formats, strict=True)]
+    all_gradients = [next(by_tensor) if t.requires_grad else None for t in dense]
+    formats = call.grad_formats
+    return [None if g is None else formatted(g, f, call.wrapper) for g, f in zip(all_gradients, formats, strict=True)]
 
 
 def _count(number: int, noun: str) -> str:
