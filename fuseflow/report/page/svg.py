@@ -3,7 +3,7 @@ drawing gives the same bytes."""
 
 from __future__ import annotations
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 def number(value: float) -> str:
@@ -13,13 +13,12 @@ def number(value: float) -> str:
 
 def element(name: str, content: object = "", /, **attributes: object) -> Markup:
     """Return an element. `class_` is the attribute `class`, and `text_anchor` is `text-anchor`."""
-    pairs = (
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), number(v) if isinstance(v, int | float) else v)
+    pairs = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(number(v) if isinstance(v, int | float) else v)}"'
         for key, v in attributes.items()
         if v is not None
     )
-    head = Markup("").join(pairs)
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, content)
+    return Markup(f"<{name}{pairs}>{escape(content)}</{name}>")  # `Markup.format` takes several times as long
 
 
 def svg(width: float, height: float, content: Markup, label: str) -> Markup:
