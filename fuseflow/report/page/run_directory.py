@@ -89,11 +89,20 @@ def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:
         raise UsageError(
             f"`{path}` holds a compiled program that has not run: it has no {RESULT}", hint="`fuseflow run MODEL -o DIR`"
         )
+    names = _region_names(about, path / MANIFEST)
+    return _result(path / RESULT), {name: _region(path / region_folder(k, name)) for k, name in enumerate(names, 1)}
+
+
+def _region_names(about: Values, path: Path) -> list[str]:
+    """Return the names of the regions that a manifest lists."""
     try:
         names = [region["name"] for region in about["regions"]]
     except (KeyError, TypeError) as error:
-        raise FileError(f"`{path / MANIFEST}` is not what fuseflow writes: {error!r}", hint=AGAIN) from error
-    return _result(path / RESULT), {name: _region(path / region_folder(k, name)) for k, name in enumerate(names, 1)}
+        raise FileError(f"`{path}` is not what fuseflow writes: {error!r}", hint=AGAIN) from error
+    for name in names:
+        if not isinstance(name, str):
+            raise FileError(f"`{path}` is not what fuseflow writes: {name!r} is no name of a region", hint=AGAIN)
+    return names
 
 
 def _region(folder: Path) -> tuple[Values, Graph]:
