@@ -6,7 +6,7 @@ no data. FIFOs, memories and arithmetic are modules of SystemVerilog, in the fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fuseflow.hardware.circuit import Circuit
@@ -72,8 +72,15 @@ def module_body(parts: Netlist) -> str:
     ports = [*(["in %clk : !seq.clock", "in %rst : i1"] if parts.clocked else [])]
     ports += [f"in %{name} : i{width}" for name, width in parts.inputs]
     ports += [f"out {name} : i{width}" for name, _, width in results]
-    values, types = ", ".join(value for _, value, _ in results), ", ".join(f"i{width}" for *_, width in results)
-    return f"({', '.join(ports)}) {{\n" + "".join(f"  {line}\n" for line in block.lines) + f"  hw.output {values} : {types}\n}}\n"
+    lines = [*block.lines, output_line([(value, width) for _, value, width in results])]
+    return f"({', '.join(ports)}) {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def output_line(values: Sequence[tuple[str, int]]) -> str:
+    """Return the operation that gives the outputs of a module: values with their bits, of which there may be none."""
+    if not values:
+        return "hw.output"
+    return f"hw.output {', '.join(value for value, _ in values)} : {', '.join(f'i{width}' for _, width in values)}"
 
 
 def signed(value: int, width: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.channel_bits import kept_bits, runs
 from fuseflow.hardware.circuit import Channel, Circuit
-from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, plain_name, top_name
+from fuseflow.hardware.emit import OPERANDS, EmittedUnit, called_units, emit_units, output_line, plain_name, top_name
 from fuseflow.hardware.expressions import Expr
 from fuseflow.hardware.netlist import ANSWERS, LATE
 from fuseflow.hardware.primitives.write import WRITTEN
@@ -80,13 +80,12 @@ def emit_circuit(circuit: Circuit) -> Top:
     outs += [pin for port in wires.ports for pin in port.outputs.values()]
     ports = ["in %clk : !seq.clock", "in %rst : i1", *(f"in %{name} : i{width}" for name, width in ins)]
     ports += [f"out {name} : i{width}" for name, width in outs]
-    result = f"  hw.output {', '.join(f'%{name}' for name, _ in outs)} : {', '.join(f'i{width}' for _, width in outs)}"
     lines = [
         f"hw.module @{top_name(circuit)}({', '.join(ports)}) {{",
         "  %yes = hw.constant true",
         "  %no = hw.constant false",
         *wires.lines,
-        result,
+        f"  {output_line([(f'%{name}', width) for name, width in outs])}",
         "}",
         "",
     ]

@@ -32,7 +32,7 @@ at most."""
 def index_bits(graph: n.Graph, bounds: Mapping[n.Port, int]) -> int:
     """Return the bits of coordinates and references in the circuit of a graph: those of the largest tensor that has an entry for each
     coordinate."""
-    return min(max(LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds))), MOST_INDEX_BITS)
+    return min(max((LEAST_INDEX_BITS, *(count.bit_length() for count in _counts(graph, bounds)))), MOST_INDEX_BITS)
 
 
 def _counts(graph: n.Graph, bounds: Mapping[n.Port, int]) -> Iterator[int]:

@@ -28,6 +28,8 @@ def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
     """Return what is known of every stream. Raises `GraphError`, naming graph, node and input, unless the graph is well-formed."""
     if not graph.name or graph.name != graph.name.strip() or set(graph.name) & {"\n", "#"}:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
+    if not graph.nodes:
+        raise GraphError(f"graph `{graph.name}`: has no nodes, so it computes nothing")
     _verify_tensors(graph)
     _verify_names(graph)
     facts = stream_facts(graph)

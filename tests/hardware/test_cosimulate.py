@@ -222,3 +222,11 @@ def test_a_tool_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         find_tool("icarus")
     assert "apt-get install iverilog" in error.value.hint
     assert set(TOOLS) == {"icarus", "verilator"}
+
+
+@pytest.mark.parametrize("tool", ["python", "icarus"])
+def test_a_circuit_without_outputs(tool: str) -> None:
+    """A stream that nobody reads has no FIFO, and a module without outputs gives none."""
+    require(*([] if tool == "python" else ["pycde", "iverilog"]))
+    run = cosimulate(parse("graph g\nroot = root()\n"), {}, Machine(name="plain", arithmetic="f32"), tool)
+    assert (run.difference, run.cycles) == (None, 2)

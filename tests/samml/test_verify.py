@@ -190,6 +190,11 @@ def test_drop_takes_coordinates_and_a_stream(graphs: dict[str, n.Graph]):
         verify(changed(graphs["others"], "drop_j", {"inputs": (n.Port("union_j"),)}))
 
 
+def test_refuses_a_graph_without_nodes():
+    with pytest.raises(GraphError, match="graph `g`: has no nodes"):
+        verify(parse("graph g\n"))
+
+
 def test_refuses_wrong_declarations(graphs: dict[str, n.Graph]):
     graph = graphs["spmm"]
     first, *others = graph.tensors

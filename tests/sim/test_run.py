@@ -178,3 +178,11 @@ def test_moving_a_value_is_no_operation() -> None:
     summed = n.Reduce("sum", (n.Port("moved"),), "sum")
     nodes = tuple(new for node in graph.nodes for new in ((moved, summed) if node.name == "sum" else (node,)))
     assert simulate(replace(graph, nodes=nodes), tensors, IDEAL).flops == simulate(graph, tensors, IDEAL).flops
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+@pytest.mark.parametrize("machine", ["ideal", "rda"])
+def test_a_graph_whose_streams_nobody_reads(engine: str, machine: str) -> None:
+    """It has no FIFO, and no port at the memory: both simulators made one record too many of each."""
+    result = simulate(parse("graph g\nroot = root()\n"), {}, load_machine(machine), engine=engine)
+    assert (result.cycles, result.firings, result.edges) == (2, 2, ())
