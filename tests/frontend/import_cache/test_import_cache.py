@@ -17,6 +17,7 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.text import show
+from fuseflow.frontend.import_cache.installation import package_digest
 from fuseflow.frontend.import_cache.store import EntryStore
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
@@ -126,6 +127,18 @@ def test_a_hit_runs_without_pytorch(cache: Path) -> None:
     assert {"torch", "torch_mlir"} <= set(first.stdout.split())
     said = f"imports said {first.stderr!r}, then {second.stderr!r}"  # why an import was not kept, or made again
     assert not {"torch", "torch_mlir", "sympy", "scipy.optimize"} & set(second.stdout.split()), said
+
+
+def test_kernels_that_are_made_again_change_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may make kernels between two imports."""
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "a.py").write_text("x = 1")
+    monkeypatch.setattr("fuseflow.frontend.import_cache.installation._PACKAGE", tmp_path)
+    before = package_digest.__wrapped__()
+    (tmp_path / "objects" / "k.kernel").write_bytes(b"code")
+    assert package_digest.__wrapped__() == before
+    (tmp_path / "b.py").write_text("x = 2")
+    assert package_digest.__wrapped__() != before
 
 
 def test_saved_directories_are_equal_to_the_byte(cache: Path, tmp_path: Path) -> None:
