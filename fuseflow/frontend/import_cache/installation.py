@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_MADE_LATER = frozenset({"__pycache__", "objects"})
-"""Folders of what is made of the sources: modules that Python compiled, and kernels. They decide nothing about an import."""
+_PRODUCTS = frozenset({"__pycache__", "objects"})
+"""Folders of products of the sources: modules that Python compiled, and kernels. They decide nothing about an import."""
 
 
 def describe_installation() -> dict[str, Any]:
@@ -32,10 +32,10 @@ def describe_installation() -> dict[str, Any]:
 
 @cache
 def package_digest() -> str:
-    """Return a digest of the files of this package, without those that are made of them."""
+    """Return a digest of the files of this package, without the products of these files."""
     digest = hashlib.sha256()
     for folder, folders, files in os.walk(_PACKAGE):
-        folders[:] = sorted(set(folders) - _MADE_LATER)
+        folders[:] = sorted(set(folders) - _PRODUCTS)
         for name in sorted(files):
             digest.update(f"{folder[len(str(_PACKAGE)) :]}/{name}\0".encode())
             digest.update(hashlib.sha256(Path(folder, name).read_bytes()).digest())

@@ -52,8 +52,8 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], defer
     fields["outlooks"] = OUTLOOK.array(count)
     fields["outlooks"]["awaited"] = ENGINE
     fields["path"] = STEP.array(count)
-    fields["askers"] = ASKER.array(max(len(askers), 1))
-    fields["askers"]["part"][: len(askers)] = askers
+    fields["askers"] = ASKER.array(len(askers))
+    fields["askers"]["part"] = askers
     fields["askers"]["source"] = UNKNOWN
     for name, array in fields.items():
         agenda[name] = address(array)

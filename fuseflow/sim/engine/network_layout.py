@@ -193,7 +193,7 @@ def _timings(layout: NetworkLayout, machine: Machine) -> list[NodeTiming | None]
 def _fill_nodes(layout: NetworkLayout, machine: Machine, timings: Sequence[NodeTiming | None], library: Library) -> None:
     parts, nodes = layout.parts, NODE.array(len(layout.parts))
     layout.nodes = nodes
-    layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))[: len(layout.edges)]
+    layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
     interval = np.array([_interval(part, timing) for part, timing in zip(parts, timings, strict=True)], np.int64)
     nodes["kernel"] = [library.address(part.kernel) for part in parts]
     nodes["state"] = [address(part.state) for part in parts]

@@ -45,7 +45,7 @@ class Memory:
     def __init__(self, model: MemoryModel, ports: int) -> None:
         self.model = model
         self.rings: list[npt.NDArray[Any]] = [REQUEST.array(INITIAL_RING) for _ in range(ports)]
-        self.ports = PORT.array(ports)[:ports]
+        self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
         for k in range(ports):
             self._place(k)

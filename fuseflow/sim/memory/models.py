@@ -108,7 +108,7 @@ class Hbm2:
         timing = command_distances(device)
         self.timing = np.array(astuple(timing), np.int64)
         self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
-        self.pools: list[NumpyArray] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
+        self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
         self.state: NumpyArray = HBM2.array(1)
         self.state[0] = (address(self.listed), channels, address(self.moves), len(self.moves))

@@ -125,8 +125,8 @@ class Record:
         return int(self.dtype.fields[field][1])
 
     def array(self, count: int) -> npt.NDArray[Any]:
-        """Return an array of so many zeroed records (at least one)."""
-        return np.zeros(max(count, 1), self.dtype)
+        """Return an array of so many zeroed records."""
+        return np.zeros(count, self.dtype)
 
 
 def address(array: npt.NDArray[Any]) -> int:
