@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fuseflow.errors import ScheduleError, did_you_mean
@@ -21,15 +21,26 @@ def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegi
     stated = dict(partitioned.schedule.buffers)
     if not stated:
         return graph
+
+    def buffered(tensor: TensorDecl) -> TensorDecl:
+        names = () if tensor.name in graph.outputs or tensor.resident else buffer_names(tensor.name, partitioned, fused)
+        size = next((stated[name] for name in names if name in stated), 0)
+        return replace(tensor, buffer=size) if size else tensor
+
+    return replace(graph, tensors=tuple(map(buffered, graph.tensors)))
+
+
+def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
+    """Yield the names by which a schedule gives a buffer to a tensor that a region reads: its own, and those of what it is a view or a
+    permuted copy of. The last is that of the tensor which it is of in the end."""
     sources = {copy.name: copy.source for copy in fused.copies} | {
         name: source_of(view).tensor for name, view in partitioned.views.items()
     }
-
-    def buffered(tensor: TensorDecl) -> TensorDecl:
-        size = 0 if tensor.name in graph.outputs else _stated_size(tensor.name, stated, sources, partitioned.user_names)
-        return replace(tensor, buffer=size) if size and not tensor.resident else tensor
-
-    return replace(graph, tensors=tuple(map(buffered, graph.tensors)))
+    while True:
+        yield from dict.fromkeys((tensor, partitioned.user_names.get(tensor, tensor)))
+        if tensor not in sources:
+            return
+        tensor = sources[tensor]
 
 
 def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> None:
@@ -38,7 +49,7 @@ def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Gra
     if not schedule.buffers:
         return
     program = partitioned.original
-    read = _read_tensors(partitioned, graphs)
+    read = read_tensors(partitioned, graphs)
     for name, _ in schedule.buffers:
         if name in schedule.resident:
             message, hint = "it is resident, and never asked of the memory", "leave one of them out"
@@ -76,16 +87,7 @@ def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine
     )
 
 
-def _stated_size(name: str, stated: Mapping[str, int], sources: Mapping[str, str], user_names: Mapping[str, str]) -> int:
-    """Return the bytes that are stated for a tensor, or for one that it is a view or a copy of; 0 if there are none."""
-    while True:
-        size = stated.get(name, stated.get(user_names.get(name, name), 0))
-        if size or name not in sources:
-            return size
-        name = sources[name]
-
-
-def _read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
+def read_tensors(partitioned: PartitionedProgram, graphs: Iterable[Graph]) -> set[str]:
     """Return the tensors that regions read, as the user names them, and those that they read views of."""
     read = {name for graph in graphs for name in graph.inputs}
     sources = {name: source_of(view).tensor for name, view in partitioned.views.items()}

@@ -123,7 +123,8 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
 
 
 def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedule) -> CompiledRegion:
-    """Return a region without lanes as it is with the lanes and the depths that a schedule states for it. `state` is the state before it.
+    """Return a region without lanes as it is with the lanes and the depths that a schedule states for it. `state` is the state before it;
+    the schedule of its program states reuse buffers.
 
     Raises `ScheduleError` for lanes that the graph cannot have.
     """
@@ -131,7 +132,7 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
     form = scheduled_form(state, parallel.graph)
     places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
     graph = with_depths(verified(state, form.graph), region.name, places, schedule)
-    graph = with_buffers(graph, replace(state.partitioned, schedule=schedule), region.fused)
+    graph = with_buffers(graph, state.partitioned, region.fused)
     own = None if form.graph is parallel.graph or form.graph == parallel.graph else mark_fiber_fifos(parallel.graph)
     return replace(region, graph=graph, places=places, own=own, private=form.private)
 

@@ -138,8 +138,8 @@ def _units(name: str) -> tuple[Mapping[str, int], str, str]:
     return {"": 1}, "64", f"`{name}` is a number of units, as in `{name}=64`"
 
 
-def _named(mul: int, port: int, fifo: str) -> Budget:
-    return Budget.of({"mul": mul, "port": port, "fifo": fifo})
+def _named(mul: int, port: int, memory: str) -> Budget:
+    return Budget.of({"mul": mul, "port": port, "fifo": memory, "buffer": memory})
 
 
 NAMED_BUDGETS: Mapping[str, Budget] = MappingProxyType(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
+from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, with_sizes
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint, undominated
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
@@ -45,6 +46,8 @@ SEARCHES = 12
 """So often schedules are searched again with what the runs of the last ones say about FIFOs."""
 LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
+BUFFERED = 2
+"""For how many programs reuse buffers are chosen."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
 
@@ -166,9 +169,12 @@ class _Chooser:
         with self.agenda.step("unfused"):
             unfused = self._unfused()
         with self.agenda.step("variants"):
-            self.search.variants = variants.best() if self.request.allow else (self.published,)
+            self.search.variants = variants.best() if self._changes_variants else (self.published,)
         with self.agenda.step("best"):
             best = self.search.cheapest(self.budget, self._kept)
+        if "buffers" in self.request.allow:
+            with self.agenda.step("buffers"):
+                best = self._with_buffers(best)
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
         with self.agenda.step("simulations"):
@@ -203,6 +209,11 @@ class _Chooser:
         )
 
     @property
+    def _changes_variants(self) -> bool:
+        """Whether formats or products may be changed."""
+        return bool(self.request.allow - {"buffers"})
+
+    @property
     def _kept(self) -> int:
         """How many programs the search is to find."""
         return 2 * max(1, self.request.top)
@@ -211,8 +222,9 @@ class _Chooser:
         """Say how many candidates each step tries at most."""
         ranges, top = self.search.most_ranges(), self.request.top
         self.agenda.expect("unfused", ranges)
-        self.agenda.expect("variants", variants.most() if self.request.allow else 0)
+        self.agenda.expect("variants", variants.most() if self._changes_variants else 0)
         self.agenda.expect("best", ranges)
+        self.agenda.expect("buffers", ranges if "buffers" in self.request.allow else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
         self.agenda.expect("simulations", self._kept + 1 + again + 2 * top if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
@@ -225,6 +237,30 @@ class _Chooser:
         if unfused.programs or unfused.is_complete:
             return unfused
         return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
+
+    def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
+        """Return the cheapest programs if tensors may have reuse buffers, too: first those that leave the memory least to do, for the lanes
+        that this lets be of use, and then no larger ones than are of use beside these lanes."""
+        for least in (BufferChoice.of_least_traffic, BufferChoice.of_fewest_cycles):
+            buffered = tuple(variant for program in best.programs[:BUFFERED] if (variant := self._buffered(program, least)))
+            if not buffered:
+                return best
+            self.search.variants += buffered
+            replace(self.search, variants=buffered).cheapest(self.budget, self._kept)
+            best = self.search.cheapest(self.budget, self._kept)
+        return best
+
+    def _buffered(self, program: DealtPath, least: Callable[[BufferChoice], BufferSizes]) -> Variant | None:
+        """Return the variant of a program in which tensors have the buffers that are of use to it, None if none are."""
+        base = replace(program.variant.base, buffers=self.published.base.buffers)
+        try:
+            compiled = self._compiled(replace(program.schedule, buffers=base.buffers))
+        except FuseFlowError:  # it is refused when it is compiled as a whole
+            return None
+        choice = BufferChoice(compiled, program.variant.graph.ranges.partitioned, self.estimator, self.budget)
+        schedule = with_sizes(base, least(choice))
+        known = {variant.base for variant in self.search.variants}
+        return None if schedule == base or schedule in known else self.factory(schedule)
 
     def _quick(self, variant: Variant, limit: float) -> float:
         """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are

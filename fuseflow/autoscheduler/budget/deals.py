@@ -22,6 +22,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.errors import ScheduleError
+from fuseflow.lower.buffers import with_buffers
 from fuseflow.lower.graphs import scheduled_form
 from fuseflow.lower.lanes import with_lanes, without_lanes
 from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
@@ -209,12 +210,14 @@ class LaneMeasure:
 
     def amounts(self, dealt: LaneGraph) -> Amounts:
         """Return what a graph occupies, FIFOs with one slot each. What a node holds back is that of the node without lanes."""
-        form = scheduled_form(self.ordered.before.lowering, dealt.graph)
+        lowering, region = self.ordered.before.lowering, self.ordered.pieces[-1]
+        form = scheduled_form(lowering, dealt.graph)
         origins = {node: without_lanes(origin, dealt.places.get(origin, ())) for node, origin in form.origins().items()}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
         depth = self.machine.first_depth or 1
         slots = {Edge(node.name, k): depth for node in form.graph.nodes for k in range(len(node.inputs))}
-        resources = graph_resources(form.graph, self.machine, held, slots)
+        graph = with_buffers(form.graph, lowering.partitioned, region.fused)
+        resources = graph_resources(graph, self.machine, held, slots)
         return np.array([(getattr(resources, name) or 0) / (depth if name == "fifo" else 1) for name in COMPONENTS])
 
 

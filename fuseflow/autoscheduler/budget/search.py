@@ -16,6 +16,7 @@ from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import Dealing, Freedom, RangeCosts
+from fuseflow.lower.buffers import read_tensors
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -25,7 +26,7 @@ class Levers:
     """What a search may decide.
 
     A lever that is not there is as without it: single operators, the orders that the compiler ranks best, lanes of whole regions alone, one
-    lane, FIFOs of the machine, and the formats and the products of the schedule.
+    lane, FIFOs of the machine, and the formats, the products and the reuse buffers of the schedule.
     """
 
     fusion: bool = True
@@ -35,6 +36,7 @@ class Levers:
     depths: bool = True
     formats: bool = True
     association: bool = True
+    buffers: bool = True
     quick: bool = False
     """Whether a few lanes of each range are enough for a first idea."""
 
@@ -54,7 +56,12 @@ class Levers:
 
     def allow_variant(self, variant: Variant) -> bool:
         """Return whether a variant needs no lever that is not there."""
-        return (self.formats or not variant.has_formats) and (self.association or not variant.has_association)
+        needed = (
+            (self.formats, variant.has_formats),
+            (self.association, variant.has_association),
+            (self.buffers, variant.has_buffers),
+        )
+        return all(is_there or not is_needed for is_there, is_needed in needed)
 
 
 MAX_RANGES = 48
@@ -74,16 +81,16 @@ class Effort:
 
 
 ALL_LEVERS = Levers()
-UNFUSED = Levers(fusion=False, formats=False, association=False)
+UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False)
 """What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
-NO_LEVERS = Levers(fusion=False, orders=False, lanes=False, formats=False, association=False)
+NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
 """Unfused programs in one lane: what is there at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program with the formats of its inputs and the order of its products settled: the schedule that says so, and the graph of its
-    ranges. `published` is the schedule of the user, which settles them otherwise."""
+    """A program with the formats of its inputs, the order of its products and the reuse buffers settled: the schedule that says so, and the
+    graph of its ranges. `published` is the schedule of the user, which settles them otherwise."""
 
     base: Schedule
     graph: CutGraph
@@ -91,7 +98,7 @@ class Variant:
 
     @property
     def is_published(self) -> bool:
-        """Whether formats and products are those of the user."""
+        """Whether formats, products and buffers are those of the user."""
         return self.base == self.published
 
     @property
@@ -104,13 +111,26 @@ class Variant:
         """Whether products are computed in another order than the user has them."""
         return self.base.associations != self.published.associations
 
+    @property
+    def has_buffers(self) -> bool:
+        """Whether tensors have reuse buffers that the user did not give them."""
+        return self.base.buffers != self.published.buffers
+
     def scheduled(self, program: DealtPath) -> Schedule:
         """Return the schedule of a program: what is fused, and every decision about a region."""
         units = self.graph.ranges.units
-        schedule = units.scheduled(self.base, program.path.partition)
+        schedule = units.scheduled(self._without_idle_buffers(program), program.path.partition)
         for edge, decision in program.decisions:
             schedule = decision.scheduled(schedule, edge.name, is_ordered=len(edge.order) > 1)
         return schedule
+
+    def _without_idle_buffers(self, program: DealtPath) -> Schedule:
+        """Return the schedule without the buffers that were chosen of tensors which no region of a program reads from memory."""
+        if not self.has_buffers:
+            return self.base
+        graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]
+        read, stated = read_tensors(self.graph.ranges.partitioned, graphs), dict(self.published.buffers)
+        return replace(self.base, buffers=tuple((t, size) for t, size in self.base.buffers if t in read or t in stated))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,163 @@
+"""Reuse buffers for a program whose other decisions are made: for the tensors whose lines are asked for again and again, as small as they
+are of use.
+
+Every such tensor has a buffer of its largest array at first. Then one after the other gets the smallest buffer with which the program is
+expected to take about as few cycles, and smaller ones until all have room in the budget. For example, rows of a weight that are chosen
+anew for every row of a graph need the whole weight, and rows that are read twice one behind the other need a buffer of one row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from fuseflow.estimate.memory_bound import request_bytes
+from fuseflow.estimate.program import Estimator
+from fuseflow.estimate.program_estimate import ProgramEstimate
+from fuseflow.fusion import FusedRegion
+from fuseflow.lower.buffers import buffer_names, with_buffers
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.resources import Resources
+from fuseflow.resources.budget import Budget
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.schedule import Schedule
+from fuseflow.sim.memory.settings import TimedMemory
+
+MOST_BUFFERED = 6
+"""How many tensors get a buffer at most, those of which most bytes are read again."""
+STEP = 4
+"""A smaller buffer has so many times fewer bytes."""
+GAIN = 0.99
+"""Buffers are taken where a program is expected to take less than this share of its cycles; and less of them where it takes no more than
+its reciprocal."""
+
+BufferSizes: TypeAlias = Mapping[str, int]
+"""The bytes of the buffers of each port that reads a tensor."""
+Cost: TypeAlias = Callable[[ProgramEstimate], float]
+"""What is to become little, in cycles."""
+
+
+@dataclass(slots=True)
+class RereadTensor:
+    """A tensor of which `again` bytes are asked for beyond one reading, and the bytes of its `whole` largest array. `alike` are the tensors
+    that regions which differ in names alone read in its place, the tensor itself first."""
+
+    alike: dict[str, None] = field(default_factory=dict)
+    again: int = 0
+    whole: int = 0
+
+    def ladder(self, line: int) -> tuple[int, ...]:
+        """Return the sizes that its buffer may have, ascending from none, in whole lines."""
+        size, ladder = -(-self.whole // line) * line, list[int]()
+        while size >= line:
+            ladder.append(size)
+            size = size // STEP // line * line
+        return (0, *reversed(ladder))
+
+
+@dataclass(frozen=True, eq=False)
+class BufferChoice:
+    """The buffers of a compiled program within a budget. `partitioned` is the program of which it computes the regions."""
+
+    compiled: Compiled
+    partitioned: PartitionedProgram
+    estimator: Estimator
+    budget: Budget
+
+    def of_fewest_cycles(self) -> BufferSizes:
+        """Return the sizes of the smallest buffers with which the program takes few cycles, those of the schedule left out."""
+        return self._sizes(lambda estimate: estimate.cycles)
+
+    def of_least_traffic(self) -> BufferSizes:
+        """Return the sizes of the smallest buffers with which the memory has little to do, whatever the arithmetic does meanwhile."""
+        return self._sizes(
+            lambda estimate: sum(each.times * max(each.bound.memory, each.bound.crowded) for each in estimate.regions)
+        )
+
+    def _sizes(self, cost: Cost) -> BufferSizes:
+        """Return the sizes of the smallest buffers with which an estimate costs little. There are none where they save less than `GAIN`
+        says, or where the memory answers at once."""
+        if not isinstance(self.compiled.machine.memory, TimedMemory):
+            return {}
+
+        def of(sizes: BufferSizes) -> float:
+            return cost(self._estimate(sizes))
+
+        sizes = {name: ladder[-1] for name, ladder in self._ladders.items()}
+        plain, least = of({}), of(sizes)
+        if least >= GAIN * plain:
+            return {}
+        for name in reversed(sizes):  # those of which least is asked for again become smaller first
+            smaller = self._ladders[name][:-1]
+            at = bisect_left(smaller, True, key=lambda size: of({**sizes, name: size}) <= least / GAIN)
+            sizes[name] = smaller[at] if at < len(smaller) else sizes[name]
+        while any(sizes.values()) and {"buffer", "area"} & self.budget.exceeded(self._resources(sizes)).keys():
+            sizes = min(({**sizes, name: self._below(name, size)} for name, size in sizes.items() if size), key=of)
+        return self._of_all(sizes) if of(sizes) < GAIN * plain else {}
+
+    @cached_property
+    def _tensors(self) -> Mapping[str, RereadTensor]:
+        """The tensors of which most bytes are asked for again, by the first of their names."""
+        stated, kept = dict(self.compiled.schedule.buffers), dict[str, RereadTensor]()
+        regions = {region.name: region.fused for region in self.compiled.regions}
+        for estimate in self._estimate({}).regions:
+            named = [(estimate.name, dict[str, str]()), *((repeat.name, repeat.tensors) for repeat in estimate.repeats)]
+            arrays = Counter[tuple[str, str]]()
+            for (name, _, kind), size in estimate.counts.array_bytes.items():
+                arrays[name, kind] += size
+            for row in estimate.work.traffic:
+                size = arrays[row.tensor, row.kind]
+                if row.direction != "read" or row.bytes <= size:
+                    continue
+                names = [self._name(tensors.get(row.tensor, row.tensor), regions[name]) for name, tensors in named]
+                tensor = kept.setdefault(names[0], RereadTensor())
+                tensor.alike |= dict.fromkeys(names)
+                tensor.again += estimate.times * round(row.bytes - size)
+                tensor.whole = max(tensor.whole, size)
+        most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[:MOST_BUFFERED]
+        return {name: kept[name] for name in most}
+
+    @cached_property
+    def _ladders(self) -> Mapping[str, tuple[int, ...]]:
+        line = request_bytes(self.compiled.machine.memory)
+        return {name: tensor.ladder(line) for name, tensor in self._tensors.items()}
+
+    def _name(self, tensor: str, fused: FusedRegion) -> str:
+        *_, name = buffer_names(tensor, self.partitioned, fused)
+        return name
+
+    def _below(self, name: str, size: int) -> int:
+        """Return the next smaller size that the buffer of a tensor may have."""
+        return self._ladders[name][bisect_left(self._ladders[name], size) - 1]
+
+    def _resources(self, sizes: BufferSizes) -> Resources:
+        return Resources.most_of(region.resources for region in self._estimate(sizes).regions)
+
+    def _estimate(self, sizes: BufferSizes) -> ProgramEstimate:
+        """Return the estimate of the program with these buffers. Nothing of it is lowered again."""
+        compiled = self.compiled
+        partitioned = replace(self.partitioned, schedule=with_sizes(compiled.schedule, self._of_all(sizes)))
+        regions = tuple(
+            replace(known, graph=with_buffers(region.graph, partitioned, region.fused))
+            for known, region in zip(estimator_regions(compiled.regions), compiled.regions, strict=True)
+        )
+        return self.estimator.estimate(regions, compiled.program, compiled.source.tensors, compiled.machine)
+
+    def _of_all(self, sizes: BufferSizes) -> BufferSizes:
+        """Return the sizes of the tensors that are alike, too, and of those that have a buffer alone."""
+        return {name: size for first, size in sizes.items() if size for name in self._tensors[first].alike}
+
+
+def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
+    """Return a schedule with buffers beside those that it has."""
+    for name, size in sizes.items():
+        schedule = schedule.buffer(name, size)
+    return schedule
+
+
+__all__ = ["BufferChoice", "BufferSizes", "RereadTensor", "with_sizes"]
