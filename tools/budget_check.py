@@ -34,9 +34,10 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from budget_spaces import AllCandidates, random_source  # noqa: E402
 from random_programs import Case, cases  # noqa: E402
 
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule  # noqa: E402
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule  # noqa: E402
 from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
+from fuseflow.autoscheduler.budget.request import BudgetRequest  # noqa: E402
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch  # noqa: E402
 from fuseflow.autoscheduler.budget.variants import VariantFactory  # noqa: E402
 from fuseflow.compiler import compile_source  # noqa: E402

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec

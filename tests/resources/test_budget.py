@@ -18,10 +18,10 @@ from fuseflow.resources.budget import NAMED_BUDGETS, Budget
         ("fifo=100", {"fifo": 100}),
         ("area=2M", {"area": 2_000_000}),
         ("area=1.5k, mul=4", {"mul": 4, "area": 1500}),
-        ("small", {"mul": 16, "port": 64, "fifo": 65536}),
-        ("small,mul=32", {"mul": 32, "port": 64, "fifo": 65536}),
-        ("medium", {"mul": 64, "port": 256, "fifo": 1024**2}),
-        ("large", {"mul": 1024, "port": 1024, "fifo": 16 * 1024**2}),
+        ("small", {"mul": 16, "port": 64, "fifo": 65536, "buffer": 65536}),
+        ("small,mul=32", {"mul": 32, "port": 64, "fifo": 65536, "buffer": 65536}),
+        ("medium", {"mul": 64, "port": 256, "fifo": 1024**2, "buffer": 1024**2}),
+        ("large", {"mul": 1024, "port": 1024, "fifo": 16 * 1024**2, "buffer": 16 * 1024**2}),
     ],
 )
 def test_a_budget_is_read(text: str, limits: dict[str, int]) -> None:

@@ -24,8 +24,9 @@ import click
 from store import append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.defaults import ALLOWED
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
-from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, with_sizes
+from fuseflow.autoscheduler.budget.buffers import BufferedVariants
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint, undominated
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
-from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.refinement import Refinement
+from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -27,15 +28,15 @@ from fuseflow.autoscheduler.budget.search import (
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch, variant_changes
-from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP, LEVERS
+from fuseflow.autoscheduler.defaults import LEVERS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
+from fuseflow.errors import FuseFlowError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
 from fuseflow.resources import Resources
-from fuseflow.resources.budget import Budget, amount_text, component_name
+from fuseflow.resources.budget import Budget, amount_text
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
@@ -50,30 +51,6 @@ BUFFERED = 2
 """For how many programs reuse buffers are chosen."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetRequest:
-    """What is asked for: a budget, components of which a curve is wanted, what else may be decided, how many programs are simulated, and
-    the seconds after which the search stops with what it has."""
-
-    budget: Budget
-    pareto: tuple[str, ...] = ()
-    allow: frozenset[str] = frozenset()
-    top: int = DEFAULT_TOP
-    limit: float | None = None
-    tried: int | None = MAX_TRIED
-
-    def __post_init__(self) -> None:
-        for component in self.pareto:
-            component_name(component)
-        for name in sorted(self.allow):
-            if name not in ALLOWED:
-                raise UsageError(f"`{name}` is nothing that can be allowed", hint=did_you_mean(name, ALLOWED))
-        if self.top < 0:
-            raise UsageError(f"{self.top} schedules to simulate", hint="1 or more, or 0 to choose by estimate only")
-        if self.limit is not None and self.limit <= 0:
-            raise UsageError(f"a limit of {self.limit:g} s leaves no time", hint="some seconds, or no limit")
 
 
 def budget_schedule(
@@ -109,27 +86,6 @@ def budget_schedule(
         )
     chooser = _Chooser(source, machine, request, run, Agenda(progress), factory, published, cache)
     return chooser.choose()
-
-
-def refuse_decided(schedule: Schedule) -> None:
-    """Raise `ScheduleError` for a schedule that says what a search under a budget is to choose."""
-    sections = {
-        "par": [name for name, _ in schedule.parallel],
-        "order": [name for name, _ in schedule.orders],
-        "depth": [name for name, _ in schedule.depths],
-        "regions": [name for name, _ in schedule.regions],
-        "fuse": [] if schedule.fuse_regions in (("layerwise",), ("auto",)) else list(schedule.fuse_regions),
-    }
-    for section, names in sections.items():
-        if names:
-            raise ScheduleError(
-                f"`{section}` names `{names[0]}`, but that is to be chosen under the budget",
-                hint="leave it out; `fuseflow run` takes schedules that are complete",
-                span=schedule.place(section, names[0]),
-            )
-    if schedule.plan.auto or schedule.intermediates == "dense":
-        what = "`plan: auto`" if schedule.plan.auto else "`intermediates: dense`"
-        raise ScheduleError(f"{what} cannot be chosen under a budget", hint="leave it out")
 
 
 @dataclass(slots=True)
@@ -241,26 +197,16 @@ class _Chooser:
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
         """Return the cheapest programs if tensors may have reuse buffers, too: first those that leave the memory least to do, for the lanes
         that this lets be of use, and then no larger ones than are of use beside these lanes."""
-        for least in (BufferChoice.of_least_traffic, BufferChoice.of_fewest_cycles):
-            buffered = tuple(variant for program in best.programs[:BUFFERED] if (variant := self._buffered(program, least)))
-            if not buffered:
-                return best
-            self.search.variants += buffered
-            replace(self.search, variants=buffered).cheapest(self.budget, self._kept)
-            best = self.search.cheapest(self.budget, self._kept)
+        variants = BufferedVariants(self.factory, self.published, self.budget)
+        for step in (variants.of_least_traffic, variants.of_fewest_cycles):
+            programs = [p for p in best.programs[:BUFFERED] if not self._trial(p, False).refused]
+            known = {variant.base for variant in self.search.variants}
+            buffered = tuple(v for program in programs for v in step(program) if v.base not in known)
+            if buffered:
+                self.search.variants += buffered
+                replace(self.search, variants=buffered).cheapest(self.budget, self._kept)
+                best = self.search.cheapest(self.budget, self._kept)
         return best
-
-    def _buffered(self, program: DealtPath, least: Callable[[BufferChoice], BufferSizes]) -> Variant | None:
-        """Return the variant of a program in which tensors have the buffers that are of use to it, None if none are."""
-        base = replace(program.variant.base, buffers=self.published.base.buffers)
-        try:
-            compiled = self._compiled(replace(program.schedule, buffers=base.buffers))
-        except FuseFlowError:  # it is refused when it is compiled as a whole
-            return None
-        choice = BufferChoice(compiled, program.variant.graph.ranges.partitioned, self.estimator, self.budget)
-        schedule = with_sizes(base, least(choice))
-        known = {variant.base for variant in self.search.variants}
-        return None if schedule == base or schedule in known else self.factory(schedule)
 
     def _quick(self, variant: Variant, limit: float) -> float:
         """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from fuseflow.autoscheduler.budget.search import DealtPath, Variant
+from fuseflow.autoscheduler.budget.variants import VariantFactory
+from fuseflow.compiler import compile_source
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
@@ -153,6 +156,37 @@ class BufferChoice:
         return {name: size for first, size in sizes.items() if size for name in self._tensors[first].alike}
 
 
+@dataclass(frozen=True, slots=True)
+class BufferedVariants:
+    """What makes variants with reuse buffers, of programs of other variants."""
+
+    factory: VariantFactory
+    published: Variant
+    budget: Budget
+
+    def of_least_traffic(self, program: DealtPath) -> tuple[Variant, ...]:
+        """Return the variants in which the memory has little to do for a program: with buffers that have room in its lanes, and with larger
+        ones that have room in one lane. They leave it to a search how many lanes there are then."""
+        lanes = program.schedule
+        chosen = [self._choice(program, schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
+        return self._variants(program, chosen)
+
+    def of_fewest_cycles(self, program: DealtPath) -> tuple[Variant, ...]:
+        """Return the variant with no more buffers than are of use to a program in its lanes."""
+        return self._variants(program, [self._choice(program, program.schedule).of_fewest_cycles()])
+
+    def _choice(self, program: DealtPath, schedule: Schedule) -> BufferChoice:
+        factory, plain = self.factory, replace(schedule, buffers=self.published.base.buffers)
+        compiled = compile_source(factory.source, plain, factory.machine)
+        return BufferChoice(compiled, program.variant.graph.ranges.partitioned, factory.estimator, self.budget)
+
+    def _variants(self, program: DealtPath, chosen: Iterable[BufferSizes]) -> tuple[Variant, ...]:
+        base = replace(program.variant.base, buffers=self.published.base.buffers)
+        schedules = dict.fromkeys(with_sizes(base, sizes) for sizes in chosen if sizes)
+        variants = map(self.factory, schedules)
+        return tuple(variant for variant in variants if variant is not None)
+
+
 def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
     """Return a schedule with buffers beside those that it has."""
     for name, size in sizes.items():
@@ -160,4 +194,4 @@ def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
     return schedule
 
 
-__all__ = ["BufferChoice", "BufferSizes", "RereadTensor", "with_sizes"]
+__all__ = ["BufferChoice", "BufferSizes", "BufferedVariants", "RereadTensor", "with_sizes"]

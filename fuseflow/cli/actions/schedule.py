@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
+from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.cli.common import console, print_notices, require_writable, write_out
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import following, search_bar

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from budget_spaces import AllCandidates, random_source
 
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
@@ -28,9 +29,9 @@ WITHOUT_STAGES = ALL_LEVERS.without("stages").without("depths")
 """All candidates have lanes of whole regions and FIFOs of the machine: those of stages are chosen by their work, not compared."""
 
 
-def searched(source: Source, machine: Machine) -> tuple[BudgetSearch, Variant]:
+def searched(source: Source, machine: Machine, base: Schedule = NONE) -> tuple[BudgetSearch, Variant]:
     estimator = Estimator(assume_unknown=True)
-    variant = VariantFactory(source, machine, estimator, NONE, orders=ORDERS)(NONE)
+    variant = VariantFactory(source, machine, estimator, base, orders=ORDERS)(base)
     assert variant is not None
     return BudgetSearch((variant,), RangeCosts(machine, LoweredCosts(machine, estimator), tried=None)), variant
 
@@ -77,12 +78,17 @@ def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) ->
     assert checked > 10
 
 
+@pytest.mark.parametrize("buffers", [False, True], ids=["", "buffers"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_schedule_takes_what_was_expected_and_fits(seed: int) -> None:
-    source, budget = random_source(200 + seed), random_budget(seed)
-    search, variant = searched(source, IDEAL)
+def test_the_schedule_takes_what_was_expected_and_fits(seed: int, buffers: bool) -> None:
+    source, budget, machine = random_source(200 + seed), random_budget(seed), RDA if buffers else IDEAL
+    inputs = [tensor.name for tensor in source.program.inputs] if buffers else []
+    base = NONE
+    for name in inputs:
+        base = base.buffer(name, 64)
+    search, variant = searched(source, machine, base)
     for program in search.cheapest(budget, 3).programs:
-        estimate = compile_source(source, program.schedule, IDEAL).estimate(variant.graph.estimator)
+        estimate = compile_source(source, program.schedule, machine).estimate(variant.graph.estimator)
         assert estimate.cycles == pytest.approx(program.cycles)
         assert not any(budget.exceeded(region.resources) for region in estimate.regions)
         assert Schedule.from_yaml(program.schedule.to_yaml()) == program.schedule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget.budget_schedule import BudgetRequest, budget_schedule
+from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
+from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.storage import blockings, input_formats, other_kinds
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse

@@ -1,0 +1,56 @@
+"""What is asked of a search within a budget, and which schedules leave nothing to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED
+from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
+from fuseflow.errors import ScheduleError, UsageError, did_you_mean
+from fuseflow.resources.budget import Budget, component_name
+from fuseflow.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRequest:
+    """What is asked for: a budget, components of which a curve is wanted, what else may be decided, how many programs are simulated, and
+    the seconds after which the search stops with what it has."""
+
+    budget: Budget
+    pareto: tuple[str, ...] = ()
+    allow: frozenset[str] = frozenset()
+    top: int = DEFAULT_TOP
+    limit: float | None = None
+    tried: int | None = MAX_TRIED
+
+    def __post_init__(self) -> None:
+        for component in self.pareto:
+            component_name(component)
+        for name in sorted(self.allow):
+            if name not in ALLOWED:
+                raise UsageError(f"`{name}` is nothing that can be allowed", hint=did_you_mean(name, ALLOWED))
+        if self.top < 0:
+            raise UsageError(f"{self.top} schedules to simulate", hint="1 or more, or 0 to choose by estimate only")
+        if self.limit is not None and self.limit <= 0:
+            raise UsageError(f"a limit of {self.limit:g} s leaves no time", hint="some seconds, or no limit")
+
+
+def refuse_decided(schedule: Schedule) -> None:
+    """Raise `ScheduleError` for a schedule that says what a search under a budget is to choose."""
+    sections = {
+        "par": [name for name, _ in schedule.parallel],
+        "order": [name for name, _ in schedule.orders],
+        "depth": [name for name, _ in schedule.depths],
+        "regions": [name for name, _ in schedule.regions],
+        "fuse": [] if schedule.fuse_regions in (("layerwise",), ("auto",)) else list(schedule.fuse_regions),
+    }
+    for section, names in sections.items():
+        if names:
+            raise ScheduleError(
+                f"`{section}` names `{names[0]}`, but that is to be chosen under the budget",
+                hint="leave it out; `fuseflow run` takes schedules that are complete",
+                span=schedule.place(section, names[0]),
+            )
+    if schedule.plan.auto or schedule.intermediates == "dense":
+        what = "`plan: auto`" if schedule.plan.auto else "`intermediates: dense`"
+        raise ScheduleError(f"{what} cannot be chosen under a budget", hint="leave it out")
