@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -140,6 +140,7 @@ class AreaCount:
         return self.fifo_form(self.count.graph.by_name[edge.node], edge.input).area(depth)
 
 
+@lru_cache(maxsize=4096)
 def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS) -> int:
     """Return the area of a FIFO of so many bits and slots, with the registers of the latency before it. Up to `shallow` slots are
     flip-flops, and more lie in a memory.

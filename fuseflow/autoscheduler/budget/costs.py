@@ -21,10 +21,14 @@ from fuseflow.sim import Machine
 
 @dataclass(frozen=True, slots=True)
 class RegionCost:
-    """The cycles of a region together with its copies, and the most that one of these graphs occupies of each resource."""
+    """The cycles of a region together with its copies, and the most that one of these graphs occupies of each resource.
+
+    `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that.
+    """
 
     cycles: float
     resources: Resources
+    least: float = 0.0
 
 
 class CandidateCosts(Protocol):
@@ -52,13 +56,14 @@ class LoweredCosts:
             schedule = Schedule().depth(region.name, decision.depth)
             region = replace(region, graph=with_depths(region.graph, region.name, region.places, schedule))
         copies = ordered.pieces[:-1]
-        knowledge, cycles, used = ordered.before.knowledge.copy(), 0.0, list[Resources]()
+        knowledge, cycles, least, used = ordered.before.knowledge.copy(), 0.0, 0.0, list[Resources]()
         for piece in estimator_regions((*copies, region)):
             estimate = self.estimator.region(piece, self.machine, knowledge)
             cycles += estimate.bound.cycles
+            least += replace(estimate.bound, fifos=0, imbalance=0).cycles
             used.append(estimate.resources)
         self.estimator.memo.forget(KEPT_COUNTS)
-        return RegionCost(float(cycles), most(used))
+        return RegionCost(float(cycles), most(used), float(least))
 
     def _dealt(self, ordered: OrderedRange, lanes: Lanes) -> CompiledRegion | None:
         """Return the region of a range in lanes, None if it cannot have them."""

@@ -247,12 +247,16 @@ class RangeCosts:
     ) -> tuple[RegionDecision, RegionCost]:
         """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few."""
         while True:
-            narrower = list(_halves(best[0]))
+            narrower = [decision for decision in _halves(best[0]) if self._least(edge, decision) < best[1].cycles]
             costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:
                 return best
             best = min(faster, key=lambda one: one[1].cycles)
+
+    def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
+        """Return what lanes of a whole region promise. Nothing is known of those of its stages."""
+        return 0.0 if decision.has_stages else self._model(edge).least(decision.lanes)
 
     # Lanes of stages -----------------------------------------------------------------------------------------------------------
 
@@ -281,6 +285,8 @@ class RangeCosts:
     def _deeper(self, edge: OrderedRange, budget: Budget, best: DealtRange | None) -> DealtRange | None:
         """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
         if best is None or self.machine.first_depth is None or self.machine.rules == "comal":
+            return best
+        if best.cost.least >= GAIN * best.cost.cycles:
             return best
         costs = list[tuple[RegionDecision, RegionCost]]()
         for depth in DEEP:
