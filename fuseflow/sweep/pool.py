@@ -132,5 +132,10 @@ class Pool:
         if len(busy) > 1:
             queue.add_alone(task)
         else:
-            message = f"error[memory]: it takes more than {sizes[-1] / 1e9:.1f} GB of memory"
-            yield task, TaskOutcome(task.key, reason="memory", error=message, peak=sizes[-1])
+            taken = f"{sizes[-1] / 1e9:.1f} GB"
+            message = (
+                f"it takes more than {taken} of memory"
+                if is_over
+                else f"the machine ran out of memory while it took {taken}: other processes have the rest"
+            )
+            yield task, TaskOutcome(task.key, reason="memory", error=f"error[memory]: {message}", peak=sizes[-1])

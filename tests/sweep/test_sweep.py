@@ -201,6 +201,18 @@ def test_a_point_that_takes_too_much_memory_is_a_row(tmp_path: Path) -> None:
     pool.close()
     (line,) = records(sweep).lines
     assert line["reason"] == "memory"
+    assert "it takes more than" in line["error"]
+
+
+def test_a_point_is_not_blamed_for_the_memory_that_others_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(tmp_path / "slow.py", first="time.sleep(30)", imports="import time")
+    monkeypatch.setattr("fuseflow.sweep.pool.memory_is_scarce", lambda: True)
+    sweep, pool = opened(tmp_path, "model: slow.py\n"), Pool(1)
+    sweep.run(pool)
+    pool.close()
+    (line,) = records(sweep).lines
+    assert line["reason"] == "memory"
+    assert "other processes have the rest" in line["error"]
 
 
 def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_table(folder: Path) -> None:
