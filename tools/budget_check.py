@@ -35,6 +35,7 @@ from budget_spaces import AllCandidates, random_source  # noqa: E402
 from random_programs import Case, cases  # noqa: E402
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule  # noqa: E402
+from fuseflow.autoscheduler.budget.buffers import with_sizes  # noqa: E402
 from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.request import BudgetRequest  # noqa: E402
@@ -56,8 +57,15 @@ def random_budget(rng: np.random.Generator) -> Budget:
     """Return a budget of some components, most of which leave room."""
     limits = {"mul": int(rng.integers(1, 12)), "add": int(rng.integers(4, 40)), "port": int(rng.integers(8, 80))}
     limits |= {"stream": int(rng.integers(20, 200)), "fifo": int(rng.integers(8, 96)) * 1024}
+    limits |= {"buffer": int(rng.integers(1, 64)) * 64}
     kept = [name for name in limits if rng.random() < 0.5] or ["mul"]
     return Budget.of({name: limits[name] for name in kept})
+
+
+def with_random_buffers(source: Source, rng: np.random.Generator) -> Schedule:
+    """Return a schedule with reuse buffers of some inputs, of one to eight lines."""
+    names = [tensor.name for tensor in source.program.inputs if rng.random() < 0.3]
+    return with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
 
 
 @click.group(help=__doc__.partition("\n")[0] if __doc__ else "")
@@ -109,9 +117,10 @@ def within(programs: int, draw: int) -> None:
     def check(case: Case) -> None:
         budget, machine = random_budget(rng), machines[int(rng.integers(2))]
         source = Source("random", case.program, case.tensors)
-        top = int(rng.random() < 0.2)
+        top, allow = int(rng.random() < 0.2), frozenset({"buffers"} if rng.random() < 0.5 else ())
         try:
-            choice = budget_schedule(source, Schedule(), machine, BudgetRequest(budget, top=top))
+            base = with_random_buffers(source, rng)
+            choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=top))
         except FuseFlowError as error:
             tally[f"refused: {error.code}"] += 1
             return
@@ -119,6 +128,7 @@ def within(programs: int, draw: int) -> None:
         if tally["chosen"] % 25 == 0:
             click.echo(dict(tally))
         tally["simulated"] += top
+        tally["with buffers"] += bool(choice.schedule.buffers)
         estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
         over = [(r.name, budget.exceeded(r.resources)) for r in estimate.regions if budget.exceeded(r.resources)]
         if over:

@@ -199,6 +199,8 @@ class _Chooser:
         that this lets be of use, and then no larger ones than are of use beside these lanes."""
         variants = BufferedVariants(self.factory, self.published, self.budget)
         for step in (variants.of_least_traffic, variants.of_fewest_cycles):
+            if self.deadline.passed:
+                break
             programs = [p for p in best.programs[:BUFFERED] if not self._trial(p, False).refused]
             known = {variant.base for variant in self.search.variants}
             buffered = tuple(v for program in programs for v in step(program) if v.base not in known)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from random_programs import Case, cases
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
+from fuseflow.autoscheduler.budget.buffers import with_sizes
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
@@ -27,10 +28,14 @@ MACHINES = [load_machine("rda"), load_machine("ideal")]
 def test_no_schedule_exceeds_its_budget(case: Case, draw: int) -> None:
     rng = np.random.default_rng(draw)
     limits = {"mul": int(rng.integers(1, 6)), "port": int(rng.integers(8, 50)), "fifo": int(rng.integers(8, 64)) * 1024}
+    limits |= {"buffer": int(rng.integers(1, 64)) * 64}
     budget = Budget.of({name: limits[name] for name in limits if rng.random() < 0.6} or {"mul": 2})
+    allow = frozenset({"buffers"} if rng.random() < 0.5 else ())
     machine, source = MACHINES[int(rng.integers(2))], Source("random", case.program, case.tensors)
+    names = [tensor.name for tensor in case.program.inputs if rng.random() < 0.3]
+    base = with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
     try:
-        choice = budget_schedule(source, Schedule(), machine, BudgetRequest(budget, top=int(rng.random() < 0.3)))
+        choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=int(rng.random() < 0.3)))
     except FuseFlowError:
         return
     estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
