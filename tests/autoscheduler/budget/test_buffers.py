@@ -102,7 +102,7 @@ def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     adjacency = (rng.random((160, 160)) < 0.1).astype(float)
     plain = source_of()
     source = Source("p", parse(program), {**plain.tensors, "A": pack(adjacency, Format.parse("csr", 2))})
-    request = BudgetRequest(Budget.parse("mul=32,buffer=64KB"), allow=frozenset({"buffers"}), top=0)
+    request = BudgetRequest(Budget.parse("mul=32,buffer=64KB"), allow=frozenset({"buffers"}), top=0, tried=1)
     choice = budget_schedule(source, Schedule(), RDA, request)
     refused = [trial.refused for trial in choice.trials if trial.refused]
     assert not refused
