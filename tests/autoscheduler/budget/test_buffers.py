@@ -7,7 +7,12 @@ import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes
+from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.search import BudgetSearch, Variant
+from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
@@ -89,21 +94,32 @@ def test_a_search_takes_them_where_they_are_allowed_and_computes_the_same() -> N
 
 def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     """Buffers are those of a variant, in which T may be stored or not."""
-    program = """
-    program p
-    tensor X[160, 128] csr
-    tensor W[128, 32] dense
-    tensor A[160, 160] csr
-    T[i, f] = sum(k) X[i, k] * W[k, f]
-    Y[i, f] = sum(j) A[i, j] * T[j, f]
-    output Y
-    """
-    rng = np.random.default_rng(1)
-    adjacency = (rng.random((160, 160)) < 0.1).astype(float)
-    plain = source_of()
-    source = Source("p", parse(program), {**plain.tensors, "A": pack(adjacency, Format.parse("csr", 2))})
-    request = BudgetRequest(Budget.parse("mul=32,buffer=64KB"), allow=frozenset({"buffers"}), top=0, tried=1)
-    choice = budget_schedule(source, Schedule(), RDA, request)
-    refused = [trial.refused for trial in choice.trials if trial.refused]
-    assert not refused
-    assert any(dict(trial.schedule.buffers) for trial in choice.trials)
+    source = source_of()
+    variant = variant_of(source, Schedule.fuse("none").buffer("T", 64).buffer("W", 64))
+    search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.estimator), tried=1))
+    programs = search.cheapest(Budget.parse("mul=2"), 2).programs
+    stored = {len(program.decisions): set(dict(program.schedule.buffers)) for program in programs}
+    assert stored == {1: {"W"}, 2: {"T", "W"}}
+    for program in programs:
+        compile_source(source, program.schedule, RDA)  # which refuses a buffer without an effect
+
+
+def test_a_candidate_in_lanes_has_the_buffers_of_the_schedule() -> None:
+    source, base = source_of(), Schedule.fuse("none").buffer("W", WHOLE)
+    variant = variant_of(source, base)
+    edge = next(edge for edge in variant.graph.edges(variant.graph.start) if edge.is_single)
+    decision = RegionDecision(edge.order, (("i", 4),))
+    cost = LoweredCosts(RDA, variant.graph.estimator)(edge, decision)
+    compiled = compile_source(source, decision.scheduled(base, edge.name), RDA)
+    (expected, _) = compiled.estimate(Estimator(assume_unknown=True)).regions
+    assert cost is not None
+    assert cost.resources == expected.resources
+    assert cost.resources.buffer == 4 * WHOLE
+    assert cost.cycles == pytest.approx(expected.bound.cycles)
+
+
+def variant_of(source: Source, base: Schedule) -> Variant:
+    """Return the program with buffers that its user did not give it."""
+    variant = VariantFactory(source, RDA, Estimator(assume_unknown=True), Schedule.fuse("none"), orders=1)(base)
+    assert variant is not None
+    return variant
