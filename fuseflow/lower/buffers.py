@@ -30,6 +30,11 @@ def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegi
     return replace(graph, tensors=tuple(map(buffered, graph.tensors)))
 
 
+def without_buffers(graph: Graph) -> Graph:
+    """Return the graph without reuse buffers, as it is lowered: they are added last, and public primitives know none."""
+    return replace(graph, tensors=tuple(replace(tensor, buffer=0) if tensor.buffer else tensor for tensor in graph.tensors))
+
+
 def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
     """Yield the names by which a schedule gives a buffer to a tensor that a region reads: its own, and those of what it is a view or a
     permuted copy of. The last is that of the tensor which it is of in the end."""

@@ -11,7 +11,7 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
-from fuseflow.lower.buffers import with_buffers
+from fuseflow.lower.buffers import with_buffers, without_buffers
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.depths import with_depths
 from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
@@ -128,7 +128,7 @@ def dealt_region(state: LoweringState, region: CompiledRegion, schedule: Schedul
 
     Raises `ScheduleError` for lanes that the graph cannot have.
     """
-    parallel = with_lanes(region.serial, region.table, region.fused, schedule)
+    parallel = with_lanes(without_buffers(region.serial), region.table, region.fused, schedule)
     form = scheduled_form(state, parallel.graph)
     places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
     graph = with_depths(verified(state, form.graph), region.name, places, schedule)

@@ -22,7 +22,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.errors import ScheduleError
-from fuseflow.lower.buffers import with_buffers
+from fuseflow.lower.buffers import with_buffers, without_buffers
 from fuseflow.lower.graphs import scheduled_form
 from fuseflow.lower.lanes import with_lanes, without_lanes
 from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
@@ -211,7 +211,7 @@ class LaneMeasure:
     def amounts(self, dealt: LaneGraph) -> Amounts:
         """Return what a graph occupies, FIFOs with one slot each. What a node holds back is that of the node without lanes."""
         lowering, region = self.ordered.before.lowering, self.ordered.pieces[-1]
-        form = scheduled_form(lowering, dealt.graph)
+        form = scheduled_form(lowering, without_buffers(dealt.graph))
         origins = {node: without_lanes(origin, dealt.places.get(origin, ())) for node, origin in form.origins().items()}
         held = {name: self.held[origin] for name, origin in origins.items() if origin in self.held}
         depth = self.machine.first_depth or 1

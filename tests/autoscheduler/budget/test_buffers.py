@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -104,8 +106,9 @@ def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
         compile_source(source, program.schedule, RDA)  # which refuses a buffer without an effect
 
 
-def test_a_candidate_in_lanes_has_the_buffers_of_the_schedule() -> None:
-    source, base = source_of(), Schedule.fuse("none").buffer("W", WHOLE)
+@pytest.mark.parametrize("primitives", ["own", "public"])
+def test_a_candidate_in_lanes_has_the_buffers_of_the_schedule(primitives: Literal["own", "public"]) -> None:
+    source, base = source_of(), Schedule.fuse("none").buffer("W", WHOLE).lower(primitives=primitives)
     variant = variant_of(source, base)
     edge = next(edge for edge in variant.graph.edges(variant.graph.start) if edge.is_single)
     decision = RegionDecision(edge.order, (("i", 4),))
