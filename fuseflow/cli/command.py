@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from fuseflow.cli.interruption import INTERRUPTED, was_interrupted
+from fuseflow.cli.standard_streams import drop_output
 from fuseflow.errors import FileError, FuseFlowError, UsageError, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -96,6 +97,9 @@ class ErrorBoundary(click.Group):
 
 
 def _unwritten(error: OSError) -> FileError:
+    """Return the error of what could not be written."""
+    if error.filename is None:
+        drop_output()
     return FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")
 
 

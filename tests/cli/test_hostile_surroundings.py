@@ -164,10 +164,11 @@ def run_fuseflow(*arguments: str, **variables: str) -> subprocess.Popen[str]:
     "words", ["--help", "--version", "ops", "compile p.ein --emit samml", "run p.ein --tensors t.yaml --json -"]
 )
 @pytest.mark.parametrize("target", ["> /dev/full", ">&-"])
-def test_an_output_that_cannot_be_written_is_an_error(here, words, target):
-    done = subprocess.run(
-        f"exec '{sys.executable}' -m fuseflow {words} {target}", shell=True, stderr=subprocess.PIPE, text=True, cwd=here
-    )
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+def test_an_output_that_cannot_be_written_is_an_error(here, words, target, buffering):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | buffering
+    command = f"exec '{sys.executable}' -m fuseflow {words} {target}"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, cwd=here, env=environment)
     assert done.returncode == 2
     assert done.stderr.startswith("error[file]: cannot write the output: ")
     assert done.stderr.count("\n") == 1
