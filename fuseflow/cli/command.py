@@ -97,7 +97,7 @@ class ErrorBoundary(click.Group):
 
 
 def _unwritten(error: OSError) -> FileError:
-    """Return the error of what could not be written."""
+    """Return the error of what could not be written. If that is standard output, nothing more goes there."""
     if error.filename is None:
         drop_output()
     return FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from fuseflow.autoscheduler.budget.agenda import Agenda, SearchProgress
-from fuseflow.autoscheduler.budget.buffers import BufferedVariants
+from fuseflow.autoscheduler.budget.buffers import BufferVariants
 from fuseflow.autoscheduler.budget.choice import BudgetChoice, Lever, ParetoPoint, undominated
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
@@ -47,7 +47,7 @@ SEARCHES = 12
 """So often schedules are searched again with what the runs of the last ones say about FIFOs."""
 LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
-BUFFERED = 2
+BUFFER_PROGRAMS = 2
 """For how many programs reuse buffers are chosen."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
@@ -197,11 +197,11 @@ class _Chooser:
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
         """Return the cheapest programs if tensors may have reuse buffers, too: first those that leave the memory least to do, for the lanes
         that this lets be of use, and then no larger ones than are of use beside these lanes."""
-        variants = BufferedVariants(self.factory, self.published, self.budget)
+        variants = BufferVariants(self.factory, self.published, self.budget)
         for step in (variants.of_least_traffic, variants.of_fewest_cycles):
             if self.deadline.passed:
                 break
-            programs = [p for p in best.programs[:BUFFERED] if not self._trial(p, False).refused]
+            programs = [p for p in best.programs[:BUFFER_PROGRAMS] if not self._trial(p, False).refused]
             known = {variant.base for variant in self.search.variants}
             buffered = tuple(v for program in programs for v in step(program) if v.base not in known)
             if buffered:

@@ -31,7 +31,7 @@ from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim.memory.settings import TimedMemory
 
-MOST_BUFFERED = 6
+MOST_BUFFERS = 6
 """How many tensors get a buffer at most, those of which most bytes are read again."""
 STEP = 4
 """A smaller buffer has so many times fewer bytes."""
@@ -46,7 +46,7 @@ Cost: TypeAlias = Callable[[ProgramEstimate], float]
 
 
 @dataclass(slots=True)
-class RereadTensor:
+class TensorReuse:
     """A tensor of which `again` bytes are asked for beyond one reading, and the bytes of its `whole` largest array. `alike` are the tensors
     that regions which differ in names alone read in its place, the tensor itself first."""
 
@@ -104,9 +104,9 @@ class BufferChoice:
         return self._of_all(sizes) if of(sizes) < GAIN * plain else {}
 
     @cached_property
-    def _tensors(self) -> Mapping[str, RereadTensor]:
+    def _tensors(self) -> Mapping[str, TensorReuse]:
         """The tensors of which most bytes are asked for again, by the first of their names."""
-        stated, kept = dict(self.compiled.schedule.buffers), dict[str, RereadTensor]()
+        stated, kept = dict(self.compiled.schedule.buffers), dict[str, TensorReuse]()
         regions = {region.name: region.fused for region in self.compiled.regions}
         for estimate in self._estimate({}).regions:
             named = [(estimate.name, dict[str, str]()), *((repeat.name, repeat.tensors) for repeat in estimate.repeats)]
@@ -118,11 +118,11 @@ class BufferChoice:
                 if row.direction != "read" or row.bytes <= size:
                     continue
                 names = [self._name(tensors.get(row.tensor, row.tensor), regions[name]) for name, tensors in named]
-                tensor = kept.setdefault(names[0], RereadTensor())
+                tensor = kept.setdefault(names[0], TensorReuse())
                 tensor.alike |= dict.fromkeys(names)
                 tensor.again += estimate.times * round(row.bytes - size)
                 tensor.whole = max(tensor.whole, size)
-        most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[:MOST_BUFFERED]
+        most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[:MOST_BUFFERS]
         return {name: kept[name] for name in most}
 
     @cached_property
@@ -157,7 +157,7 @@ class BufferChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class BufferedVariants:
+class BufferVariants:
     """What makes variants with reuse buffers, of programs of other variants."""
 
     factory: VariantFactory
@@ -194,4 +194,4 @@ def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
     return schedule
 
 
-__all__ = ["BufferChoice", "BufferSizes", "BufferedVariants", "RereadTensor", "with_sizes"]
+__all__ = ["BufferChoice", "BufferSizes", "BufferVariants", "TensorReuse", "with_sizes"]
