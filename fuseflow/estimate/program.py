@@ -23,8 +23,8 @@ from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
-from fuseflow.tensors import Format, Tensor, repack
-from fuseflow.tensors.blocks import to_blocks
+from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.blocks import stored_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +221,9 @@ class Estimator:
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""
-
-        def convert() -> Tensor:
-            return to_blocks(tensor if tensor.format == format else repack(tensor, format), declared.block)
-
-        return self.memo.once(("stored", str(format), declared.block), (tensor,), convert)
+        return self.memo.once(
+            ("stored", str(format), declared.block), (tensor,), lambda: stored_in(tensor, format, declared.block)
+        )
 
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import mul
 
 import numpy as np
 
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import OverfullError
+from fuseflow.estimate.counted.distinct import distinct_keys
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph
 from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.blocks import block_counts, stored_in
+from fuseflow.tensors.levels.base import Ints
+from fuseflow.tensors.pack import entries_in
 
 DEFAULT_DENSITY = 0.1
 """The share of stored coordinates that is assumed of a compressed level of which nothing is known."""
@@ -52,11 +59,7 @@ def measure_statistics(tensor: Tensor) -> TensorStatistics:
     """Measure the statistics of a packed tensor."""
     if any(level.pads for level in tensor.format.levels):  # it may store entries outside the shape, and something below them
         return _reached_statistics(tensor)
-    parents, fanouts = 1, []
-    for level in tensor.levels:
-        fanouts.append(level.elements / parents if parents else 0.0)
-        parents = level.elements
-    return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
+    return _counted_statistics(tuple(tensor.shape[d] for d in tensor.format.order), [level.elements for level in tensor.levels])
 
 
 def _reached_statistics(tensor: Tensor) -> TensorStatistics:
@@ -66,6 +69,42 @@ def _reached_statistics(tensor: Tensor) -> TensorStatistics:
         _, _, refs = level.expand(refs)
         fanouts.append(len(refs) / parents if parents else 0.0)
     return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
+
+
+def stored_statistics(tensor: Tensor, declared: TensorType) -> TensorStatistics:
+    """Return the statistics that a tensor of single elements has in memory: in the format and the blocks of its type, whatever format it
+    comes in. It is packed for that only where levels add entries of their own."""
+    format, block = declared.format or tensor.format, declared.block
+    if tensor.format == format and not block:
+        return measure_statistics(tensor)
+    if format.complete or any(level.pads for level in format.levels):
+        return measure_statistics(stored_in(tensor, format, block))
+    shape = block_counts(tensor.shape, block)
+    sizes = tuple(shape[d] for d in format.order)
+    if format.all_dense:
+        return _counted_statistics(sizes, tuple(accumulate(sizes, mul)))
+    coordinates, _ = entries_in(tensor, format)
+    columns = [coordinates[d] // block[d] if block else coordinates[d] for d in format.order]
+    elements, counts = 1, list[int]()
+    for level, size, count in zip(format.levels, sizes, _prefix_counts(columns, sizes), strict=True):
+        elements = elements * size if level.full else count
+        counts.append(elements)
+    return _counted_statistics(sizes, counts)
+
+
+def _counted_statistics(sizes: tuple[int, ...], counts: Sequence[int]) -> TensorStatistics:
+    """Return the statistics of a tensor with so many coordinates on each level, in all fibers together."""
+    fanouts = (count / parents if parents else 0.0 for parents, count in pairwise((1, *counts)))
+    return TensorStatistics(sizes, tuple(fanouts))
+
+
+def _prefix_counts(columns: Sequence[Ints], sizes: Sequence[int]) -> Iterator[int]:
+    """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on."""
+    prefixes, count = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column, size in zip(columns, sizes, strict=True):
+        keys, prefixes = distinct_keys(prefixes * size + column, count * size)
+        count = len(keys)
+        yield count
 
 
 def assume_statistics(tensor: TensorType) -> TensorStatistics:
@@ -83,8 +122,14 @@ def auxiliary_statistics(graph: Graph) -> dict[str, TensorStatistics]:
 
 
 def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
-    """Return the statistics of tensors by name, measured where there is data and assumed elsewhere."""
-    return {name: measure_statistics(tensors[name]) if name in tensors else assume_statistics(t) for name, t in types.items()}
+    """Return the statistics of tensors of these types by name, measured where there is data, which may come in any format, and assumed
+    elsewhere. Raises `TensorError` for data that has no room in its format."""
+    statistics = {}
+    for name, declared in types.items():
+        with OverfullError.naming(name):
+            known = name in tensors
+            statistics[name] = stored_statistics(tensors[name], declared) if known else assume_statistics(declared)
+    return statistics
 
 
 def view_statistics(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
@@ -111,7 +110,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     decisions = _decisions(partitioned, compiled)
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
-    input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
+    input_statistics = collect_statistics(inputs, source.tensors)
     # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
     unfused = Schedule(
         formats=schedule.formats,

@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
@@ -110,5 +109,4 @@ def initial_state(
     """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics.
     `memo` has decisions of the same schedule."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    statistics = collect_statistics(stored, tensors_to_blocks(stored, tensors))
-    return LoweringState(partitioned, stored, statistics, memo or LoweringMemo())
+    return LoweringState(partitioned, stored, collect_statistics(stored, tensors), memo or LoweringMemo())

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError
-from fuseflow.tensors.pack import from_coordinates, pack
+from fuseflow.tensors.format import Format
+from fuseflow.tensors.pack import from_coordinates, pack, repack
 from fuseflow.tensors.tensor import Tensor
 
 Block: TypeAlias = tuple[int, ...]
@@ -119,6 +120,11 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
     block_coordinates = np.empty((len(shape), len(stored_blocks)), dtype=np.int64)
     block_coordinates[order] = np.unravel_index(stored_blocks, tuple(shape[d] for d in order)) if len(stored_blocks) else 0
     return from_coordinates(shape, block_coordinates, values, tensor.format, tensor.fill, tensor.type)
+
+
+def stored_in(tensor: Tensor, format: Format, block: Block) -> Tensor:
+    """Store a tensor of single elements in a format and in blocks, as memory holds it."""
+    return to_blocks(tensor if tensor.format == format else repack(tensor, format), block)
 
 
 def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:

@@ -100,7 +100,7 @@ def from_coordinates(
             raise TensorError(f"coordinate {wrong} of dimension {dimension} is outside 0..{size - 1}")
     columns, values = _sorted(coordinates[list(format.order)], values)
     if any(level.pads for level in format.levels):
-        needed = (values != fill).any(axis=tuple(range(1, values.ndim)))
+        needed = _differs(values, fill)
         columns, values = columns[:, needed], values[needed]
     refs = prefixes = np.zeros(len(values), dtype=np.int64)
     parents, levels = 1, list[Fibers]()
@@ -164,11 +164,34 @@ MOST_COMPLETED = 1 << 28
 def repack(tensor: Tensor, format: Format) -> Tensor:
     """Return a tensor with the same stored entries in another format. What a tensor without a pattern stores, follows from the format: the
     entries that differ from its implicit value, unless the format is complete."""
-    coordinates, values = tensor.entries()
-    if (tensor.format.all_dense or tensor.format.complete) and not (format.all_dense or format.complete):
-        differs = (values != tensor.fill).any(axis=tuple(range(1, values.ndim)))
-        coordinates, values = coordinates[:, differs], values[differs]
+    coordinates, values = entries_in(tensor, format)
     return from_coordinates(tensor.shape, coordinates, values, format, tensor.fill, tensor.type)
+
+
+def entries_in(tensor: Tensor, format: Format) -> tuple[Ints, npt.NDArray[np.generic]]:
+    """Return the coordinates and the values of the entries that a tensor has when it is repacked in a format, before a level or `all` adds
+    any.
+
+    >>> entries_in(pack([[0, 5], [0, 0]], Format.dense(2)), Format.parse("csr", 2))[0].tolist()
+    [[0], [1]]
+    """
+    has_pattern = not (tensor.format.all_dense or tensor.format.complete)
+    if has_pattern or format.all_dense or format.complete:
+        return tensor.entries()
+    if not tensor.format.all_dense:
+        coordinates, values = tensor.entries()
+        differs = _differs(values, tensor.fill)
+        return coordinates[:, differs], values[differs]
+    # The elements stand in storage order, so those that are left out are not listed.
+    stored = np.flatnonzero(_differs(tensor.values, tensor.fill))
+    coordinates = np.empty((len(tensor.shape), len(stored)), dtype=np.int64)
+    coordinates[list(tensor.format.order)] = np.unravel_index(stored, [tensor.shape[d] for d in tensor.format.order])
+    return coordinates, tensor.values[stored]
+
+
+def _differs(values: npt.NDArray[np.generic], fill: float) -> npt.NDArray[np.bool_]:
+    """Return which values, or tiles of values, are not the implicit one."""
+    return np.asarray((values != fill).any(axis=tuple(range(1, values.ndim))))
 
 
 def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:
