@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from operator import mul
 
 import numpy as np
@@ -86,7 +86,8 @@ def stored_statistics(tensor: Tensor, declared: TensorType) -> TensorStatistics:
     coordinates, _ = entries_in(tensor, format)
     columns = [coordinates[d] // block[d] if block else coordinates[d] for d in format.order]
     elements, counts = 1, list[int]()
-    for level, size, count in zip(format.levels, sizes, _prefix_counts(columns, sizes), strict=True):
+    prefixes = _prefix_counts(columns, sizes) if block else chain(_prefix_counts(columns[:-1], sizes), (len(columns[-1]),))
+    for level, size, count in zip(format.levels, sizes, prefixes, strict=True):
         elements = elements * size if level.full else count
         counts.append(elements)
     return _counted_statistics(sizes, counts)
@@ -100,8 +101,8 @@ def _counted_statistics(sizes: tuple[int, ...], counts: Sequence[int]) -> Tensor
 
 def _prefix_counts(columns: Sequence[Ints], sizes: Sequence[int]) -> Iterator[int]:
     """Yield how many distinct coordinates entries have on the outermost level, on the two outermost ones, and so on."""
-    prefixes, count = np.zeros(len(columns[0]), dtype=np.int64), 1
-    for column, size in zip(columns, sizes, strict=True):
+    prefixes, count = np.zeros(1, dtype=np.int64), 1
+    for column, size in zip(columns, sizes, strict=False):
         keys, prefixes = distinct_keys(prefixes * size + column, count * size)
         count = len(keys)
         yield count
