@@ -15,6 +15,7 @@ import numpy as np
 
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
+from fuseflow.estimate.statistics import stored_statistics
 from fuseflow.frontend.source import Source
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
@@ -23,6 +24,12 @@ MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
 """The formats that an input of two dimensions may have."""
 SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
 """An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
+DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
+"""The formats of matrices whose outer level is compressed, and the same with a dense one. They are those with these short names."""
+LISTED_SHARE = 0.5
+"""An outer level is tried dense if it lists so large a share of its coordinates."""
+LARGE_SHARE = 0.25
+"""An input is large if it stores so large a share of the values of all inputs."""
 LINE = 16
 """The values of a line of the memory, the size of blocks of short dimensions."""
 LARGE = 64
@@ -56,12 +63,29 @@ class Blocking:
 
 
 def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
-    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, or compressed by rows."""
+    """Return, as `input_formats` does, one format of each kind that an input does not have: dense, compressed by rows, and for a large
+    compressed input the one that begins with its other dimension, in which other orders of loops read it."""
     kinds = {}
     for name, (own, *others) in input_formats(source, base).items():
-        wanted = "dense" if _is_sparse(source, name) else "csr"
-        kinds[name] = (own, *(format for format in others if format == wanted))
+        wanted = ["dense" if _is_sparse(source, name) else "csr"]
+        if _is_sparse(source, name) and _is_large(source, name):
+            wanted.append("csr" if _order(source, name) == (1, 0) else "csc")
+        kinds[name] = (own, *(format for format in others if format in wanted))
     return kinds
+
+
+def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
+    """Return the same formats with a dense outer level for inputs whose outer level is compressed and lists most of its coordinates. Then
+    no list of them is read, and a locate need not keep it. What the schedule names stays as it is."""
+    decided = {name for name, _ in (*base.formats, *base.blocks)}
+    formats = {}
+    for declared in source.program.inputs:
+        format = declared.format and DENSE_ROWS.get(declared.format.short())
+        if format and declared.name not in decided and not declared.block:
+            statistics = stored_statistics(source.tensors[declared.name], declared)
+            if statistics.fanouts[0] >= LISTED_SHARE * statistics.sizes[0]:
+                formats[declared.name] = format
+    return formats
 
 
 def input_formats(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
@@ -127,6 +151,16 @@ def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> b
 def _is_sparse(source: Source, name: str) -> bool:
     format = source.program.declared[name].format
     return format is not None and not format.all_dense
+
+
+def _is_large(source: Source, name: str) -> bool:
+    """Return whether an input is one of the few that store most."""
+    return source.tensors[name].stored >= LARGE_SHARE * sum(source.tensors[t.name].stored for t in source.program.inputs)
+
+
+def _order(source: Source, name: str) -> tuple[int, ...]:
+    format = source.program.declared[name].format
+    return (0, 1) if format is None else format.order
 
 
 def _may_be_dense(source: Source, name: str) -> bool:

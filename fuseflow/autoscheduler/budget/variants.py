@@ -7,15 +7,15 @@ everything is looked at once more: with blocks, another order of products may be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf, prod
 
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.search import Variant
-from fuseflow.autoscheduler.budget.storage import Blocking, blockings, input_formats, other_kinds
+from fuseflow.autoscheduler.budget.storage import Blocking, blockings, input_formats, listed_rows, other_kinds
 from fuseflow.autoscheduler.costs import prepare_costs
 from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.nodes import Program
@@ -88,14 +88,14 @@ class VariantSearch:
             for changes in product(*self._steps(input_formats)):
                 self._variant(_changed(self.published.base, changes))
             return tuple(variant for variant in self._variants.values() if variant is not None)
-        self._descend(list(self._steps(other_kinds)))
+        self._descend(self._descent())
         return self._kept()
 
     def most(self) -> int:
         """Return how many variants are tried at most."""
         if self._tries_all:
             return prod(map(len, self._steps(input_formats)))
-        return ROUNDS * sum(map(len, self._steps(other_kinds)))
+        return ROUNDS * sum(map(len, self._descent()))
 
     @property
     def _tries_all(self) -> bool:
@@ -117,6 +117,11 @@ class VariantSearch:
                 chosen[n] = min(range(len(changes)), key=cost)
             if chosen == before:
                 break
+
+    def _descent(self) -> list[list[Change]]:
+        """Return the changes of which one is made at each step, where not all combinations are tried: last all outer levels at once."""
+        rows = listed_rows(self.factory.source, self.published.base) if "formats" in self.allow else {}
+        return [*self._steps(other_kinds), *([[_unchanged, _formatted_else(rows)]] if rows else ())]
 
     def _steps(self, formats_of: InputFormats) -> Iterator[list[Change]]:
         """Yield the changes of which one is made at each step, the first of them none."""
@@ -162,6 +167,11 @@ def _unchanged(schedule: Schedule) -> Schedule:
 
 def _formatted(name: str, format: str) -> Change:
     return lambda schedule: schedule.format(name, format)
+
+
+def _formatted_else(formats: Mapping[str, str]) -> Change:
+    """Return the change that gives formats to tensors to which a schedule gives none."""
+    return lambda schedule: replace(schedule, formats=tuple({**formats, **dict(schedule.formats)}.items()))
 
 
 def _associated(name: str, chain: str) -> Change:

@@ -7,7 +7,7 @@ import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.storage import blockings, input_formats, other_kinds
+from fuseflow.autoscheduler.budget.storage import blockings, input_formats, listed_rows, other_kinds
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import UsageError
@@ -15,7 +15,7 @@ from fuseflow.frontend.source import Source
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
-from fuseflow.tensors import Format, pack
+from fuseflow.tensors import Format, pack, repack
 
 RDA = load_machine("rda")
 PROGRAM = """
@@ -50,6 +50,32 @@ def test_formats_follow_the_share_of_zeros() -> None:
     assert input_formats(source, Schedule())["X"] == ("", "csr", "csc", "dcsr")
     assert other_kinds(source, Schedule()) == {"X": ("", "csr"), "A": ("",), "W": ("", "dense")}
     assert input_formats(source, Schedule().format("X", "csr"))["X"] == ("",)
+
+
+def test_a_large_compressed_input_is_tried_by_its_other_dimension() -> None:
+    program = parse(PROGRAM.replace("X[192, 48] dense", "X[192, 48] csf").replace("A[192, 192] csr", "A[192, 192] csc"))
+    tensors = dict(source_of(scattered()).tensors)
+    stored = {**tensors, "X": repack(tensors["X"], Format.parse("csf", 2)), "A": repack(tensors["A"], Format.parse("csc", 2))}
+    kinds = other_kinds(Source("p", program, stored), Schedule())
+    assert kinds == {"A": ("", "csr"), "X": ("",), "W": ("", "dense")}  # X stores a sixth of all values
+
+
+def test_outer_levels_that_list_most_of_their_coordinates_are_tried_dense() -> None:
+    rows, columns = np.arange(192) % 3 != 0, np.arange(192) % 3 == 0
+    program = parse(PROGRAM.replace("A[192, 192] csr", "A[192, 192] csf").replace("W[48, 16] csr", "W[48, 16] dcsc"))
+    tensors = dict(source_of(scattered()).tensors)
+
+    def listed(adjacency: np.ndarray, base: Schedule) -> dict[str, str]:
+        stored = {
+            **tensors,
+            "A": pack(adjacency, Format.parse("csf", 2)),
+            "W": repack(tensors["W"], Format.parse("dcsc", 2)),
+        }
+        return listed_rows(Source("p", program, stored), base)
+
+    assert listed(scattered() * rows[:, None], Schedule()) == {"A": "csr", "W": "csc"}
+    assert listed(scattered() * columns[:, None], Schedule()) == {"W": "csc"}
+    assert listed(scattered(), Schedule().format("W", "dcsc")) == {"A": "csr"}
 
 
 @pytest.mark.parametrize(("adjacency", "expected"), [(scattered(), 1), (in_blocks(8), 8), (in_blocks(16), 16)])
