@@ -1,11 +1,13 @@
 """Whether schedules under a budget are what they say: the best of all candidates, within the budget, and the same after a kill.
 
     python tools/budget_check.py exhaustive --programs 200
+    python tools/budget_check.py spaces --store spaces.jsonl --data-dir DIR
     python tools/budget_check.py within --programs 500
     python tools/budget_check.py kills --kills 10 --small
     python tools/budget_check.py same --runs 10 --small
 
-`exhaustive` compares with all partitions, orders and lanes of random programs, each compiled as a whole. `within` draws random programs of
+`exhaustive` compares with all partitions, orders and lanes of random programs, each compiled as a whole. `spaces` compares with the best of
+all partitions and lanes of the paper's models, simulated. `within` draws random programs of
 every kind and random budgets, and adds up what the compiled graphs occupy. `kills` ends a search with -9 at random moments and begins it
 again. `same` searches ten times in other circumstances. Each prints what it saw, and ends with 1 if something is wrong.
 """
@@ -22,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -29,10 +32,13 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tools" / "figures")]
 
+from auto import WORKLOADS, source_of  # noqa: E402
 from budget_spaces import AllCandidates, random_source  # noqa: E402
+from lane_spaces import BestProgram, LaneSpace  # noqa: E402
 from random_programs import Case, cases  # noqa: E402
+from store import append, load  # noqa: E402
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule  # noqa: E402
 from fuseflow.autoscheduler.budget.buffers import with_sizes  # noqa: E402
@@ -40,7 +46,9 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.request import BudgetRequest  # noqa: E402
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch  # noqa: E402
+from fuseflow.autoscheduler.budget.trials import RegionRun, SimulateHere  # noqa: E402
 from fuseflow.autoscheduler.budget.variants import VariantFactory  # noqa: E402
+from fuseflow.autoscheduler.simulation_cache import SimulationCache  # noqa: E402
 from fuseflow.compiler import compile_source  # noqa: E402
 from fuseflow.errors import FuseFlowError  # noqa: E402
 from fuseflow.estimate.program import Estimator  # noqa: E402
@@ -98,6 +106,100 @@ def exhaustive(programs: int, first: int) -> None:
             click.echo(f"{number + 1}: {dict(tally)}")
     click.echo(dict(tally))
     sys.exit(tally["different"] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceRow:
+    """A row of the store of `spaces`: the cycles of a region in some lanes, or those of the program that the search chose, with its
+    estimate and the seconds of processor time that it took."""
+
+    key: str
+    cycles: int
+    fifo: int | None = None
+    estimate: float = 0.0
+    seconds: float = 0.0
+    schedule: str = ""
+
+
+@main.command()
+@click.option("--store", type=click.Path(path_type=Path), required=True, help="The runs, as JSON lines.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the files of data sets are.")
+@click.option("--only", multiple=True, help="Numbers of spaces, from 0 on; all without it.")
+@click.option("--budget", default="small", show_default=True)
+@click.option("--machine", default="ideal", show_default=True)
+@click.option("--orders", default=1, show_default=True, help="The loop orders of each region.")
+@click.option("--seconds", default=240.0, show_default=True, help="Processor time for the best of a space.")
+def spaces(
+    store: Path, data_dir: Path | None, only: tuple[str, ...], budget: str, machine: str, orders: int, seconds: float
+) -> None:
+    """Compare with the best of all partitions and lanes of five models, simulated."""
+    click.echo("| model | data | chosen | best | factor | at most | simulated | counted | seconds to choose |")
+    click.echo("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    worst = 0.0
+    for number, work in enumerate(WORKLOADS):
+        if only and str(number) not in only:
+            continue
+        source = source_of(work, data_dir)
+        name = f"{machine}/{budget}/{work.name}/{work.data}"
+        chosen = _chosen(source, name, machine, Budget.of(budget), store)
+        best = _best(source, f"{name}/{orders}", machine, Budget.of(budget), orders, store, seconds)
+        fewest = min(best.cycles, chosen.cycles)
+        worst = max(worst, chosen.cycles / best.least)
+        cells = [
+            work.name,
+            f"`{work.data}`",
+            f"{chosen.cycles:,}",
+            f"{best.cycles:,.0f}",
+            f"{chosen.cycles / best.cycles:.3f}",
+            f"{chosen.cycles / min(best.least, fewest):.3f}",
+            f"{best.simulated:,}",
+            f"{best.counted:,}",
+            f"{chosen.seconds:.0f}",
+        ]
+        click.echo(f"| {' | '.join(cells)} |")
+    sys.exit(worst > 1.05)
+
+
+def _chosen(source: Source, name: str, machine: str, budget: Budget, store: Path) -> SpaceRow:
+    """Return what the search chooses, simulated."""
+    key = f"{name}/chosen"
+    rows = load(store, SpaceRow)
+    if key not in rows:
+        start = time.process_time()
+        choice = budget_schedule(source, Schedule(), load_machine(machine), BudgetRequest(budget))
+        cycles = choice.chosen.cycles
+        assert cycles is not None
+        seconds = round(time.process_time() - start, 1)
+        rows[key] = SpaceRow(key, cycles, None, round(choice.chosen.estimate), seconds, choice.schedule.to_yaml())
+        append(store, rows[key])
+    return rows[key]
+
+
+def _best(source: Source, name: str, machine: str, budget: Budget, orders: int, store: Path, seconds: float) -> BestProgram:
+    """Return the best program of a space, as far as it is found in some seconds."""
+    hardware, estimator, base = load_machine(machine), Estimator(assume_unknown=True), Schedule.fuse("none")
+    variant = VariantFactory(source, hardware, estimator, base, orders=orders)(base)
+    if variant is None:
+        raise click.ClickException(f"{name} cannot be cut")
+    variant.graph.orders_at_once = orders > 1
+    known = {
+        key.removeprefix(f"{name}/"): RegionRun(row.cycles, row.fifo)
+        for key, row in load(store, SpaceRow).items()
+        if key.startswith(f"{name}/")
+    }
+
+    def keep(key: str, run: RegionRun) -> None:
+        known[key] = run
+        append(store, SpaceRow(f"{name}/{key}", run.cycles, run.fifo))
+
+    simulate = SimulateHere(source, hardware, "auto", SimulationCache())
+    space = LaneSpace(variant, hardware, budget, estimator, simulate, known, keep)
+    best = space.best(seconds)
+    promise = f"lanes took {space.broken_promise:.3f} of what they promised at least"
+    click.echo(f"{name}: {'proved' if best.is_proved else f'no less than {best.least:,.0f}'}; {promise}", err=True)
+    if best.schedule is not None:
+        append(store, SpaceRow(f"{name}/best", round(best.cycles), schedule=best.schedule.to_yaml()))
+    return best
 
 
 @main.command()

@@ -8,7 +8,7 @@ have the same shape have the same lists, so they have the same batches.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -90,9 +90,29 @@ def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
     nest, label = stream.nest, stream.label
     lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: _list_sums(nest, depth))
     if label is None:
-        return Flow(lists, filled, elements, as_number(np.zeros(1, dtype=np.int64)))
-    absent = ElementCounts(nest, (label < 0).astype(np.int64))
-    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: as_number(absent.summed(depth))))
+        return Flow(lists, filled, elements, NONE)
+    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: _absent_sums(nest, label, depth)))
+
+
+@dataclass(slots=True)
+class BatchFlows:
+    """The flows of the streams of one graph inside of batches: most streams are those of several ports."""
+
+    memo: CountMemo
+    _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
+
+    def of(self, stream: CountedStream, depth: int) -> Flow:
+        """Return the flow of a stream, which is kept elsewhere, inside of each batch at `depth`."""
+        key = id(stream), depth
+        if key not in self._flows:
+            self._flows[key] = batch_flow(self.memo, stream, depth)
+        return self._flows[key]
+
+
+def _absent_sums(nest: FiberNest | None, label: Ints, depth: int) -> Number:
+    """Return the elements that are `N` inside of each batch."""
+    absent = label < 0
+    return as_number(ElementCounts(nest, absent.astype(np.int64)).summed(depth)) if absent.any() else NONE
 
 
 def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
@@ -109,6 +129,8 @@ def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], 
 
 def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
     """Return the flow inside of batches that `map` maps to those of `flow`."""
+    if map is None:
+        return flow
 
     def moved(numbers: Number) -> Number:
         array = cast(Ints, numbers)
@@ -124,4 +146,8 @@ def as_number(array: Ints) -> Number:
     return cast(Number, array)
 
 
-__all__ = ["BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]
+NONE = as_number(np.zeros(1, dtype=np.int64))
+"""The number 0 in every batch."""
+
+
+__all__ = ["BatchFlows", "BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]

@@ -13,7 +13,7 @@ from math import floor, inf
 
 import numpy as np
 
-from fuseflow.estimate.batches import BatchLevel, as_number, batch_flow, batch_levels, batch_nest, mapped_flow
+from fuseflow.estimate.batches import BatchFlows, BatchLevel, as_number, batch_levels, batch_nest, mapped_flow
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, distinct_elements, sum_by_group
@@ -120,11 +120,11 @@ def measure_stages(
         return None
     *inner, whole = batch_levels(counts.graph)
     place, declared = {node.name: at for at, node in enumerate(counts.graph.nodes)}, counts.graph.declared
-    levels = []
+    levels, flows = [], BatchFlows(memo)
     for level in inner:
         entries = max(_entries(workspace, counts) for workspace in level.workspaces) if level.workspaces else inf
         parts = [
-            _node_cycles(node, level.depth, counts, declared, intervals[place[node.name]], machine, memo) for node in level.nodes
+            _node_cycles(node, level.depth, counts, declared, intervals[place[node.name]], machine, flows) for node in level.nodes
         ]
         levels.append(_level_stages(level, entries, parts, memo))
     occupied = max(work.nodes[place[node.name]].occupied for node in whole.nodes)
@@ -149,22 +149,22 @@ def _node_cycles(
     declared: Mapping[str, n.TensorDecl],
     intervals: Intervals,
     machine: Machine,
-    memo: CountMemo,
+    batches: BatchFlows,
 ) -> BatchCycles:
     """Return the cycles of a node in every batch at `depth`."""
     streams = [counts.streams[port] for port in (*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names()))))]
     comparisons = counts.comparisons.get(node.name)
     nests = [batch_nest(stream.nest, depth) for stream in streams]
-    nest, maps = common_refinement(memo, [*nests, *([batch_nest(comparisons.nest, depth)] if comparisons else [])])
-    flows = [mapped_flow(batch_flow(memo, stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
+    nest, maps = common_refinement(batches.memo, [*nests, *([batch_nest(comparisons.nest, depth)] if comparisons else [])])
+    flows = [mapped_flow(batches.of(stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
     steps = as_number(_moved(comparisons.summed(depth), maps[-1])) if comparisons else 0
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
     processes = [
         process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
         for (values, closings), interval in zip(firings(node, declared, inputs, outputs, steps, machine), intervals, strict=False)
     ]
-    batches = distinct_elements(nest)
-    return BatchCycles(nest, np.maximum.reduce([np.broadcast_to(np.asarray(c, dtype=np.int64), batches) for c in processes]))
+    cycles = [np.broadcast_to(np.asarray(c, dtype=np.int64), distinct_elements(nest)) for c in processes]
+    return BatchCycles(nest, cycles[0] if len(cycles) == 1 else np.maximum.reduce(cycles))
 
 
 def _moved(cycles: Ints, map: ElementMap) -> Ints:

@@ -77,7 +77,7 @@ def select_fibers(level: FiberLevel, fibers: Ints, below: Ints | None = None) ->
     """Return a level of these fibers, none of them `EMPTY`, in this order, and the links below their elements."""
     if len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, below
-    _, at = level.expanded(fibers)
+    at = level.elements_of(fibers)
     return FiberLevel(positions(level.lengths[fibers]), level.crd[at], level.size), None if below is None else below[at]
 
 

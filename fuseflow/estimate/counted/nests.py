@@ -55,9 +55,21 @@ class FiberLevel:
     def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
         """Return for the elements of these fibers, one fiber after the other, the place in `fibers` and the element. `EMPTY` has none."""
         lengths = take(self.lengths, fibers, 0)
-        place = np.repeat(np.arange(len(fibers)), lengths)
-        starts = take(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
-        return place, np.arange(len(place)) + starts[place]
+        return np.repeat(np.arange(len(fibers)), lengths), self.elements_of(fibers)
+
+    def elements_of(self, fibers: Ints) -> Ints:
+        """Return the elements of these fibers, one fiber after the other. `EMPTY` has none."""
+        lengths = take(self.lengths, fibers, 0)
+        ends = np.cumsum(lengths)
+        at = np.arange(ends[-1] if len(ends) else 0)
+        at += np.repeat(take(self.pos[:-1], fibers) - (ends - lengths), lengths)
+        return at
+
+    def sums(self, counts: Ints) -> Ints:
+        """Return the sum of the counts of the elements of each fiber."""
+        total = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=total[1:])
+        return total[self.pos[1:]] - total[self.pos[:-1]]
 
     def find(self, fibers: Ints, crds: Ints) -> Ints:
         """Return the elements with these coordinates in these fibers, `EMPTY` where there is none."""
@@ -178,7 +190,7 @@ class ElementCounts:
         """Return the sums of the counts below each element of the first `depth` levels."""
         counts = self.counts
         for nest in reversed(self.nest.chain[depth:] if self.nest else ()):
-            counts = take(sum_by_group(nest.level.owner, counts, nest.level.fibers), nest.link, 0)
+            counts = take(nest.level.sums(counts), nest.link, 0)
         return counts
 
 

@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 
 from fuseflow.estimate.counted.accumulator_unions import union_fibers
-from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
+from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions, positions
 from fuseflow.estimate.counted.empty_lists import without_empty_lists
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
@@ -178,16 +178,16 @@ class StreamRules:
         above, (from_x, from_signal) = common_refinement(self.memo, [x, signal.above])
         value, fiber = apply_map(label, from_x), apply_map(signal.link, from_signal)
         (values, fibers), which = distinct_tuples([value, fiber])
-        self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
-        row, at = signal.level.expanded(fibers)
+        lengths = take(signal.level.lengths, fibers, 0)
+        self.memo.afford(int(lengths.sum()))
         if len(fibers) == signal.level.fibers and (fibers == np.arange(len(fibers))).all():
             level = signal.level
         else:
-            level = FiberLevel(group_positions(row, len(fibers)), signal.level.crd[at], signal.level.size)
+            level = FiberLevel(positions(lengths), signal.level.crd[signal.level.elements_of(fibers)], signal.level.size)
         nest = (
             signal if level is signal.level and above is signal.above and from_signal is None else FiberNest(above, which, level)
         )
-        return CountedStream(nest, normalize_labels(values[row]))
+        return CountedStream(nest, normalize_labels(np.repeat(values, lengths)))
 
     def _join(self, node: n.Join, inputs: Sequence[CountedStream]) -> NodeStreams:
         def count() -> NodeStreams:
