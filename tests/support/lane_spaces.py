@@ -20,7 +20,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel, Lanes
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
-from fuseflow.autoscheduler.budget.trials import RegionRun, RunSchedules
+from fuseflow.autoscheduler.budget.trials import RegionRun, RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.regions import dealt_region
@@ -34,6 +34,9 @@ DEPTHS = (64, 16, 4)
 """The slots of all FIFOs of a region on a machine that does not bound them. Fewer make nothing faster, so the most that fit are taken."""
 MARGIN = 0.9
 """What lanes promise before they are made is taken so many times: forks and merges change how often a node fires."""
+
+STUCK = RegionRun(-1)
+"""The run of a region whose FIFOs are too shallow for it to go on."""
 
 
 class Knowledge(IntEnum):
@@ -185,8 +188,8 @@ class LaneSpace:
         runs = {name: self.known[key] for name, key in keys.items() if key in self.known}
         if len(runs) < len(keys):
             runs = self._run(program)
-            for name, key in keys.items():
-                self.keep(key, runs[name])
+            for name, run in runs.items():
+                self.keep(keys[name], run)
         for edge, decision in program.decisions:
             first = self._first(edge)
             if first.known is not Knowledge.SIMULATED and first.decision == decision:
@@ -194,23 +197,39 @@ class LaneSpace:
                 self._replace_first(edge, self._after(first, runs[edge.name]))
 
     def _run(self, program: DealtPath) -> dict[str, RegionRun]:
-        """Return the run of each range, that of its copies included, and those of ranges that repeat another one."""
+        """Return the run of each range, that of its copies included. If the program as a whole cannot run, each range runs in its lanes
+        while the others have one."""
         (ran,) = self.run([program.schedule])
         if ran.cycles is None:
-            raise RuntimeError(f"{ran.error}\n{program.schedule.to_yaml()}")
+            return {edge.name: self._run_alone(program, edge) for edge, _ in program.decisions}
+        runs = self._by_range(program, ran)
+        if ran.cycles != (total := sum(run.cycles for run in runs.values())):
+            raise RuntimeError(f"the regions take {total} cycles, and the program {ran.cycles}\n{program.schedule.to_yaml()}")
+        return runs
+
+    def _run_alone(self, program: DealtPath, edge: OrderedRange) -> RegionRun:
+        """Return the run of a range in its lanes while the others have one, `STUCK` if it cannot run."""
+        decisions = (
+            (other, decision if other is edge else RegionDecision(decision.order)) for other, decision in program.decisions
+        )
+        alone = replace(program, decisions=tuple(decisions))
+        (ran,) = self.run([alone.schedule])
+        return STUCK if ran.cycles is None else self._by_range(alone, ran)[edge.name]
+
+    def _by_range(self, program: DealtPath, ran: TrialRun) -> dict[str, RegionRun]:
+        """Return the run of each range with its copies. A range that repeats another one has the run of that."""
         first: dict[Hashable, RegionRun] = {}
         for edge, _ in program.decisions:
             if edge.name in ran.regions:
                 own = ran.regions[edge.name]
                 copies = sum(ran.regions[piece.name].cycles for piece in edge.pieces[:-1] if piece.name in ran.regions)
                 first[self._key(edge)] = replace(own, cycles=own.cycles + copies)
-        runs = {edge.name: first[self._key(edge)] for edge, _ in program.decisions}
-        if ran.cycles != (total := sum(run.cycles for run in runs.values())):
-            raise RuntimeError(f"the regions take {total} cycles, and the program {ran.cycles}\n{program.schedule.to_yaml()}")
-        return runs
+        return {edge.name: first[self._key(edge)] for edge, _ in program.decisions}
 
     def _after(self, candidate: Candidate, run: RegionRun) -> Candidate | None:
-        """Return a candidate with the cycles of its run, None if the run deepened FIFOs beyond the budget."""
+        """Return a candidate with the cycles of its run, None if it cannot run, or only with deeper FIFOs than the budget has."""
+        if run == STUCK:
+            return None
         limit = self.budget.limits.get("fifo", inf)
         if run.fifo is not None and run.fifo > limit:
             shallower = [depth for depth in DEPTHS if depth < (candidate.decision.depth or inf)]
