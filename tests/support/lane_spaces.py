@@ -230,6 +230,8 @@ class LaneSpace:
         """Return a candidate with the cycles of its run, None if it cannot run, or only with deeper FIFOs than the budget has."""
         if run == STUCK:
             return None
+        if run.cycles < candidate.cycles:
+            raise RuntimeError(f"a region took {run.cycles} cycles in {candidate.decision}, and {candidate.cycles} at least")
         limit = self.budget.limits.get("fifo", inf)
         if run.fifo is not None and run.fifo > limit:
             shallower = [depth for depth in DEPTHS if depth < (candidate.decision.depth or inf)]
