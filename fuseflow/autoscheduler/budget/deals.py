@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import inf, prod
+from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +37,11 @@ MAX_DEALT = 2
 """How many indices of a region are dealt at once. Each takes the graphs of its pairs."""
 MAX_WIDTH = 4096
 """The most lanes of a region where the budget limits nothing."""
+MAX_PAIRS = 4
+"""Of how many pairs of indices of a region lanes are measured, unless all are wanted."""
 
-EVEN = 512
-"""Lanes of an index with so many coordinates are about even."""
-
+Dealt: TypeAlias = Literal["singles", "pairs", "all"]
+"""The sets of indices of which lanes are measured: single ones, the pairs of use besides, or all pairs."""
 Lanes = tuple[tuple[str, int], ...]
 """The lanes of indices, outermost first, without those of one lane."""
 Amounts = npt.NDArray[np.float64]
@@ -78,23 +80,24 @@ class LaneModel:
     stretch: float
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine, all_indices: bool = True) -> LaneModel:
-        """Build two and three lanes of each index and of each pair, and measure what they occupy.
+    def of(cls, ordered: OrderedRange, machine: Machine, dealt: Dealt = "all") -> LaneModel:
+        """Build two and three lanes of each index, and of pairs of them, and measure what they occupy.
 
-        Unless `all_indices` are wanted, those that do not deal the busiest nodes are left out, and pairs where one index has lanes enough.
+        `dealt` says which: `all` pairs, none of them (`singles`), or the `pairs` that let expect most.
         """
         region, (*copies, figures) = ordered.pieces[-1], ordered.figures
         measure = LaneMeasure(ordered, machine, figures.held)
         corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
         enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
-        for indices in _index_sets(ordered.loops):
-            if not all(_twos(part) in corners for part in combinations(indices, len(indices) - 1)):
-                continue
-            if all_indices or len(indices) == 1 or _needs_both(indices, ordered.loops, figures, enclosing):
+        for index in ordered.loops:
+            corners |= measure.corners((index,), enclosing)
+        copied = _busiest(figures, enclosing)
+        for indices in _pairs(ordered.loops, copied, dealt):
+            if all(_twos((index,)) in corners for index in indices):
                 corners |= measure.corners(indices, enclosing)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
         waits = sum(copy.cycles for copy in copies)
-        return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
+        return cls(sizes, corners, copied, waits, figures.memory, figures.stretch)
 
     @property
     def dealing_most(self) -> frozenset[str]:
@@ -153,20 +156,29 @@ def lane_counts(size: int) -> tuple[int, ...]:
     return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
 
 
-def _index_sets(loops: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the sets of at most `MAX_DEALT` indices, outermost first, small sets first."""
-    order = tuple(loops)
-    for number in range(1, MAX_DEALT + 1):
-        yield from combinations(order, number)
+def _pairs(loops: Iterable[str], copied: Mapping[frozenset[str], float], dealt: Dealt) -> list[tuple[str, ...]]:
+    """Return the pairs of indices of which lanes are measured, outermost first.
 
+    Two indices let expect more than one if both deal the busiest node, or if each deals nodes that the other leaves alone: those that leave
+    least alone come first.
+    """
+    pairs = list(combinations(tuple(loops), MAX_DEALT))
+    match dealt:
+        case "all":
+            return pairs
+        case "singles":
+            return []
+        case "pairs":
+            pass
+        case unknown:
+            assert_never(unknown)
 
-def _needs_both(
-    indices: tuple[str, ...], sizes: Mapping[str, int], figures: RegionFigures, enclosing: Mapping[str, set[str]]
-) -> bool:
-    """Return whether lanes of all these indices may be faster than those of one: whether the busiest node is dealt by all of them, and none
-    has coordinates enough for lanes that are even."""
-    busiest = max(figures.occupied, key=lambda node: figures.occupied[node])
-    return enclosing.get(busiest, set()).issuperset(indices) and max(sizes[index] for index in indices) < EVEN
+    def left(*indices: str) -> float:
+        return max((cycles for nodes, cycles in copied.items() if not nodes & {*indices}), default=0.0)
+
+    busiest = max(copied, key=lambda nodes: copied[nodes])
+    of_use = [pair for pair in pairs if busiest.issuperset(pair) or left(*pair) < min(left(index) for index in pair)]
+    return sorted(of_use, key=lambda pair: (left(*pair), not busiest.issuperset(pair)))[:MAX_PAIRS]
 
 
 def _twos(indices: tuple[str, ...]) -> Lanes:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
+from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
@@ -32,6 +32,8 @@ CROWDED = 1 / 8
 """FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
 DEEP = (256, 1024, 4096)
 """The slots of all FIFOs of a region that are tried once its lanes are chosen."""
+NEAR = 1.05
+"""Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
 GAIN = 0.99
 """Deeper FIFOs are taken where a region is expected to take less than this share of its cycles."""
 
@@ -93,7 +95,7 @@ class RangeCosts:
     """The number of a range; those that differ in names alone have one number."""
     _ranges: dict[int, OrderedRange] = field(default_factory=dict)
     """The first range of each number. Decisions are kept in its names."""
-    _models: dict[int, LaneModel] = field(default_factory=dict)
+    _models: dict[tuple[int, Dealt], LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
     _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
@@ -255,8 +257,9 @@ class RangeCosts:
             best = min(faster, key=lambda one: one[1].cycles)
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
-        """Return what lanes of a whole region promise. Nothing is known of those of its stages."""
-        return 0.0 if decision.has_stages else self._model(edge).least(decision.lanes)
+        """Return what lanes of a whole region, or of its stages, promise."""
+        model = self._stages(edge) if decision.has_stages else self._model(edge)
+        return model.least(decision.lanes)
 
     # Lanes of stages -----------------------------------------------------------------------------------------------------------
 
@@ -271,7 +274,8 @@ class RangeCosts:
         if best.cost.cycles > bound:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
-                cost = self._fitting(edge, decision, budget)
+                hopeful = self.tried is None or self._least(edge, decision) < best.cost.cycles
+                cost = self._fitting(edge, decision, budget) if hopeful else None
                 if cost is None:
                     continue
                 if not freedom.quick:
@@ -310,14 +314,18 @@ class RangeCosts:
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
+        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain."""
         slots = self.machine.first_depth if depth is None else depth
-        return self._model(edge).deals(budget, slots)
+        deals = self._model(edge).deals(budget, slots)
+        if self.tried is None or (deals and deals[0].least <= NEAR * self.relaxed(edge, budget)):
+            return deals
+        return self._model(edge, "pairs").deals(budget, slots)
 
-    def _model(self, edge: OrderedRange) -> LaneModel:
-        number = self.kind(edge)
-        if number not in self._models:
-            self._models[number] = LaneModel.of(edge, self.machine, all_indices=self.tried is None)
-        return self._models[number]
+    def _model(self, edge: OrderedRange, dealt: Dealt = "singles") -> LaneModel:
+        key: tuple[int, Dealt] = self.kind(edge), "all" if self.tried is None else dealt
+        if key not in self._models:
+            self._models[key] = LaneModel.of(edge, self.machine, key[1])
+        return self._models[key]
 
     def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
         """Return the cost of a decision, None if the region cannot have it within the budget."""

@@ -48,17 +48,20 @@ class StageLanes:
 class StageModel:
     """The stages of a region that can be dealt over each index, and what the graph occupies in one lane.
 
-    `floor` has, by index, the cycles that no lanes of it shorten: of the nodes outside all stages, and of the memory.
+    `floor` has, by index, the cycles that no lanes of it shorten: of the nodes outside all stages, and of the memory. `copies` are the
+    cycles of the copies that the region reads, and `stretch` is what its own are multiplied by because the memory refreshes itself.
     """
 
     base: Amounts
     stages: dict[str, tuple[StageLanes, ...]]
     floor: dict[str, float]
+    copies: float
+    stretch: float
 
     @classmethod
     def of(cls, ordered: OrderedRange, machine: Machine, indices: Container[str]) -> StageModel:
         """Measure two and three lanes of these indices in every stage."""
-        region, figures = ordered.pieces[-1], ordered.figures[-1]
+        region, (*copies, figures) = ordered.pieces[-1], ordered.figures
         measure = LaneMeasure(ordered, machine, figures.held)
         base = measure.amounts(LaneGraph(region.graph, {}, {}))
         stages: dict[str, tuple[StageLanes, ...]] = {}
@@ -80,7 +83,7 @@ class StageModel:
                 dealt.append(StageLanes(loop, size, max((figures.occupied[n] for n in nodes), default=0.0), *amounts))
             stages[index] = tuple(dealt)
             floor[index] = max(figures.memory, *(c for node, c in figures.occupied.items() if node not in copied), 0.0)
-        return cls(base, stages, floor)
+        return cls(base, stages, floor, sum(copy.cycles for copy in copies), figures.stretch)
 
     def lanes(self, budget: Budget, slots: float) -> list[Lanes]:
         """Return, for each index that several stages have, the lanes of the stages that make the slowest as fast as the budget allows.
@@ -93,6 +96,16 @@ class StageModel:
         ]
         choices = (self._selected(index, limited, scale, room) for index, stages in self.stages.items() if len(stages) > 1)
         return [lanes for lanes in choices if lanes]
+
+    def least(self, lanes: Lanes) -> float:
+        """Return the cycles that the region takes at least with these lanes of its stages, its copies included."""
+        count = dict(lanes)
+        slowest = [
+            max(self.floor[index], *(stage.cycles / count.get(stage.loop, 1) for stage in stages))
+            for index, stages in self.stages.items()
+            if any(stage.loop in count for stage in stages)
+        ]
+        return self.copies + max(slowest, default=0.0) * self.stretch
 
     def _selected(self, index: str, limited: list[int], scale: Amounts, room: list[int]) -> Lanes:
         options = [stage.options(self.floor[index]) for stage in self.stages[index]]
