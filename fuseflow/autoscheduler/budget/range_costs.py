@@ -34,6 +34,8 @@ DEEP = (256, 1024, 4096)
 """The slots of all FIFOs of a region that are tried once its lanes are chosen."""
 NEAR = 1.05
 """Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
+HOPEFUL = 0.9
+"""Fewer lanes are estimated where they promise less than this share of the cycles of those that are known."""
 GAIN = 0.99
 """Deeper FIFOs are taken where a region is expected to take less than this share of its cycles."""
 
@@ -249,7 +251,7 @@ class RangeCosts:
     ) -> tuple[RegionDecision, RegionCost]:
         """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few."""
         while True:
-            narrower = [decision for decision in _halves(best[0]) if self._least(edge, decision) < best[1].cycles]
+            narrower = [decision for decision in _halves(best[0]) if self._least(edge, decision) < HOPEFUL * best[1].cycles]
             costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:

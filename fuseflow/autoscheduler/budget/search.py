@@ -69,6 +69,9 @@ MAX_RANGES = 48
 cycles, bounds are far below them, and tell few ranges apart.
 """
 
+LARGE = 1 / 8
+"""Lanes of ranges that are expected to take less than this share of the largest one of a program are chosen after its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -190,22 +193,32 @@ class BudgetSearch:
             pending = [edge for _, path in paths for edge in path.edges if not self._is_known(edge, budget, levers)]
             if paths and paths[0][1].cycles >= effort.limit:
                 break
-            if self.deadline.passed or (self.costs.tried is not None and chosen >= effort.ranges):
+            is_last = self.costs.tried is not None and chosen >= effort.ranges
+            if self.deadline.passed or (is_last and not pending):
                 break
             if not pending:
                 if not effort.quick and levers.orders and self._widened(paths):
                     continue
                 break
             first = next(path for _, path in paths if any(edge in pending for edge in path.edges))
-            for edge in first.edges:
-                if edge in pending and not self.deadline.passed and not self._is_known(edge, budget, levers):
+            edges = [edge for edge in first.edges if edge in pending]
+            for edge in edges if is_last or self.costs.tried is None else self._largest(edges, budget, levers):
+                if not self.deadline.passed and not self._is_known(edge, budget, levers):
                     chosen += 1
                     self.trying(f"{edge.name}: {', '.join(edge.order)}")
                     self.costs.best(edge, budget, levers.freedom)
+            if is_last:
+                break
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
         complete = self._cheapest(variants, budget, keep, levers, self._pessimistic)
         programs = tuple(self._dealt(variant, path, budget, levers) for variant, path in complete)
         return SearchOutcome(programs, _first(bounds), self.relaxed(budget, levers), not pending)
+
+    def _largest(self, edges: list[OrderedRange], budget: Budget, levers: Levers) -> list[OrderedRange]:
+        """Return the ranges of a program that decide its cycles. The lanes of the others would be chosen in vain if these turn out to take
+        longer than expected."""
+        expected = {edge: self._optimistic(edge, budget, levers) for edge in edges}
+        return [edge for edge in edges if expected[edge] >= LARGE * max(expected.values())]
 
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
         """Return what no program takes less than, because its lanes of arithmetic or its memory are always busy then."""
