@@ -297,7 +297,9 @@ class _Chooser:
         runs = self.run([trial.schedule for trial in trials])
         for trial, run in zip(trials, runs, strict=True):
             for edge, decision in self._programs[trial.schedule].decisions:
-                if edge.name in run.regions:
+                if run.cycles is None:
+                    self.search.costs.keep_stuck(edge, decision)
+                elif edge.name in run.regions:
                     self.search.costs.keep_run(edge, decision, run.regions[edge.name].fifo)
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 

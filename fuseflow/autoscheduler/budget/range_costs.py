@@ -104,6 +104,8 @@ class RangeCosts:
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
+    _stuck: set[tuple[int, RegionDecision]] = field(default_factory=set)
+    """The decisions with which a program did not run to its end."""
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
@@ -156,8 +158,19 @@ class RangeCosts:
         if fifo is None or cost is None or cost.resources.fifo is None:
             return
         if self._growth.keep(kind, own, fifo - cost.resources.fifo):
-            self._dealt_at = {key: dealt for key, dealt in self._dealt_at.items() if key[0] != kind}
-            self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
+            self._forget(kind)
+
+    def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> None:
+        """Keep that a program did not run to its end with this decision, if FIFOs are shallower by it than others. It is made no more."""
+        kind = self.kind(edge)
+        if decision.depth in SHALLOW:
+            self._stuck.add((kind, self._own(edge, decision)))
+            self._forget(kind)
+
+    def _forget(self, kind: int) -> None:
+        """Let the lanes of ranges of a kind be chosen again."""
+        self._dealt_at = {key: dealt for key, dealt in self._dealt_at.items() if key[0] != kind}
+        self._dealt = {key: dealt for key, dealt in self._dealt.items() if key[0] != kind}
 
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
@@ -331,7 +344,7 @@ class RangeCosts:
 
     def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
         """Return the cost of a decision, None if the region cannot have it within the budget."""
-        cost = self._cost(edge, decision)
+        cost = None if (self.kind(edge), decision) in self._stuck else self._cost(edge, decision)
         if cost is not None:
             cost = replace(cost, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
         return None if cost is None or budget.exceeded(cost.resources) else cost
