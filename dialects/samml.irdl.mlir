@@ -385,4 +385,29 @@ irdl.dialect @samml {
     %tensor = irdl.base "#builtin.string"
     irdl.attributes {"node" = %node, "tensor" = %tensor}
   }
+
+  // What one lane has of a level of a dense tensor, to memory.
+  irdl.operation @write_lane {
+    %crd = irdl.base @samml::@crd
+    irdl.operands(crd: %crd)
+    %node = irdl.base "#builtin.string"
+    %tensor = irdl.base "#builtin.string"
+    %level = irdl.base "#builtin.integer"
+    %levels = irdl.base "#builtin.integer"
+    %lane = irdl.base "#builtin.integer"
+    %lanes = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "tensor" = %tensor, "level" = %level, "levels" = %levels, "lane" = %lane, "lanes" = %lanes}
+  }
+
+  // What one lane has of the values of a dense tensor, to memory.
+  irdl.operation @write_lane_values {
+    %val = irdl.base @samml::@val
+    irdl.operands(val: %val)
+    %node = irdl.base "#builtin.string"
+    %tensor = irdl.base "#builtin.string"
+    %levels = irdl.base "#builtin.integer"
+    %lane = irdl.base "#builtin.integer"
+    %lanes = irdl.base "#builtin.integer"
+    irdl.attributes {"node" = %node, "tensor" = %tensor, "levels" = %levels, "lane" = %lane, "lanes" = %lanes}
+  }
 }

@@ -76,6 +76,9 @@ OPTIONS = (
         help="What regions read: the real ones, or stand-ins.",
     ),
     click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
+    click.option(
+        "--writers", type=click.Choice(SETTINGS["writers"]), help="Dense results of lanes: written once, or in each lane."
+    ),
     click.option("--rescan", type=click.Choice(SETTINGS["rescan"]), help="Outermost levels: scanned in every loop, or kept."),
     click.option(
         "--primitives", type=click.Choice(SETTINGS["primitives"]), help="What graphs are made of: our own, or public ones."
@@ -122,6 +125,7 @@ def schedule_options(command: Command) -> Command:
         intermediates: str | None,
         locate: str | None,
         rescan: str | None,
+        writers: str | None,
         repeat: str | None,
         primitives: str | None,
         no_copies: bool,
@@ -136,7 +140,7 @@ def schedule_options(command: Command) -> Command:
 
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "rescan": rescan, "repeat": repeat}
-        settings["primitives"] = primitives
+        settings |= {"primitives": primitives, "writers": writers}
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)

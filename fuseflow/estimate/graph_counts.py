@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import TypeAlias
 
 from fuseflow.estimate.configuration import array_bytes, expected_configuration_bytes
@@ -21,7 +22,7 @@ from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
 from fuseflow.estimate.pieces import count_pieces
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
-from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
+from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, lane_writers, written_levels, written_values
 from fuseflow.samml import nodes as n
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.tensors.levels.base import bytes_of
@@ -124,7 +125,17 @@ def count_graph(
                 accesses.setdefault((node.tensor, kind, "read"), []).append(_Access(level, words, exact))
     result_patterns, result_statistics_ = {}, {}
     for name in graph.outputs:
-        decl, ports, values = declared[name], written_levels(graph, name), written_values(graph, name)
+        decl = declared[name]
+        if lanes := lane_writers(graph, name):  # it has all coordinates
+            exact = all(port.node in streams.counted for node in lanes for port in node.inputs)
+            accesses.setdefault((name, "val", "write"), []).append(_Access(-1, prod(decl.shape) * prod(decl.tile), exact))
+            sizes = tuple(map(decl.size, range(decl.format.rank)))
+            result_patterns[name], result_statistics_[name] = (
+                dense_pattern(sizes),
+                TensorStatistics(sizes, tuple(map(float, sizes))),
+            )
+            continue
+        ports, values = written_levels(graph, name), written_values(graph, name)
         exact = all(port.node in streams.counted for port in (*ports, values))
         for (p, kind), words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
             accesses.setdefault((name, kind, "write"), []).append(_Access(p, words, exact))

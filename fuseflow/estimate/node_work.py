@@ -6,11 +6,14 @@ Flows may hold arrays of numbers, one for each part of a stream. The firings are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias, assert_never
+
+import numpy as np
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import LanePart, lane_part
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import IdealMemory
@@ -115,6 +118,8 @@ def _remote_firings(
     """
     if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
         return [(outputs[0].elements, outputs[0].stops + 1)]
+    if isinstance(node, n.WriteLaneValues):
+        return [(_lane_write_firings(inputs[0].elements, lane_part(node, decl), decl.value_bits, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteValues):
         return [(_write_firings(_entries_written(node, decl, inputs[0]), decl.value_bits, 0, line), inputs[0].stops + 1)]
     if isinstance(node, n.WriteLevel):
@@ -142,6 +147,26 @@ def _write_firings(elements: Number, bits: int, start: int, line: int) -> Number
     """
     end, line_bits = start + elements * bits, 8 * line
     return (elements if bits <= line_bits else end // line_bits - start // line_bits) + (end % line_bits != 0)
+
+
+def _lane_write_firings(elements: Number, part: LanePart, bits: int, line: int) -> Number:
+    """Return the firings that writing elements of so many bits takes in the places that a lane has, in lines of `line` bytes.
+
+    An element takes one, or one for each line that it fills, or that is left after it, if these are more; and a last line that is begun
+    takes one. Lines are the same again after some runs, so no more elements than those of these runs are looked at. Where a number is not
+    a whole one, elements take their mean.
+    """
+    line_bits = 8 * line
+    period = part.run * (line_bits // gcd(part.run * part.lanes * bits, line_bits))
+    numbers = np.arange(period + 1)
+    starts = (numbers // part.run * part.lanes * part.run + numbers % part.run + part.first) * bits
+    first, last, following = starts[:-1] // line_bits, (starts[:-1] + bits - 1) // line_bits, starts[1:] // line_bits
+    begun = last == following
+    total = np.concatenate([[0], np.cumsum(np.maximum(last - first + ~begun, 1))])
+    if not isinstance(elements, int) or not elements:
+        return elements * (int(total[-1]) / period)
+    periods, rest = divmod(elements, period)
+    return periods * int(total[-1]) + int(total[rest]) + int(begun[(elements - 1) % period])
 
 
 def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:

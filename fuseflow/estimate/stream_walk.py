@@ -12,6 +12,7 @@ from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, ex
 from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import LaneWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class GraphStreams:
 
     `counted` are the nodes of which these, and those of all nodes before them, were counted. `streams` are the streams that were counted,
     and `comparisons` those of each node that merges, list by list. `results` are by tensor the streams that the writers of its levels
-    read.
+    read, of tensors that are not written in lanes.
     """
 
     flows: Mapping[n.Port, Flow]
@@ -62,7 +63,8 @@ class StreamWalk:
             steps[node.name], exact = self._visit(node)
             if exact and all(port.node in counted for port in node.inputs):
                 counted.add(node.name)
-        results = {name: tuple(map(self._result_level, written_levels(self.graph, name))) for name in self.graph.outputs}
+        once = [name for name in self.graph.outputs if not lane_writers(self.graph, name)]
+        results = {name: tuple(map(self._result_level, written_levels(self.graph, name))) for name in once}
         return GraphStreams(self.flows, steps, frozenset(counted), results, self.exact, self.comparisons)
 
     def _visit(self, node: n.Primitive) -> tuple[Number, bool]:
@@ -109,3 +111,8 @@ def written_levels(graph: n.Graph, tensor: str) -> tuple[n.Port, ...]:
 def written_values(graph: n.Graph, tensor: str) -> n.Port:
     """Return the stream that the writer of the values of a tensor reads."""
     return next(node.inputs[0] for node in graph.nodes if isinstance(node, n.WriteValues) and node.tensor == tensor)
+
+
+def lane_writers(graph: n.Graph, tensor: str) -> tuple[LaneWriter, ...]:
+    """Return the writers of a tensor that is written in lanes. They are none for other tensors."""
+    return tuple(node for node in graph.nodes if isinstance(node, LaneWriter) and node.tensor == tensor)

@@ -33,6 +33,11 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
             "`rescan: never` keeps levels with a primitive of our own, and the regions are to have public primitives alone",
             hint="use `rescan: every`, or `primitives: own`",
         )
+    if public and schedule.writers == "lanes":
+        raise ScheduleError(
+            "`writers: lanes` writes what each lane has with a primitive of our own, and the regions are to have public primitives alone",
+            hint="use `writers: once`, or `primitives: own`",
+        )
     rescan = "every" if public or machine.rules == "comal" else "never"
     return replace(
         schedule,

@@ -48,6 +48,8 @@ UNITS: Mapping[type[n.Node], UnitRow] = MappingProxyType(
         n.Merge: UnitRow("stream", 89),
         n.WriteLevel: UnitRow("stream", 18, 558),
         n.WriteValues: UnitRow("stream", 47, 318),
+        n.WriteLaneLevel: UnitRow("stream", 18),
+        n.WriteLaneValues: UnitRow("stream", 47, 318),
     }
 )
 """The hardware of each primitive."""

@@ -13,6 +13,7 @@ from fuseflow.errors import did_you_mean
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.rule_context import ROOT, InputFacts, OutputFacts, RuleContext, show_count
 from fuseflow.selection import MAX_GROUP
 from fuseflow.tensors.levels import names
@@ -301,6 +302,20 @@ def _write_values(c: RuleContext, node: n.WriteValues, inputs: InputFacts) -> li
     return []
 
 
+def _write_lane(c: RuleContext, node: LaneWriter, inputs: InputFacts) -> list[OutputFacts]:
+    outputs = _write(c, node, inputs) if isinstance(node, n.WriteLaneLevel) else _write_values(c, node, inputs)
+    tensor = c.tensors[node.tensor]
+    if any(level.text != "dense" for level in tensor.format.levels):
+        hint = "merge the lanes, and write them once"
+        c.refuse(node, f"writes what a lane has of `{node.tensor}`, which is {tensor.format}, not dense", hint=hint)
+    if not 0 <= node.lane < node.lanes:
+        c.refuse(node, f"writes lane {node.lane} of {node.lanes}")
+    if not 0 <= node.levels < inputs[0].type.depth:
+        above = show_count(node.levels, "level")
+        c.refuse(node, f"its coordinates were dealt {above} above those of {c.stream(node, 0)}, which has no such level")
+    return outputs
+
+
 def _reaches(c: RuleContext, node: n.Node, inputs: InputFacts, depth: int) -> None:
     if inputs[0].type.depth != depth:
         c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; this node takes depth {depth} there")
@@ -329,4 +344,6 @@ RULES: dict[type[n.Node], Rule] = {
     n.Merge: _merge,
     n.WriteLevel: _write,
     n.WriteValues: _write_values,
+    n.WriteLaneLevel: _write_lane,
+    n.WriteLaneValues: _write_lane,
 }

@@ -20,6 +20,8 @@ from fuseflow.samml.joins import Flatten as Flatten
 from fuseflow.samml.joins import Join as Join
 from fuseflow.samml.joins import Select as Select
 from fuseflow.samml.joins import SplitLevel as SplitLevel
+from fuseflow.samml.lane_writers import WriteLaneLevel as WriteLaneLevel
+from fuseflow.samml.lane_writers import WriteLaneValues as WriteLaneValues
 from fuseflow.samml.levels import Locate as Locate
 from fuseflow.samml.levels import Range as Range
 from fuseflow.samml.levels import Root as Root
@@ -34,7 +36,7 @@ from fuseflow.samml.writers import WriteValues as WriteValues
 
 Primitive: TypeAlias = (
     Root | Scan | Range | Locate | Join | Align | Repeat | Load | Alu | Reduce | Accumulate | Permute | Drop | Select
-    | Flatten | SplitLevel | Fork | Merge | WriteLevel | WriteValues
+    | Flatten | SplitLevel | Fork | Merge | WriteLevel | WriteValues | WriteLaneLevel | WriteLaneValues
 )  # fmt: skip
 """The union of all primitives: a `match` over it that ends in `assert_never` is complete."""
 

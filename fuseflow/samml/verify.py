@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import output_bounds
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.node_rules import RULES
 from fuseflow.samml.rule_context import RuleContext, StreamFacts
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
 from fuseflow.tensors.dtypes import DTYPES
+
+Writer: TypeAlias = n.WriteLevel | n.WriteValues
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
 """The names that tensors and nodes may have, so that the text form can hold them."""
@@ -32,10 +35,10 @@ def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
         raise GraphError(f"graph `{graph.name}`: has no nodes, so it computes nothing")
     _verify_tensors(graph)
     _verify_names(graph)
-    facts = stream_facts(graph)
-    _verify_outputs(graph, facts)
+    prover = proved(graph)
+    _verify_outputs(graph, prover)
     _verify_edges(graph)
-    return facts
+    return prover.facts
 
 
 class StreamProver:
@@ -45,6 +48,11 @@ class StreamProver:
         self.facts: dict[n.Port, StreamFacts] = {}
         self._context = RuleContext(graph.name, graph.declared, frozenset(graph.outputs))
         self._names = {node.name for node in graph.nodes}
+
+    @property
+    def shapes(self) -> StreamShapes:
+        """The factory of the shapes of these streams."""
+        return self._context.shapes
 
     @property
     def derivations(self) -> Mapping[StreamShape, tuple[Hashable, ...]]:
@@ -168,15 +176,13 @@ def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
         _refuse(graph, f"two {thing}s are named `{twice}`")
 
 
-def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None:
+def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
     """Refuse an output unless each of its levels and its values are written once, by streams that belong together."""
-    writers: dict[tuple[str, int | None], n.Node] = {}
+    writers: dict[tuple[str, int | None], list[Writer]] = {}
     for node in graph.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):
             part = node.tensor, node.level if isinstance(node, n.WriteLevel) else None
-            if part in writers:
-                _refuse(graph, f"{_part(*part)} is written by `{writers[part].name}` and by `{node.name}`")
-            writers[part] = node
+            writers.setdefault(part, []).append(node)
     declared = graph.declared
     for name in graph.outputs:
         above: StreamShape | None = None
@@ -184,15 +190,50 @@ def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None
         for level in (*range(declared[name].format.rank), None):
             if (name, level) not in writers:
                 _refuse(graph, f"nothing writes {_part(name, level)}")
-            writer = writers[name, level]
-            shape = facts[writer.inputs[0]].shape
+            by = writers[name, level]
+            shape = _written_shape(graph, prover, by, _part(name, level))
             needed = shape if level is None else shape.parent
             # A writer takes no notice of a stop behind a stop, so only the entries count.
             if above is not None and (needed is None or needed.entries is not above.entries):
                 _refuse(
-                    graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
+                    graph, f"`{by[0].name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
                 )
-            above, above_by = shape, writer.name
+            above, above_by = shape, by[0].name
+        if any(isinstance(node, LaneWriter) for part, by in writers.items() if part[0] == name for node in by):
+            _verify_all_coordinates(graph, name, above)
+
+
+def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Writer], part: str) -> StreamShape:
+    """Return the shape that the writers of a part of an output write together. Refuse several, unless they are those of all lanes of one
+    fork, in order."""
+    first, shapes = writers[0], [prover.facts[node.inputs[0]].shape for node in writers]
+    if not isinstance(first, LaneWriter):
+        if len(writers) > 1:
+            _refuse(graph, f"{part} is written by `{first.name}` and by `{writers[1].name}`")
+        return shapes[0]
+    for lane, node in enumerate(writers):
+        if not isinstance(node, LaneWriter) or (node.lane, node.lanes, node.levels) != (lane, first.lanes, first.levels):
+            _refuse(graph, f"{part} is not written in lanes of `{first.name}`: `{node.name}` is not lane {lane} of {first.lanes}")
+    if len(writers) != first.lanes:
+        _refuse(graph, f"{part} is written in {len(writers)} of {first.lanes} lanes")
+    shape = prover.shapes.merged(shapes, first.levels)
+    if shape is None:
+        _refuse(graph, f"{part} is written by streams that are not provably the lanes of one fork, `{first.name}` and others")
+    return shape
+
+
+def _verify_all_coordinates(graph: n.Graph, name: str, shape: StreamShape | None) -> None:
+    """Refuse an output that is written in lanes, unless each of its levels has all coordinates: else nobody knows where a lane's go.
+    `shape` is that of its values."""
+    decl = graph.declared[name]
+    for level in reversed(range(decl.format.rank)):
+        if shape is None or shape.origin != ("full", decl.size(level)):
+            _refuse(
+                graph,
+                f"`{name}` is written in lanes, and not provably at all coordinates of level {level}",
+                "merge the lanes, and write once",
+            )
+        shape = shape.parent
 
 
 def _part(tensor: str, level: int | None) -> str:

@@ -46,6 +46,7 @@ class Sections(BaseModel):
     copies: bool | None = None
     locate: str | None = None
     rescan: str | None = None
+    writers: str | None = None
     repeat: str | None = None
     primitives: str | None = None
     order_policy: str | None = None

@@ -107,6 +107,8 @@ class Schedule:
     """
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
+    writers: str = "once"
+    """Who writes a dense result that lanes compute: one writer, in which the lanes are merged (`once`), or one in each lane (`lanes`)."""
     primitives: str = "auto"
     """What graphs are made of: our `own` primitives; those of the `public` schema, in every region that they can say; or `auto`: public
     ones for a machine that has the times of the public simulator, else our own.
@@ -210,6 +212,7 @@ class Schedule:
         locate: str | None = None,
         rescan: str | None = None,
         repeat: str | None = None,
+        writers: str | None = None,
         primitives: str | None = None,
         order_policy: str | None = None,
         depth_policy: str | None = None,
@@ -221,6 +224,7 @@ class Schedule:
         settings = {"iteration": iteration, "locate": locate, "rescan": rescan, "repeat": repeat, "primitives": primitives}
         new_settings = {
             **settings,
+            "writers": writers,
             "copies": copies,
             "vector": vector,
             "order_policy": order_policy,

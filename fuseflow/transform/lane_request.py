@@ -18,11 +18,13 @@ class LaneRequest:
     """The lanes that are asked for.
 
     `lanes` has those of each index, outermost first. `own` has those that a stage has of an index, in the place of those in `lanes`. An
-    index that only stages deal has one lane in `lanes`, where its place in the order is.
+    index that only stages deal has one lane in `lanes`, where its place in the order is. With `lane_writers`, each lane writes what it has
+    of a dense result.
     """
 
     lanes: Mapping[str, int]
     own: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    lane_writers: bool = False
 
     def count(self, stage: str, index: str) -> int:
         """Return over how many lanes a stage deals an index."""

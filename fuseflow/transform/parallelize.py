@@ -8,6 +8,9 @@ one that lacks it goes to all lanes. A node runs in every lane if the index encl
     a reduction over the index or outside it     in every lane, then a tree that folds the lanes
     everything else, writes among it             once, of the lanes merged in the order in which they were dealt
 
+With `lane_writers`, a dense result whose values are in the lanes of an index is written in every lane of that index. Lanes of further
+indices are merged before its writers.
+
 Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their names,
 those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
 
@@ -29,6 +32,8 @@ from typing import Literal, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ScheduleError
 from fuseflow.ops import REDUCERS
+from fuseflow.samml.lane_writers import LaneWriter, lane_writer
+from fuseflow.samml.node import TensorWriter
 from fuseflow.samml.nodes import (
     Accumulate,
     Align,
@@ -45,6 +50,8 @@ from fuseflow.samml.nodes import (
     Repeat,
     Root,
     Scan,
+    WriteLevel,
+    WriteValues,
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
@@ -80,6 +87,7 @@ def parallelize(
     lanes: Mapping[str, int],
     stages: Mapping[str, str] = NO_STAGES,
     own: Mapping[tuple[str, str], int] | None = None,
+    lane_writers: bool = False,
 ) -> LaneGraph:
     """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
 
@@ -89,7 +97,7 @@ def parallelize(
     Raises `ScheduleError` where two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has nothing
     to be dealt.
     """
-    request = LaneRequest(lanes, {} if own is None else own)
+    request = LaneRequest(lanes, {} if own is None else own, lane_writers)
     request.check(graph, loops, stages)
     result = LaneGraph(graph, loops, {}, stages)
     for index in lanes:
@@ -110,18 +118,19 @@ def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> L
     nodes = {node.name: before.stages.get(node.name, "") for node in before.graph.nodes}
     loops = {name: request.loop(stage, index) for name, stage in nodes.items() if request.count(stage, index) == count}
     refuse_too_many(before.graph, index, count, len(loops))
-    return _Dealer(before, index, count, loops).run()
+    return _Dealer(before, index, count, loops, request.lane_writers).run()
 
 
 class _Dealer:
     """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
     and `dealt` that of each lane; both are made on demand.
 
-    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once.
+    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once. With `lane_writers`,
+    dense results are written in lanes where that is possible.
     """
 
-    def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str]) -> None:
-        self.before, self.index, self.count, self.inside = before, index, count, inside
+    def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], lane_writers: bool) -> None:
+        self.before, self.index, self.count, self.inside, self.lane_writers = before, index, count, inside, lane_writers
         names = set(inside.values())
         self.loop = names.pop() if len(names) == 1 else index
         self.stages = dict(before.stages)
@@ -177,7 +186,7 @@ class _Dealer:
         outer = self.types[node.inputs[0]].depth - 1
         match node.grain:
             case "tensor":
-                return "once"
+                return "lanes" if self.is_written_in_lanes(node) else "once"
             case "fiber":
                 return "lanes" if at < outer - (node.levels if isinstance(node, Merge) else 0) else "once"
             case "fold":
@@ -186,6 +195,23 @@ class _Dealer:
                 return "lanes"
             case unknown:
                 assert_never(unknown)
+
+    def is_written_in_lanes(self, node: Primitive) -> bool:
+        """Return whether each lane writes what it has of the tensor of a node. The values must be in the lanes by then, and the tensor must
+        have all coordinates."""
+        if not self.lane_writers or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
+            return False
+        decl = self.graph.declared[node.tensor]
+        values = next(w.inputs[0] for w in self.graph.nodes if isinstance(w, WriteValues) and w.tensor == node.tensor)
+        if values not in self.lanes or values in self.wholes or any(level.text != "dense" for level in decl.format.levels):
+            return False
+        self.prove()
+        shape: StreamShape | None = self.shapes[values]
+        for level in reversed(range(decl.format.rank)):
+            if shape is None or shape.origin != ("full", decl.size(level)):
+                return False
+            shape = shape.parent
+        return True
 
     # Streams -------------------------------------------------------------------------------------------------------------------
 
@@ -221,9 +247,7 @@ class _Dealer:
     def coordinates(self, port: Port, at: int) -> tuple[Port, tuple[Port, ...]]:
         """Return the coordinate stream of level `at` of a stream, and that of every lane. A stream of another index may have the same
         coordinates, if both are full and of equal size."""
-        if not self.shapes:
-            prover = proved(self.graph)
-            self.shapes, self.derivations = {p: s.shape for p, s in prover.facts.items()}, prover.derivations
+        self.prove()
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
         own = self.ancestor(port, at)
@@ -235,6 +259,12 @@ class _Dealer:
             fork = Fork(self.named("fork", port), (self.carried(above, port),), self.count)
             self.forks[above] = self.put(fork, like=port)
         return self.carried(above, port), self.forks[above]
+
+    def prove(self) -> None:
+        """Prove the shapes of the streams of the graph, once."""
+        if not self.shapes:
+            prover = proved(self.graph)
+            self.shapes, self.derivations = {p: s.shape for p, s in prover.facts.items()}, prover.derivations
 
     def ancestor(self, port: Port, at: int) -> Port | None:
         """Return the coordinate stream of level `at` that a stream hangs below by the way it is made, not only because it is as full.
@@ -286,8 +316,13 @@ class _Dealer:
         names = []
         stage = self.stages.get(node.name)
         for k in range(self.count):
-            copy = replace(node, name=f"{node.name}/{self.index}{k}", inputs=tuple(lanes[k] for lanes in inputs))
-            names.append(self.put(copy, like=Port(node.name), lane=k)[0].node)
+            copy = replace(node, name=self.fresh(f"{node.name}/{self.index}{k}"), inputs=tuple(lanes[k] for lanes in inputs))
+            if isinstance(node, WriteLevel | WriteValues):
+                at = self.at(node.inputs[0])
+                assert at is not None
+                copy = lane_writer(node, copy.name, copy.inputs, self.types[node.inputs[0]].depth - 1 - at, k, self.count)
+            self.put(copy, like=Port(node.name), lane=k)
+            names.append(copy.name)
             if node.name in self.loops:
                 self.loops[names[-1]] = self.loops[node.name]
             if stage is not None:

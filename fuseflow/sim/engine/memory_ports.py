@@ -19,7 +19,8 @@ REQUESTER = Record(
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
     "free wanted "  # when a request without an answer more is allowed; the first whose answer is still looked at
-    "length filled"  # of an array that is written: bits
+    "length filled "  # of an array that is written: bits
+    "run left gap begun"  # of one that lanes write: entries of a run; those left of it; bits between runs; whether a line is begun
 )
 """Places in an array are counted in bits, for an element may be smaller than a byte. Lines are whole bytes, so a line with the bits of an
 element has the bytes in which it lies."""
@@ -165,22 +166,36 @@ def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int)
 
 @inline
 def elements_before_full(r: Any) -> int:
-    """Return how many elements can be written before one fills a line."""
+    """Return how many elements can be written before one fills a line, or ends a run of a lane."""
     line = (1 << r.bits) - 1
     count: int = (line - (r.filled & line)) // r.size
-    return count
+    return count if r.run == 0 else min(count, r.left - 1)
+
+
+@inline
+def write_elements(r: Any, k: int) -> None:
+    """Note that k elements were written, none of which fills a line or ends a run of a lane."""
+    r.filled += r.size * k
+    r.left -= k
+    r.begun = 1
 
 
 @inline
 def write_element(node: Any, r: Any, visible_at: int) -> int:
-    """Fire to write an element that fills lines, and return the cycle of the last firing, or WAIT."""
-    filled = r.filled + r.size
-    if filled > r.length:
+    """Fire to write an element that fills lines or ends a run of a lane, and return the cycle of the last firing, or WAIT."""
+    end = r.filled + r.size
+    if end > r.length:
         node.fault = LARGE
         return WAIT
-    t = send(node, r, r.filled >> r.bits, (filled >> r.bits) - 1, visible_at, 0, 1)
+    left = r.left - 1
+    following = end + r.gap if left == 0 else end
+    last = (end - 1) >> r.bits
+    begun = 1 if last == following >> r.bits else 0
+    first, last = r.filled >> r.bits, last - begun
+    t = fire(node, visible_at, 0, 1) if last < first else send(node, r, first, last, visible_at, 0, 1)
     if t != WAIT:
-        r.filled = filled
+        r.filled, r.begun = following, begun
+        r.left = r.run if left == 0 else left
     return t
 
 
@@ -188,4 +203,4 @@ def write_element(node: Any, r: Any, visible_at: int) -> int:
 def flush(node: Any, r: Any) -> bool:
     """Fire to write the last line, if it was begun, and return whether all is sent."""
     line = r.filled >> r.bits
-    return bool(r.filled == line << r.bits or send(node, r, line, line, 0, 0, 1) != WAIT)
+    return bool(r.begun == 0 or send(node, r, line, line, 0, 0, 1) != WAIT)

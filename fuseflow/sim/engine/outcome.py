@@ -10,6 +10,7 @@ import numpy as np
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Token, stop
 from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, stream_numbers
 from fuseflow.sim.engine.network_layout import NetworkLayout
@@ -22,7 +23,7 @@ from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome import deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
-from fuseflow.sim.outcome.writer_streams import WriterStream
+from fuseflow.sim.outcome.writer_streams import WriterStream, with_lanes_gathered
 from fuseflow.tensors.levels.base import StoredArray
 
 
@@ -124,16 +125,18 @@ def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
     return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
-def _written(layout: NetworkLayout, part_output: PartOutput) -> dict[str, WriterStream]:
+def _written(layout: NetworkLayout, part_output: PartOutput) -> Mapping[str, WriterStream]:
     """Return the streams of every output. The pieces of each array are joined and released one array after the other."""
     streams = {name: WriterStream() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
-        if isinstance(node, n.WriteLevel):
+        if isinstance(node, LaneWriter):
+            streams[node.tensor].lanes[node.name] = np.concatenate(part_output.elements.pop(p))
+        elif isinstance(node, n.WriteLevel):
             streams[node.tensor].crd[node.level] = np.concatenate(part_output.elements.pop(p))
             streams[node.tensor].pos[node.level] = np.concatenate([[0], *part_output.ends.pop(p)])
         elif isinstance(node, n.WriteValues):
             streams[node.tensor].values = np.concatenate(part_output.elements.pop(p))
-    return streams
+    return with_lanes_gathered(layout.graph, streams)
 
 
 def _recordings(layout: NetworkLayout, part_output: PartOutput) -> dict[n.Port, Recording]:

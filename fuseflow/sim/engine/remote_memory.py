@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import lane_part
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.gate_remote import GATE, run_gate
 from fuseflow.sim.engine.kernels.load import load_fields
@@ -68,6 +69,7 @@ class RemoteLayout:
             n.Load: load,
             n.WriteLevel: write_level,
             n.WriteValues: self.write_values,
+            n.WriteLaneValues: self.write_lane_values,
         }
         return {**local, **own}
 
@@ -179,6 +181,7 @@ class RemoteLayout:
         for array in arrays:
             port = self._writer(node, layout, (node.tensor, node.level, array.kind))
             port["filled"], port["size"] = array.first * array.bits, (array.entry or array.fiber) * array.bits
+            port["begun"] = port["filled"] % (8 * self.controller.line) > 0
             if array.entry:
                 entry = address(port)
             else:
@@ -196,6 +199,16 @@ class RemoteLayout:
     def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
         """Return the part that writes values."""
         array = self._writer(node, layout, (node.tensor, -1, "val"))
+        return layout.part(
+            run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)), asks=True
+        )
+
+    def write_lane_values(self, node: n.WriteLaneValues, layout: NodeLayout) -> list[Part]:
+        """Return the part that writes the values of a lane."""
+        array = self._writer(node, layout, (node.tensor, -1, "val"))
+        part = lane_part(node, layout.declared[node.tensor])
+        array["run"] = array["left"] = part.run
+        array["filled"], array["gap"] = part.first * array["size"], part.gap * array["size"]
         return layout.part(
             run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)), asks=True
         )

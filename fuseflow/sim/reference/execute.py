@@ -11,6 +11,7 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
+from fuseflow.sim.outcome.writer_streams import with_lanes_gathered
 from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.deadlock import describe_deadlock
 from fuseflow.sim.reference.process import Process
@@ -54,7 +55,7 @@ def execute(
         tokens={port: stream.count for port, stream in network.streams.items()},
         values={p.node.name: p.values for p in firsts if p.node.operator},
         elements={(p.node.name, array): count for p in firsts for array, count in p.elements.items()},
-        written=network.written,
+        written=with_lanes_gathered(graph, network.written),
         memory=None if controller is None else controller.statistics(),
         streams=_recordings(network),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from fuseflow.samml.lane_writers import LanePart
 from fuseflow.samml.nodes import Node
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange, ArrayName
@@ -169,4 +170,35 @@ class WritePort(RequestPort):
     def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
         """Fire `p` to write the last line, if it was begun."""
         if self.filled % self.line_bits:
+            yield from self.send(p, self.place.base // self.line_bytes + self.filled // self.line_bits, visible)
+
+
+class LanePort(WritePort):
+    """A port that writes the part of an array that a lane has. A line is sent in the firing that fills it, and in the one after which the
+    lane goes on in another line."""
+
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, part: LanePart) -> None:
+        super().__init__(controller, place, node, array, part.first * place.bits)
+        self.run, self.left, self.gap = part.run, part.run, part.gap * place.bits
+        self.begun = False
+
+    def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
+        """Fire `p` to write `size` bits: once for each line that is full or left then, or just once. Returns the cycle of the last
+        firing."""
+        end = self.filled + size
+        if end > 8 * self.place.length:
+            raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
+        first, last = self.filled // self.line_bits, (end - 1) // self.line_bits
+        self.left -= 1
+        self.filled = end if self.left else end + self.gap
+        self.left = self.left or self.run
+        self.begun = last == self.filled // self.line_bits
+        base, t = self.place.base // self.line_bytes, -1
+        for line in range(first, last + (not self.begun)):
+            t = yield from self.send(p, base + line, visible)
+        return p.fire(visible) if t < 0 else t
+
+    def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
+        """Fire `p` to write the last line, if it was begun."""
+        if self.begun:
             yield from self.send(p, self.place.base // self.line_bytes + self.filled // self.line_bits, visible)

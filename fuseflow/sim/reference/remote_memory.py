@@ -10,18 +10,19 @@ from math import inf, prod
 from typing import Any
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.tokens import N
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as AddressRange
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, WritePort
+from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
 from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, point_kept, respond, walk, write
 from fuseflow.sim.reference.scan import scan_steps
-from fuseflow.sim.reference.write import Tiles
+from fuseflow.sim.reference.write import Tiles, lane_elements
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import constant_tile
@@ -74,7 +75,14 @@ class RemoteProcesses:
             level = context.level(node)
             return self.write_level(node, context, level) if level.stored else local[n.WriteLevel](node, context)
 
-        return {n.Scan: scan, n.Locate: locate, n.Load: load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
+        return {
+            n.Scan: scan,
+            n.Locate: locate,
+            n.Load: load,
+            n.WriteLevel: write_level,
+            n.WriteValues: self.write_values,
+            n.WriteLaneValues: self.write_lane_values,
+        }
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
         """Return a port that reads an array, with the process that fetches ahead if there is one."""
@@ -244,6 +252,14 @@ class RemoteProcesses:
         elements = Tiles(values) if context.declared[node.tensor].tile else values
         port = self._write_port(node, -1, "val")
         processes = context.process(write, elements, None, (port, port.place.bits), [], context.room(node.tensor, -1))
+        port.sender = processes[0]
+        return processes
+
+    def write_lane_values(self, node: n.WriteLaneValues, context: NodeContext) -> Sequence[Process]:
+        name: ArrayName = (node.tensor, -1, "val")
+        part = lane_part(node, context.declared[node.tensor])
+        port = LanePort(self.controller, self.places[name], node, name, part)
+        processes = context.process(write, lane_elements(node, context), None, (port, port.place.bits), [], 0)
         port.sender = processes[0]
         return processes
 

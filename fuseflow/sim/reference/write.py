@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
@@ -30,6 +31,19 @@ def write_values(node: n.WriteValues, context: NodeContext, steps: Callable[...,
     values = context.written[node.tensor].values = array("d")
     elements = Tiles(values) if context.declared[node.tensor].tile else values
     return context.process(steps or partial(_write, room=context.room(node.tensor, -1)), elements, array("q"))
+
+
+def write_lane(node: LaneWriter, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+    """Return the process that writes what a lane has of a level, or of the values."""
+    elements = lane_elements(node, context)
+    return context.process(steps or partial(_write, room=0), elements, array("q"))
+
+
+def lane_elements(node: LaneWriter, context: NodeContext) -> array[Any] | Tiles:
+    """Return what the entries of a lane are appended to."""
+    column = context.written[node.tensor].lanes[node.name] = array("q" if isinstance(node, n.WriteLaneLevel) else "d")
+    is_tiled = isinstance(node, n.WriteLaneValues) and context.declared[node.tensor].tile
+    return Tiles(column) if is_tiled else column
 
 
 class Tiles:
@@ -73,4 +87,9 @@ def _write(p: Process, elements: array[Any] | Tiles, positions: array[int], room
             append(token)
 
 
-RULES: dict[type[n.Node], Rule] = {n.WriteLevel: write_level, n.WriteValues: write_values}
+RULES: dict[type[n.Node], Rule] = {
+    n.WriteLevel: write_level,
+    n.WriteValues: write_values,
+    n.WriteLaneLevel: write_lane,
+    n.WriteLaneValues: write_lane,
+}

@@ -182,4 +182,9 @@ def end_fiber(s: Any, word: int) -> None:
         s.ended += 1
 
 
-RULES: dict[type[n.Node], LayoutRule] = {n.WriteLevel: write_level, n.WriteValues: write_values}
+RULES: dict[type[n.Node], LayoutRule] = {
+    n.WriteLevel: write_level,
+    n.WriteValues: write_values,
+    n.WriteLaneLevel: write_level,
+    n.WriteLaneValues: write_values,
+}

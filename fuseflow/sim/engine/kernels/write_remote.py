@@ -7,7 +7,7 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import write
 from fuseflow.sim.engine.kernels.write import append_coordinates, append_values, end_fiber
-from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element
+from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element, write_elements
 from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, close, fire, node_at, source, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
 from fuseflow.sim.native.records import Record, get_int, inline
@@ -131,5 +131,5 @@ def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
     if r.filled + r.size * k > r.length:
         node.fault = LARGE
         return WAIT
-    r.filled += r.size * k
+    write_elements(r, k)
     return fire(node, visible_at, 0, k)

@@ -1,0 +1,90 @@
+"""The primitives that write what one lane has of a dense tensor.
+
+Where a result is written once, its lanes are merged first, and one writer takes one value in a cycle. A dense tensor has all
+coordinates. So where each value goes is known before any is computed, and each lane can write its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar, TypeAlias, assert_never
+
+from fuseflow.samml.node import Port, TensorDecl, attribute
+from fuseflow.samml.writers import WriteLevel, WriteValues
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLaneLevel(WriteLevel):
+    """crd(d) of one lane -> memory: what lane `lane` of `lanes` has of a level of a dense tensor. The coordinates were dealt `levels`
+    levels above these. Together the writers of all lanes write what one writer of the merged lanes would."""
+
+    op: ClassVar[str] = "write_lane"
+    beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
+    word: ClassVar[str] = "write"
+
+    levels: int = field(metadata=attribute("integer", keyed=True))
+    lane: int = field(metadata=attribute("integer", keyed=True))
+    lanes: int = field(metadata=attribute("integer", keyed=True))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLaneValues(WriteValues):
+    """val(d) of one lane -> memory: what lane `lane` of `lanes` has of the values of a dense tensor. The coordinates were dealt `levels`
+    levels above the innermost one."""
+
+    op: ClassVar[str] = "write_lane_values"
+    beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
+
+    levels: int = field(metadata=attribute("integer", keyed=True))
+    lane: int = field(metadata=attribute("integer", keyed=True))
+    lanes: int = field(metadata=attribute("integer", keyed=True))
+
+
+LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
+"""A writer of what one lane has of a dense tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanePart:
+    """The places of one lane in an array whose entries were dealt in runs: lane `lane` of `lanes`, to which `run` entries went at a time.
+
+    Of 12 entries, of which runs of two went to three lanes in turn, lane 1 has those in places 2, 3, 8 and 9:
+
+    >>> part = LanePart(lane=1, lanes=3, run=2)
+    >>> part.first, part.gap
+    (2, 4)
+    """
+
+    lane: int
+    lanes: int
+    run: int
+
+    @property
+    def first(self) -> int:
+        """The place of the first entry."""
+        return self.lane * self.run
+
+    @property
+    def gap(self) -> int:
+        """The entries of other lanes between two runs."""
+        return (self.lanes - 1) * self.run
+
+
+def lane_part(node: LaneWriter, tensor: TensorDecl) -> LanePart:
+    """Return the places that a writer has in what it writes: in the coordinates of its level, or in the values."""
+    innermost = node.level if isinstance(node, WriteLaneLevel) else tensor.format.rank - 1
+    return LanePart(node.lane, node.lanes, prod(tensor.size(p) for p in range(innermost - node.levels + 1, innermost + 1)))
+
+
+def lane_writer(
+    node: WriteLevel | WriteValues, name: str, inputs: tuple[Port, ...], levels: int, lane: int, lanes: int
+) -> LaneWriter:
+    """Return the node `name` that writes what one lane has of what a node writes."""
+    match node:
+        case WriteLevel():
+            return WriteLaneLevel(name, inputs, node.tensor, node.level, levels, lane, lanes)
+        case WriteValues():
+            return WriteLaneValues(name, inputs, node.tensor, levels, lane, lanes)
+        case unknown:
+            assert_never(unknown)
