@@ -115,10 +115,22 @@ def parallelize(
 
 def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> LaneGraph:
     """Deal an index in the stages that ask for this number of lanes."""
-    nodes = {node.name: before.stages.get(node.name, "") for node in before.graph.nodes}
+    nodes = {node.name: _stage(before, request, node) for node in before.graph.nodes}
     loops = {name: request.loop(stage, index) for name, stage in nodes.items() if request.count(stage, index) == count}
     refuse_too_many(before.graph, index, count, len(loops))
     return _Dealer(before, index, count, loops, request.lane_writers).run()
+
+
+def _stage(before: LaneGraph, request: LaneRequest, node: Primitive) -> str:
+    """Return the stage that a node is in, or "". If results are written in lanes, their writers are in the stage that gives the values."""
+    if request.lane_writers and isinstance(node, WriteLevel | WriteValues):
+        return before.stages.get(_values(before.graph, node.tensor).node, "")
+    return before.stages.get(node.name, "")
+
+
+def _values(graph: Graph, tensor: str) -> Port:
+    """Return the stream of the values that are written to a tensor."""
+    return next(node.inputs[0] for node in graph.nodes if isinstance(node, WriteValues) and node.tensor == tensor)
 
 
 class _Dealer:
@@ -201,8 +213,7 @@ class _Dealer:
         have all coordinates."""
         if not self.lane_writers or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
             return False
-        decl = self.graph.declared[node.tensor]
-        values = next(w.inputs[0] for w in self.graph.nodes if isinstance(w, WriteValues) and w.tensor == node.tensor)
+        decl, values = self.graph.declared[node.tensor], _values(self.graph, node.tensor)
         if values not in self.lanes or values in self.wholes or any(level.text != "dense" for level in decl.format.levels):
             return False
         self.prove()
