@@ -29,6 +29,7 @@ from views import FEATURES, features
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
 from fuseflow.fusion.region_program import as_program
+from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
 from fuseflow.selection import Threshold
 from fuseflow.tensors import DTYPES, Tensor
@@ -46,6 +47,7 @@ QUOTAS = {
     "an empty operand": 0.10,
     "lanes": 0.15,
     "lanes of a stage": 0.10,
+    "a result written in lanes": 0.03,
 }
 """What a long run must hold, as a share of the programs that compile."""
 REFUSALS = 0.05
@@ -231,6 +233,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "an empty operand": any(reads_nothing(run) for run in checked.runs),
         "lanes": any(run.region.places for run in checked.runs),
         "lanes of a stage": any("." in loop for run in checked.runs for place in run.region.places.values() for loop, _ in place),
+        "a result written in lanes": any(isinstance(node, LaneWriter) for run in checked.runs for node in run.region.graph.nodes),
         "vectors": checked.schedule.vector > 1 and any(decl.tile for run in checked.runs for decl in run.region.graph.tensors),
         "a merged dimension": any(isinstance(index, Split) for e in program.einsums for index in e.indices),
         "a split dimension": any(isinstance(i, Split) for e in program.einsums for a in accesses(e.body) for i in a.indices),

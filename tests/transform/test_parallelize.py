@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations, product
@@ -22,7 +23,7 @@ from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.lower.program import lower
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import mlir, protobuf
-from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge
+from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge, WriteLaneValues
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.text import show
 from fuseflow.samml.verify import verify
@@ -160,6 +161,26 @@ def test_every_index_in_every_order(name: str) -> None:
                 graph = mark_fiber_fifos(parallelize(serial, table.loops, {index: 2 + (n + at) % 3}).graph)
                 verify(graph)
                 same(outputs(graph, tensors), wanted)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["beside", "attention", "columns", "layer", "three"])
+def test_dense_results_written_in_lanes(name: str, engine: Engine) -> None:
+    """What lanes of one index, or of two, write is what one lane writes; lanes of the second index are merged before."""
+    in_lanes = 0
+    for n, table in enumerate(tables(name)):
+        serial = emit(table)
+        tensors = data(serial, 0.5, seed=n)
+        wanted = outputs(serial, tensors)
+        v, w = table.order[0], table.order[-1]
+        for lanes in ({v: 3}, {w: 2}, {v: 2, w: 3}):
+            graph = mark_fiber_fifos(parallelize(serial, table.loops, lanes, lane_writers=True).graph)
+            verify(graph)
+            same(outputs(graph, tensors, engine), wanted)
+            written = Counter(node.tensor for node in graph.nodes if isinstance(node, WriteLaneValues))
+            assert set(written.values()) <= {3, 2}
+            in_lanes += len(written)
+    assert in_lanes or name != "attention"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
