@@ -44,6 +44,7 @@ schedules = st.builds(
     copies=st.booleans(),
     locate=st.sampled_from(SETTINGS["locate"]),
     rescan=st.sampled_from(SETTINGS["rescan"]),
+    writers=st.sampled_from(SETTINGS["writers"]),
     primitives=st.sampled_from(SETTINGS["primitives"]),
     repeat=st.sampled_from(SETTINGS["repeat"]),
     order_policy=st.sampled_from(SETTINGS["order_policy"]),
