@@ -3,7 +3,7 @@
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views] [--keep] [--narrow]
         [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
-        [--f32]
+        [--f32] [--lanes]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -30,7 +30,7 @@ results of which every group is kept are stored n:m.
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
 compressed levels of what they read are stored n:m. With --narrow, some of what they read and
 write has elements of few bits. With --select other graphs are drawn, each of which has a `select`. With --f32 the same graphs run on
-machines that compute in 32-bit floats.
+machines that compute in 32-bit floats. With --lanes other graphs are drawn, whose dense results are written in lanes.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -75,6 +75,7 @@ LONG = 1000
 @click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
+@click.option("--lanes", is_flag=True, help="graphs: dense results that are written in lanes")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
@@ -90,6 +91,7 @@ def main(
     narrow: bool,
     select: bool,
     f32: bool,
+    lanes: bool,
     wide: bool,
     views: bool,
     keep: bool,
@@ -101,11 +103,13 @@ def main(
         raise click.UsageError("--wide, --views, --keep and --surfaces are of --programs")
     if wide and views:
         raise click.UsageError("give either --wide or --views")
-    if programs is not None and (select or f32):
-        raise click.UsageError("--select and --f32 are of --graphs")
+    if programs is not None and (select or f32 or lanes):
+        raise click.UsageError("--select, --f32 and --lanes are of --graphs")
+    if lanes and (size or bitmap or nm or select or narrow or f32):
+        raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
         sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, surfaces)))
-    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
 @dataclass(frozen=True)
@@ -193,20 +197,20 @@ def _run(work: tuple[int, int, Options]) -> Tally:
 
 
 def fuzz_graphs(
-    graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool, f32: bool
+    graphs: int, seed: int, jobs: int, size: Any, bitmap: bool, nm: bool, select: bool, narrow: bool, f32: bool, lanes: bool
 ) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap, nm, select, narrow, f32, lanes):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap, nm, select, narrow, f32, lanes))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

@@ -133,7 +133,11 @@ def test_lanes_that_do_not_belong_together_are_refused(before: str, after: str, 
 
 def test_coordinates_that_are_not_all_there_are_refused() -> None:
     """A range of three does not write all of four rows."""
-    text = show(GRAPH).replace("X0 = scan(root) X.0\n", "X0 = scan(root) X.0\n").replace("tensor X[4, 3]  dense", "tensor X[4, 3]  dcsr")
+    text = (
+        show(GRAPH)
+        .replace("X0 = scan(root) X.0\n", "X0 = scan(root) X.0\n")
+        .replace("tensor X[4, 3]  dense", "tensor X[4, 3]  dcsr")
+    )
     with pytest.raises(GraphError, match="not provably at all coordinates of level"):
         verify(parse(text))
 

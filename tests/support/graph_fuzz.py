@@ -13,6 +13,7 @@ import reuse_buffers
 import single_floats
 from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
+from lane_written import random_lane_case
 from memories import at_memory, contradictions
 from random_graphs import Case, Size, describe, random_case, shrink
 
@@ -43,11 +44,14 @@ def drawn(
     select: bool = False,
     narrow: bool = False,
     single: bool = False,
+    lanes: bool = False,
 ) -> Case:
     """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
-    32-bit floats (`single_floats`)."""
+    32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`)."""
+    if lanes:
+        return random_lane_case(seed)
     case = random_case(seed, size, select)
     case = in_graph(case, seed) if bitmap else case
     case = nm_levels.in_graph(case, seed) if nm else case
@@ -76,9 +80,10 @@ def check(
     select: bool = False,
     narrow: bool = False,
     single: bool = False,
+    lanes: bool = False,
 ) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single), seed)
+        expected, lines = compare(drawn(seed, size, bitmap, nm, select, narrow, single, lanes), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -94,9 +99,10 @@ def outcomes(
     select: bool = False,
     narrow: bool = False,
     single: bool = False,
+    lanes: bool = False,
 ) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single)
+    one = partial(check, size=size, bitmap=bitmap, nm=nm, select=select, narrow=narrow, single=single, lanes=lanes)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -112,9 +118,10 @@ def smaller(
     select: bool = False,
     narrow: bool = False,
     single: bool = False,
+    lanes: bool = False,
 ) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap, nm, select, narrow, single, lanes), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:
