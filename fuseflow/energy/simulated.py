@@ -25,7 +25,7 @@ def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:
     memory = simulation.memory
     if memory is None or isinstance(machine.memory, IdealMemory):
         return DramEvents(0, 8 * (sum(row.bytes for row in simulation.traffic) + simulation.config_bytes))
-    moved = sum(channel.moved_bytes for channel in memory.channels) if memory.channels else memory.moved_bytes()
+    moved = memory.bus_bytes
     rows, line = memory.total("misses") + memory.total("conflicts"), 8 * machine.memory.line
     buffered = [statistics for port, statistics in memory.ports if port.buffer]
     fetches, hits = sum(port.fetches for port in buffered), sum(port.hits for port in buffered)

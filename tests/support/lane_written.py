@@ -1,4 +1,4 @@
-"""Random graphs that copy a dense tensor in lanes, each of which writes what it has; and the lines that such a writer sends, told plainly."""
+"""Random graphs that copy a dense tensor in lanes, each of which writes what it has, and the lines that such a writer sends."""
 
 from __future__ import annotations
 

@@ -104,7 +104,12 @@ class MemoryStatistics:
     @property
     def bound(self) -> int:
         """The cycles that moving all bytes takes at least."""
-        return -int(-self.moved_bytes() // self.peak)
+        return -int(-self.bus_bytes // self.peak)
+
+    @property
+    def bus_bytes(self) -> int:
+        """The bytes that moved on the data buses. What a queued write answers or absorbs does not."""
+        return sum(channel.moved_bytes for channel in self.channels) if self.channels else self.moved_bytes()
 
     def total(self, field: str) -> int:
         """Return the sum of a statistic over all channels."""
