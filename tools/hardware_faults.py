@@ -16,11 +16,14 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from hardware_cases import MemoryKind, hardware_case
+from hardware_cases import MemoryKind
 from hardware_faults import faults, noticed
 
 from fuseflow.hardware.comparison import Simulated, simulated
 from fuseflow.hardware.python_code import Step
+
+KINDS = ((False, False), (True, False), (False, True))
+"""Whether cases have tiles, and whether they are those of writers of lanes."""
 
 
 @click.command(help=__doc__.partition("\n")[0])
@@ -28,11 +31,11 @@ from fuseflow.hardware.python_code import Step
 def main(graphs: int) -> None:
     left = dict.fromkeys(faults(), 0)
     total, steps = len(left), dict[str, Step]()
-    for seed, memory, tiles in product(range(graphs), get_args(MemoryKind), (False, True)):
-        tried = [fault for fault in left if (fault.memory, fault.tiles) == (memory, tiles)]
+    for seed, memory, (tiles, lanes) in product(range(graphs), get_args(MemoryKind), KINDS):
+        tried = [fault for fault in left if (fault.memory, fault.tiles, fault.lanes) == (memory, tiles, lanes)]
         if not tried:
             continue
-        case = hardware_case(seed, memory, tiles)
+        case = tried[0].case(seed)
         ops, answers = {node.op for node in case.graph.nodes}, dict[bool, Simulated]()
         for fault in [fault for fault in tried if not fault.op or fault.op in ops]:
             if fault.slow not in answers:

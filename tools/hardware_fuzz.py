@@ -9,7 +9,8 @@ the fixed pipe instead. Then every request of every port must be that of the ref
 
 With `--stalls` the ports of the memory are not ready in some cycles. Then every token must be that of the reference, in whatever cycle.
 
-With `--tiles` all graphs have tiles, else one in five.
+With `--tiles` all graphs have tiles, else one in five. With `--lanes` all copy a dense tensor, which is written in lanes
+(`tests/support/lane_cases.py`).
 
 With `--tool icarus` or `--tool verilator` the printed SystemVerilog of each graph runs instead of its rules, and is compared in the same
 way.
@@ -31,6 +32,7 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from hardware_cases import MemoryKind, Tally, check, check_in, check_stalled, hardware_case, has_tiles
+from lane_cases import lane_case
 
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import NAMES, PYTHON, find_tool
@@ -50,19 +52,22 @@ QUOTA, FORM_QUOTA = 50, 20
 @click.option("--tool", default=PYTHON, show_default=True, type=click.Choice(NAMES), help="what runs the circuits")
 @click.option("--memory", default="ideal", show_default=True, type=click.Choice(get_args(MemoryKind)), help="behind the graphs")
 @click.option("--tiles", is_flag=True, help="graphs with tiles alone")
+@click.option("--lanes", is_flag=True, help="graphs with writers of lanes alone")
 @click.option("--stalls", is_flag=True, help="the memory is not always ready")
 @click.option("--seconds", type=click.IntRange(1), help="begin no further graphs after so many, of the clock")
 def main(
-    graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles: bool, stalls: bool, seconds: int | None
+    graphs: int, seed: int, jobs: int, tool: str, memory: MemoryKind, tiles: bool, lanes: bool, stalls: bool, seconds: int | None
 ) -> None:
     find_tool(tool)
+    if tiles and lanes:
+        raise click.UsageError("--tiles and --lanes are different graphs")
     if stalls and (tool == PYTHON or memory == "ideal"):
         raise click.UsageError("--stalls goes with --tool icarus or verilator, and with --memory fixed or any")
     total, wrong, start, begun = Tally(), 0, time.process_time(), time.perf_counter()
     chunk = CHUNK if tool == PYTHON else FEW
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         firsts = (seed + chunk * k for k in range(2 * graphs // chunk + 2))
-        for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory, tiles, stalls), firsts):
+        for tally, lines in pool.imap(functools.partial(run, chunk, tool, memory, tiles, lanes, stalls), firsts):
             add(total, tally)
             wrong += len(lines)
             for line in lines:
@@ -97,11 +102,11 @@ def add(total: Tally, more: Tally) -> None:
     total.primitives += more.primitives
 
 
-def run(count: int, tool: str, memory: MemoryKind, tiles: bool, stalls: bool, first: int) -> tuple[Tally, list[str]]:
+def run(count: int, tool: str, memory: MemoryKind, tiles: bool, lanes: bool, stalls: bool, first: int) -> tuple[Tally, list[str]]:
     """Check so many seeds from `first` on."""
     tally, steps, lines = Tally(), dict[str, Step](), list[str]()
     for seed in range(first, first + count):
-        case = hardware_case(seed, memory, tiles)
+        case = lane_case(seed, memory) if lanes else hardware_case(seed, memory, tiles)
         if tiles and not has_tiles(case):
             continue
         if stalls:

@@ -177,7 +177,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("fault", [fault for fault in faults() if fault.name in PLANTED], ids=lambda fault: fault.name)
 def test_planted_faults_are_found(fault: Fault) -> None:
-    case = hardware_case(PLANTED[fault.name], tiles=fault.tiles)
+    case = fault.case(PLANTED[fault.name])
     expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
     assert noticed(fault, case, expected, {})
 

@@ -9,18 +9,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from unittest import mock
 
-from hardware_cases import MemoryKind
+from hardware_cases import MemoryKind, hardware_case
+from lane_cases import lane_case
 from random_graphs import Case
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
-from fuseflow.hardware.expressions import concat, const
+from fuseflow.hardware.expressions import Expr, concat, const, mux
+from fuseflow.hardware.primitives import remote_write
+from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePort
 from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.rules import STOP, Module, Register, Rule
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tile_work import TILE_WORK, Row, copy_work
+from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine, UnitIntervals
 
 Change = Callable[[Module, Rule], Rule]
@@ -39,6 +43,12 @@ class Fault:
     """The memory of the cases that can show it."""
     tiles: bool = False
     """Whether these cases have tiles."""
+    lanes: bool = False
+    """Whether they are those of writers of lanes."""
+
+    def case(self, seed: int) -> Case:
+        """The case of a seed."""
+        return lane_case(seed, self.memory) if self.lanes else hardware_case(seed, self.memory, self.tiles)
 
     def machine(self, case: Case) -> Machine:
         return case.machine.model_copy(update={"interval": UnitIntervals(default=3, fold=3)}) if self.slow else case.machine
@@ -71,6 +81,7 @@ def faults() -> Iterator[Fault]:
     yield Fault("merge: begins with the second lane", "merge", lambda c: _modules(c, "merge", _later_turn))
     yield from tile_faults()
     yield from remote_faults()
+    yield from lane_faults()
 
 
 def tile_faults() -> Iterator[Fault]:
@@ -163,6 +174,69 @@ def remote_faults() -> Iterator[Fault]:
     yield fault("a full line is not sent", "write_values", _rule("write_values", "value fills", _nothing_asked))
 
 
+def lane_faults() -> Iterator[Fault]:
+    """Faults of the ports of writers of lanes."""
+
+    def fault(name: str, plant: Callable[[Circuit], Circuit]) -> Fault:
+        return Fault(f"in lanes: {name}", "write_lane_values", plant, memory="fixed", lanes=True)
+
+    yield fault("a gap of a lane more", _with_part(lambda part: replace(part, lanes=part.lanes + 1)))
+    yield fault("a run of an entry more", _with_part(lambda part: replace(part, run=part.run + 1)))
+    yield fault("the places of the lane before", _with_part(lambda part: replace(part, lane=max(part.lane - 1, 0))))
+    yield fault("a run ends an entry late", lambda c: _modules(c, "write_lane_values", _later_end))
+    yield fault("a run has no end", _rule("write_lane_values", "value", _without("_rest")))
+    yield fault("a line that is left is not sent", _with_port(advance=_full_alone))
+    yield fault("a line that is left is sent only where the rest of a gap fills it", _with_port(advance=_late))
+    yield fault("a line that was not begun is sent", _with_port(is_begun=WritePort.is_begun))
+    yield fault("a line that was begun is not sent", _with_port(is_begun=property(lambda port: const(0, 1))))
+    yield fault("the lines of an element count on", _rule("write_lane_values", "value fills", _without("_sent")))
+
+
+def _with_part(change: Callable[[LanePart], LanePart]) -> Callable[[Circuit], Circuit]:
+    """A circuit whose ports have other places."""
+    place = remote_write.lane_part
+
+    def planted(circuit: Circuit) -> Circuit:
+        with mock.patch.object(remote_write, "lane_part", lambda node, decl: change(place(node, decl))):
+            return build_circuit(circuit.graph, circuit.machine)
+
+    return planted
+
+
+def _with_port(**changed: object) -> Callable[[Circuit], Circuit]:
+    """A circuit whose ports do something else."""
+    faulty = type("LanePort", (LanePort,), changed)
+
+    def planted(circuit: Circuit) -> Circuit:
+        with mock.patch.object(remote_write, "LanePort", faulty):
+            return build_circuit(circuit.graph, circuit.machine)
+
+    return planted
+
+
+def _full_alone(port: LanePort, total: Expr, sent: Expr) -> Advance:
+    """A line is sent only once it is full."""
+    return replace(LanePort.advance(port, total, sent), full=total.bits(port.shift, sent.width))
+
+
+def _late(port: LanePort, total: Expr, sent: Expr) -> Advance:
+    """As many lines are sent as a gap of less than a line makes full."""
+    behind = mux(port.ends, total + port.gap % port.line_bits, total)
+    return replace(LanePort.advance(port, total, sent), full=behind.bits(port.shift, sent.width))
+
+
+def _later_end(module: Module) -> None:
+    """The first run has an entry more."""
+    for name, register in module.registers.items():
+        if name.endswith("_rest"):
+            module.registers[name] = Register(register.width, (register.initial + 1) % (1 << register.width))
+
+
+def _without(end: str) -> Change:
+    """A rule that leaves a register as it is."""
+    return lambda module, rule: replace(rule, sets=tuple(pair for pair in rule.sets if not pair[0].endswith(end)))
+
+
 def _memory(circuit: Circuit, **more: int) -> Circuit:
     settings = circuit.machine.memory
     update = {key: getattr(settings, key) + count for key, count in more.items()}
@@ -180,7 +254,7 @@ def _any_value(module: Module, rule: Rule, head: str) -> Rule:
 
 
 def _forget(module: Module, rule: Rule) -> Rule:
-    return replace(rule, sets=tuple(pair for pair in rule.sets if not pair[0].endswith("_behind")))
+    return _without("_behind")(module, rule)
 
 
 def _nothing_asked(module: Module, rule: Rule) -> Rule:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
+from math import prod
 
 from fuseflow.hardware.arithmetic import ARITHMETICS
 from fuseflow.hardware.node_context import NodeContext
@@ -13,6 +15,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.memory.settings import FixedMemory, TimedMemory
 from fuseflow.tensors import Format
+from fuseflow.tile_ops import TileShape
 
 BOUND = 4
 LEVELS = ("dense", "compressed", "compressed(nonunique)", "bitmap", "nm(1:2)")
@@ -26,11 +29,12 @@ def module_of(
     in_order: bool = False,
     size: int = BOUND,
     interval: int = 2,
+    tile: TileShape = (),
 ) -> Module:
     """The rules of a node whose tensor A has one level of some size, with payloads of 8 bits."""
     order = f"({levels}, singleton)" if "nonunique" in levels else f"({levels})"
     format_ = Format.parse(order, 2 if "nonunique" in levels else 1)
-    declared = {"A": n.TensorDecl("A", (size,) * format_.rank, format_)}
+    declared = {"A": n.TensorDecl("A", (size,) * format_.rank, format_, tile=tile)}
     context = NodeContext(
         node,
         tuple(types),
@@ -87,6 +91,8 @@ def modules() -> Iterator[tuple[str, Module]]:
     for level in ("dense", "compressed", "nm(1:2)"):
         yield f"write {level}", module_of(n.WriteLevel("w", _ports(1), "A", 0), [_crd(1)], level)
         yield f"write_values {level}", module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level)
+    yield "write_lane", module_of(n.WriteLaneLevel("w", _ports(1), "A", 0, 0, 1, 2), [_crd(1)])
+    yield "write_lane_values", module_of(n.WriteLaneValues("w", _ports(1), "A", 0, 1, 2), [_val(1)])
 
 
 def tile_modules() -> Iterator[tuple[str, Module]]:
@@ -137,6 +143,16 @@ def remote_modules() -> Iterator[tuple[str, Module]]:
                 f"remote write_values {level} {size}",
                 module_of(n.WriteValues("w", _ports(1), "A"), [_val(1)], level, memory, size=size),
             )
+    yield from lane_modules(memory)
+
+
+def lane_modules(memory: TimedMemory) -> Iterator[tuple[str, Module]]:
+    """Those of nodes that write in lanes at a memory: single elements, and runs of four, of which one element is less than a line, lies in
+    one or two of them, or in four and more."""
+    for tile, levels, (lane, lanes) in product(((), (1, 3), (5, 5)), (0, 1), ((0, 2), (2, 3), (1, 40))):
+        node = n.WriteLaneValues("w", _ports(1), "A", levels, lane, lanes)
+        name = f"remote write_lane_values of {prod(tile)} words, {levels} levels below lane {lane} of {lanes}"
+        yield name, module_of(node, [n.StreamType("val", 1, tile)], memory=memory, tile=tile)
 
 
 def _ports(count: int) -> tuple[n.Port, ...]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
-from fuseflow.hardware.expressions import Expr, const, count_bits, mux
+from fuseflow.hardware.expressions import NO, YES, Expr, const, count_bits, mux
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.rules import Head, Module
+from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.memory.settings import TimedMemory
 
 Gives = Callable[[Expr], Mapping[str, Expr]]
@@ -181,19 +183,39 @@ def read_port(context: NodeContext, m: Module, kind: str, extent: Extent) -> Rea
     return (PrefetchPort if fetches else DemandPort)(m, kind, context.memory, extent)
 
 
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What a firing that writes does at its port: so many lines are `full` then, or left. `sets` are registers after it, and `line` is the
+    number of the last line where any are sent."""
+
+    full: Expr
+    sets: Mapping[str, Expr | int]
+    line: Expr
+
+
 class WritePort:
     """A port that writes an array from its start. `fill` are the bits in its last line, and `line` is the number of that. A line is sent
-    once it is full. At the start there are `filled` bits."""
+    once it is full. A firing writes `size` bits, with which `most` lines are full at most."""
 
-    def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0) -> None:
-        """Make a port that writes `size` bits at a time."""
+    def __init__(self, context: NodeContext, m: Module, kind: str, size: int, filled: int = 0, gap: int = 0) -> None:
+        """Make a port that writes `size` bits at a time. At the start there are `filled` bits, and `gap` bits of others may follow what is
+        written."""
         assert context.memory is not None
-        self.m, self.kind, self.size = m, kind, size
-        self.shift = (8 * context.memory.line).bit_length() - 1
+        self.m, self.kind, self.size, self.gap = m, kind, size, gap
+        self.line_bits = 8 * context.memory.line
+        self.shift = self.line_bits.bit_length() - 1
+        self.passed = min(gap, self.line_bits - 1)
+        self.most = (self.line_bits - gcd(size, filled, self.line_bits) + size + self.passed) >> self.shift
         self.answers = m.port(kind, context.index + size.bit_length() + 1, count_bits(context.memory.outstanding + 1), write=True)
         self.request = m.ports[kind].request
-        self.fill = m.register(f"{kind}_fill", self.shift, filled)
-        self.line = m.register(f"{kind}_line", m.outputs[self.request])
+        self.numbers = m.outputs[self.request]
+        self.fill = m.register(f"{kind}_fill", self.shift, filled % self.line_bits)
+        self.line = m.register(f"{kind}_line", self.numbers, (filled >> self.shift) % (1 << self.numbers))
+
+    @property
+    def is_begun(self) -> Expr:
+        """Whether after `D` the last line has bits that were not sent."""
+        return self.fill.is_not(0)
 
     def put(
         self,
@@ -205,22 +227,53 @@ class WritePort:
         sets: Mapping[str, Expr | int],
     ) -> None:
         """Add the rules of a firing that writes: one firing for each line that is full then, of which the last takes and gives, or one
-        where none is."""
-        m, width = self.m, max(self.shift, self.size.bit_length()) + 1
-        total = self.fill.fit(width) + self.size
-        full, after = total >> self.shift, {f"{self.kind}_fill": total.bits(0, self.shift)}
-        moved = {f"{self.kind}_line": self.line + 1}
-        sent = const(0, width)
-        if self.size > 1 << self.shift:
-            sent = m.register(f"{self.kind}_sent", width)
-            more = {**moved, f"{self.kind}_sent": sent + 1}
-            m.rule(f"{label} line", when & (sent + 1 < full), looks=[*takes, *looks], gives=self.asked(), sets=more)
-            after[f"{self.kind}_sent"] = const(0, width)
-        else:
-            m.rule(label, when & full.is_(0), takes, looks, gives, {**sets, **after})
-        fills = when & full.is_(sent + 1)
-        m.rule(f"{label} fills", fills, takes, looks, {**gives, **self.asked()}, {**sets, **after, **moved})
+        where none is. `sent` counts those before it."""
+        m, width = self.m, count_bits(self.most + 1)
+        total = self.fill.fit(self.shift + width) + self.size
+        sent = m.register(f"{self.kind}_sent", width) if self.most > 1 else const(0, width)
+        made = self.advance(total, sent)
+        fills, after = made.full.is_(sent + 1), {**sets, **made.sets}
+        if self.size < self.line_bits:
+            m.rule(label, when & made.full.is_(sent), takes, looks, gives, after)
+        if self.most > 1:
+            more: dict[str, Expr | int] = {f"{self.kind}_line": self.line + 1, f"{self.kind}_sent": sent + 1}
+            m.rule(f"{label} line", when & (sent < made.full) & ~fills, looks=[*takes, *looks], gives=self.asked(), sets=more)
+            after[f"{self.kind}_sent"] = 0
+        m.rule(f"{label} fills", when & fills, takes, looks, {**gives, **self.asked()}, {**after, f"{self.kind}_line": made.line})
+
+    def advance(self, total: Expr, sent: Expr) -> Advance:
+        """Return what follows once there are `total` bits from the start of a line on, of which so many lines are sent already."""
+        return Advance(total.bits(self.shift, sent.width), {f"{self.kind}_fill": total.bits(0, self.shift)}, self.line + 1)
 
     def asked(self) -> dict[str, Expr]:
         """Return the token of the request that writes the line."""
         return {self.request: self.m.value(self.request, self.line)}
+
+
+class LanePort(WritePort):
+    """A port that writes the part of an array that a lane has. A line is also sent once it is left, where the gap behind a run begins. The
+    lines that are full or left are those that would be full with the gap, or with so much of it as fills any line."""
+
+    def __init__(self, context: NodeContext, m: Module, kind: str, size: int, part: LanePart) -> None:
+        """Make a port that writes `size` bits at a time. A register counts the entries of a run behind the next one."""
+        super().__init__(context, m, kind, size, part.first * size, part.gap * size)
+        self.ends, self.counted = YES, dict[str, Expr | int]()
+        if part.run > 1:
+            rest = m.register(f"{kind}_rest", count_bits(part.run), part.run - 1)
+            self.ends = rest.is_(0)
+            self.counted = {f"{kind}_rest": mux(self.ends, const(part.run - 1, rest.width), rest - 1)}
+
+    @property
+    def is_begun(self) -> Expr:
+        """Whether after `D`, which comes behind a run, the last line has bits before the gap that were not sent."""
+        return const(self.gap, self.shift) < self.fill if self.gap < self.line_bits else NO
+
+    def advance(self, total: Expr, sent: Expr) -> Advance:
+        """Return what follows once there are `total` bits from the start of a line on, of which so many lines are sent already."""
+        lines, bits = (self.gap >> self.shift) % (1 << self.numbers), self.gap % self.line_bits
+        full = mux(self.ends, total + self.passed, total)
+        behind = mux(self.ends, total + bits, total)
+        skipped = mux(self.ends, const(lines, self.numbers), const(0, self.numbers))
+        moved = behind.bits(self.shift, sent.width).fit(self.numbers) - sent.fit(self.numbers) + skipped
+        sets = {f"{self.kind}_fill": behind.bits(0, self.shift), **self.counted}
+        return Advance(full.bits(self.shift, sent.width), sets, self.line + moved)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseflow.hardware.node_context import Builder, NodeContext
 from fuseflow.hardware.primitives.remote_lookup import kept_locate, locate, looked_up_scan
 from fuseflow.hardware.primitives.remote_read import load, walked_scan
-from fuseflow.hardware.primitives.remote_write import write_level, write_values
+from fuseflow.hardware.primitives.remote_write import write_lane_values, write_level, write_values
 from fuseflow.hardware.rules import Module
 from fuseflow.samml import nodes as n
 
@@ -41,4 +41,5 @@ REMOTE_RULES: dict[type[n.Node], Builder] = {
     n.Load: load,
     n.WriteLevel: write_level,
     n.WriteValues: write_values,
+    n.WriteLaneValues: write_lane_values,
 }

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from fuseflow.hardware.expressions import Expr, all_of, count_bits
 from fuseflow.hardware.node_context import NodeContext
-from fuseflow.hardware.primitives.memory_ports import WritePort
+from fuseflow.hardware.primitives.memory_ports import LanePort, WritePort
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY, Head, Module
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import lane_part
 
 
 def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
@@ -32,6 +33,11 @@ def write_level(node: n.WriteLevel, context: NodeContext, m: Module) -> None:
 def write_values(node: n.WriteValues, context: NodeContext, m: Module) -> None:
     decl, x = context.declared[node.tensor], context.input(m, 0)
     _write(m, x, WritePort(context, m, "val", decl.value_bits), [], decl.room(-1) or 0)
+
+
+def write_lane_values(node: n.WriteLaneValues, context: NodeContext, m: Module) -> None:
+    decl, x = context.declared[node.tensor], context.input(m, 0)
+    _write(m, x, LanePort(context, m, "val", decl.value_bits, lane_part(node, decl)), [], 0)
 
 
 def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WritePort], room: int) -> None:
@@ -60,7 +66,7 @@ def _write(m: Module, x: Head, entry: WritePort | None, closing: Sequence[WriteP
     else:
         m.rule("end", ends, [x], gives=taken, sets=begun, closes=True)
     m.rule("stop", open_ & x.is_stop & x.low.is_not(0), [x], gives=taken, closes=True)
-    partial: dict[str, Expr | int] = {f"{port.kind}_left": port.fill.is_not(0) for port in ports}
+    partial: dict[str, Expr | int] = {f"{port.kind}_left": port.is_begun for port in ports}
     m.rule("done", open_ & x.is_done, [x], gives=taken, sets=partial, closes=True)
     for k, port in enumerate(ports):
         mine = left[k] & all_of(~other for other in left[:k])

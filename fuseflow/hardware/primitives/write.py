@@ -37,4 +37,9 @@ def _write(context: NodeContext, m: Module, room: int) -> None:
     m.rule("control", x.control & ~(ends & lacks), [x], gives={memory: x.token}, sets={"filled": after}, closes=True)
 
 
-RULES: dict[type[n.Node], Builder] = {n.WriteLevel: write_level, n.WriteValues: write_values}
+RULES: dict[type[n.Node], Builder] = {
+    n.WriteLevel: write_level,
+    n.WriteValues: write_values,
+    n.WriteLaneLevel: write_level,
+    n.WriteLaneValues: write_values,
+}
