@@ -3,7 +3,8 @@
     python tools/area_weights.py
 
 Yosys makes gates of every different module of the four small models on `rtl`, and on `rda` in 32-bit floats, where nodes ask a memory.
-Primitives that models do not have are those of random graphs, up to `--least` modules of each. A primitive has the mean of its modules,
+Writers of lanes are those of the same models with two lanes of the outermost or of the innermost index. Primitives that models
+do not have are those of random graphs, up to `--least` modules of each. A primitive has the mean of its modules,
 each as often as it is there. Units are synthesized one by one. FIFOs of several depths, widths and latencies are, too, and a law of a few
 numbers is fitted to them; how far it is off is printed. What yosys made once is kept below `FUSEFLOW_CACHE_DIR`, as by `fuseflow area`.
 """
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from hardware_cases import Tally, circuit_of, hardware_case, has_tiles
 from hardware_models import MODELS
 
+import fuseflow as ff
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, TECHNOLOGY, gate_area
 from fuseflow.hardware.area.kept_cells import KeptCells
@@ -40,7 +42,7 @@ from fuseflow.hardware.units import library_closure
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.resources.area import branches
 from fuseflow.samml import nodes as n
-from fuseflow.sim import load_machine
+from fuseflow.sim import Machine, load_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE, ROWS = (ROOT / "fuseflow" / "resources" / file for file in ("unit_areas.py", "units.py"))
@@ -73,6 +75,8 @@ class FifoArea(NamedTuple):
 '''
 
 UNIT = '''"""The combinational unit of each operator, and of each reduction (`fold_sum`), in floats of 32 bits."""'''
+
+LANE_WRITERS = (n.WriteLaneLevel.op, n.WriteLaneValues.op)
 
 Weights = dict[str, float]
 
@@ -107,12 +111,29 @@ def with_areas(text: str, areas: Weights, at_memory: Weights) -> str:
     return re.sub(r'n\.(\w+): UnitRow\("(\w+)", [^)]*\),', row, text)
 
 
+def model_machine(memory: bool) -> Machine:
+    return load_machine("rda", {"arithmetic": "f32"}) if memory else load_machine("rtl")
+
+
 def model_circuits(memory: bool) -> Iterator[Circuit]:
-    machine = load_machine("rda", {"arithmetic": "f32"}) if memory else load_machine("rtl")
+    machine = model_machine(memory)
     for name, model in MODELS.items():
         click.echo(f"{name} on {machine.name}", err=True)
         for region in model.compile(machine).regions:
             yield bounded_circuit(region.graph, machine)
+
+
+def lane_circuits(memory: bool) -> Iterator[Circuit]:
+    """Those of models whose dense results are written in two lanes."""
+    machine = model_machine(memory)
+    for name, model in MODELS.items():
+        orders = {region.name: region.fused.order for region in model.compile(machine).regions}
+        for place in (0, -1):
+            click.echo(f"{name} on {machine.name}, in lanes", err=True)
+            lanes = {f"{region}.{order[place]}": 2 for region, order in orders.items()}
+            schedule = ff.Schedule().par(**lanes).lower(writers="lanes")
+            for region in model.compile(machine, schedule).regions:
+                yield bounded_circuit(region.graph, machine)
 
 
 def random_circuits(memory: bool) -> Iterator[Circuit]:
@@ -145,6 +166,8 @@ def controls(circuits: Iterable[Circuit], least: int, names: Iterable[str], aski
 
     for circuit in circuits:
         add(circuit)
+    for circuit in lane_circuits(asking):
+        add(circuit, set(LANE_WRITERS))
     rare = {name for name in names if name not in areas} - {"select"}
     for circuit in random_circuits(asking):
         if not rare:

@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 import figure13
 from energy_counters import circuit_counters, energy_counters
 from hardware_cases import Tally, circuit_of, hardware_case
+from lane_cases import lane_case
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
@@ -70,8 +71,8 @@ class Model:
     blocks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     units: int = 0
 
-    def compile(self, machine: Machine) -> Compiled:
-        schedule = ff.Schedule()
+    def compile(self, machine: Machine, schedule: ff.Schedule | None = None) -> Compiled:
+        schedule = schedule or ff.Schedule()
         for tensor, block in self.blocks.items():
             schedule = schedule.block(tensor, *block)
         if self.units:
@@ -203,9 +204,10 @@ def model_circuits(models: Mapping[str, Model], machine: Machine) -> Iterator[Ci
 
 
 def random_circuits(memory: str) -> Iterator[Circuits]:
-    """The cases of odd seeds, which compute in 32-bit floats. FIFOs without a bound get 4 slots, since a circuit needs one."""
+    """The cases of odd seeds, which compute in 32-bit floats; one of five is written in lanes. FIFOs without a bound get 4 slots, since a
+    circuit needs one."""
     for seed in count(1, 2):
-        case = hardware_case(seed, "ideal" if memory == "ideal" else "fixed")
+        case = (lane_case if seed % 10 == 5 else hardware_case)(seed, "ideal" if memory == "ideal" else "fixed")
         if circuit_of(case, Tally()) is None:
             continue
         depth = 4 if case.machine.fifo_depth is None else case.machine.fifo_depth

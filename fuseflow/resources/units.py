@@ -49,7 +49,7 @@ UNITS: Mapping[type[n.Node], UnitRow] = MappingProxyType(
         n.WriteLevel: UnitRow("stream", 18, 558),
         n.WriteValues: UnitRow("stream", 47, 318),
         n.WriteLaneLevel: UnitRow("stream", 18),
-        n.WriteLaneValues: UnitRow("stream", 47, 318),
+        n.WriteLaneValues: UnitRow("stream", 47, 336),
     }
 )
 """The hardware of each primitive."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from click.testing import CliRunner
 from hardware_cases import Tally, check, firing_differences, stalled_differences
 from hardware_faults import Fault, faults, noticed
 from hardware_tools import require
 from lane_cases import lane_case, written_case
 
 import fuseflow as ff
+from fuseflow.cli.main import main
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.python_code import Step
 from fuseflow.samml import nodes as n
-from fuseflow.samml.lane_writers import LaneWriter
 from fuseflow.sim import Machine, load_machine
 from fuseflow.sim.memory.settings import FixedMemory, Hbm2Memory
 from fuseflow.tile_ops import TileShape
@@ -103,11 +102,19 @@ def test_random_sizes_lines_and_lanes() -> None:
     assert tally.graphs == 180 and 0 < tally.deadlocks < 50
 
 
-def test_a_compiled_region_in_lanes() -> None:
-    """The autoencoder of the models: each of its two lanes writes its rows."""
-    words = ("models/sae.py", "--small", "--set", "arithmetic=f32", "--machine", "rda", "--writers", "lanes")
-    result = fuseflow("cosimulate", *words)
+@pytest.mark.parametrize("machine", ["rtl", "rda"])
+@pytest.mark.parametrize("index", ["i", "j"])
+def test_compiled_regions(index: str, machine: str) -> None:
+    """The autoencoder of the models, in lanes of its rows or of its columns."""
+    lanes, chosen = {f"encoder.{index}": 2, f"decoder.{index}": 3}, load_machine(machine, {"arithmetic": "f32"})
+    schedule = ff.Schedule().par(**lanes).lower(writers="lanes")
+    regions = ff.compile("models/sae.py", options={"small": True}, schedule=schedule, machine=chosen).regions
+    assert [sum(isinstance(node, n.WriteLaneValues) for node in region.graph.nodes) for region in regions] == [2, 3]
+    words = ["--small", "--set", "arithmetic=f32", "--machine", machine, "--writers", "lanes"]
+    options = [word for at, count in lanes.items() for word in ("--par", f"{at}={count}")]
+    result = CliRunner().invoke(main, ["cosimulate", "models/sae.py", *words, *options])
     assert result.exit_code == 0, result.output
+    assert [line.split()[1] for line in result.stdout.splitlines()[2:]] == ["equal", "equal"]
 
 
 PLANTED = [fault for fault in faults() if fault.lanes]
@@ -127,5 +134,4 @@ def test_planted_faults_are_found(fault: Fault) -> None:
 def test_a_lane_without_entries_asks_for_nothing() -> None:
     """Of a dimension of one, lanes 1 and 2 have nothing: their first place lies behind the array."""
     case = written_case((1, 5), (), 0, 3, machine("fixed"))
-    tally = Tally()
-    assert not check(replace(case), tally, {})
+    assert not check(case, Tally(), {})

@@ -45,9 +45,7 @@ def lane_case(seed: int, memory: MemoryKind = "ideal") -> Case:
     return replace(case, machine=case.machine.model_copy(update={"memory": random_fixed_memory(rng)}))
 
 
-def written_case(
-    shape: tuple[int, ...], tile: TileShape, level: int, lanes: int, machine: Machine, dtype: str = "f32"
-) -> Case:
+def written_case(shape: tuple[int, ...], tile: TileShape, level: int, lanes: int, machine: Machine, dtype: str = "f32") -> Case:
     """The case of a tensor that is copied with a level dealt to lanes."""
     graph = written_in_lanes(copy_graph(shape, tile, dtype), "y", level, lanes)
     verify(graph)
