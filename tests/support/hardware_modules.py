@@ -148,8 +148,8 @@ def remote_modules() -> Iterator[tuple[str, Module]]:
 
 def lane_modules(memory: TimedMemory) -> Iterator[tuple[str, Module]]:
     """Those of nodes that write in lanes at a memory: single elements, and runs of four, of which one element is less than a line, lies in
-    one or two of them, or in four and more."""
-    for tile, levels, (lane, lanes) in product(((), (1, 3), (5, 5)), (0, 1), ((0, 2), (2, 3), (1, 40))):
+    one or two of them, or in four and more. Of very many lanes the gap goes beyond the numbers of lines."""
+    for tile, levels, (lane, lanes) in product(((), (1, 3), (5, 5)), (0, 1), ((0, 2), (2, 3), (1, 1 << 20))):
         node = n.WriteLaneValues("w", _ports(1), "A", levels, lane, lanes)
         name = f"remote write_lane_values of {prod(tile)} words, {levels} levels below lane {lane} of {lanes}"
         yield name, module_of(node, [n.StreamType("val", 1, tile)], memory=memory, tile=tile)

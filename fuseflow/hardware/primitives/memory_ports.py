@@ -208,9 +208,9 @@ class WritePort:
         self.most = (self.line_bits - gcd(size, filled, self.line_bits) + size + self.passed) >> self.shift
         self.answers = m.port(kind, context.index + size.bit_length() + 1, count_bits(context.memory.outstanding + 1), write=True)
         self.request = m.ports[kind].request
-        self.numbers = m.outputs[self.request]
+        self.number_bits = m.outputs[self.request]
         self.fill = m.register(f"{kind}_fill", self.shift, filled % self.line_bits)
-        self.line = m.register(f"{kind}_line", self.numbers, (filled >> self.shift) % (1 << self.numbers))
+        self.line = m.register(f"{kind}_line", self.number_bits, (filled >> self.shift) % (1 << self.number_bits))
 
     @property
     def is_begun(self) -> Expr:
@@ -270,10 +270,10 @@ class LanePort(WritePort):
 
     def advance(self, total: Expr, sent: Expr) -> Advance:
         """Return what follows once there are `total` bits from the start of a line on, of which so many lines are sent already."""
-        lines, bits = (self.gap >> self.shift) % (1 << self.numbers), self.gap % self.line_bits
+        lines, bits = (self.gap >> self.shift) % (1 << self.number_bits), self.gap % self.line_bits
         full = mux(self.ends, total + self.passed, total)
         behind = mux(self.ends, total + bits, total)
-        skipped = mux(self.ends, const(lines, self.numbers), const(0, self.numbers))
-        moved = behind.bits(self.shift, sent.width).fit(self.numbers) - sent.fit(self.numbers) + skipped
+        skipped = mux(self.ends, const(lines, self.number_bits), const(0, self.number_bits))
+        moved = behind.bits(self.shift, sent.width).fit(self.number_bits) - sent.fit(self.number_bits) + skipped
         sets = {f"{self.kind}_fill": behind.bits(0, self.shift), **self.counted}
         return Advance(full.bits(self.shift, sent.width), sets, self.line + moved)
