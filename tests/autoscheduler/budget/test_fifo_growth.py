@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
-from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import SHALLOW, RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.trials import SimulateHere
+from fuseflow.autoscheduler.budget.trials import SimulateHere, TrialRun
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import UsageError
@@ -21,7 +23,9 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack
 
-RDA = load_machine("rda")
+RDA, IDEAL = load_machine("rda"), load_machine("ideal")
+ROOM = Budget.parse("port=24,fifo=6KB")
+"""Two lanes of FIFOs of 64 slots have room, or more of shallow ones."""
 BUDGET = Budget.parse("port=24,fifo=12KB")
 BIASED = """
 program biased
@@ -79,3 +83,34 @@ def test_without_what_runs_say_nothing_has_room(source: Source, monkeypatch: pyt
     monkeypatch.setattr(RangeCosts, "keep_run", lambda *_: None)
     with pytest.raises(UsageError, match=r"no schedule of `biased` runs within .*: its run takes"):
         budget_schedule(source, Schedule(), RDA, BudgetRequest(BUDGET, top=1))
+
+
+class StuckWhenShallow:
+    """A simulation in which programs with shallow FIFOs stand still."""
+
+    def __init__(self, source: Source) -> None:
+        self.run = SimulateHere(source, IDEAL, "auto", SimulationCache())
+        self.stuck = 0
+
+    def __call__(self, schedules: Sequence[Schedule]) -> Sequence[TrialRun]:
+        return [self._run(schedule) for schedule in schedules]
+
+    def _run(self, schedule: Schedule) -> TrialRun:
+        if any(depth in SHALLOW for _, depth in schedule.depths):
+            self.stuck += 1
+            return TrialRun(error="no node can move")
+        return self.run([schedule])[0]
+
+
+def test_a_program_that_stands_still_with_shallow_fifos_gives_way_to_one_with_deeper_ones(source: Source) -> None:
+    run = StuckWhenShallow(source)
+    choice = budget_schedule(source, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=run)
+    assert run.stuck, "the case is none if no shallow FIFOs are tried"
+    assert choice.chosen.cycles is not None and not choice.chosen.refused
+    assert not choice.chosen.is_unfused
+
+
+def test_without_what_stuck_runs_say_nothing_runs(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RangeCosts, "keep_stuck", lambda *_: None)
+    with pytest.raises(UsageError, match="no node can move"):
+        budget_schedule(source, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=StuckWhenShallow(source))
