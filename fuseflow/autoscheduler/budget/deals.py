@@ -37,7 +37,7 @@ MAX_DEALT = 2
 """How many indices of a region are dealt at once. Each takes the graphs of its pairs."""
 MAX_WIDTH = 4096
 """The most lanes of a region where the budget limits nothing."""
-MAX_PAIRS = 4
+MAX_PAIRS = 6
 """Of how many pairs of indices of a region lanes are measured, unless all are wanted."""
 
 Dealt: TypeAlias = Literal["singles", "pairs", "all"]
@@ -92,9 +92,9 @@ class LaneModel:
         for index in ordered.loops:
             corners |= measure.corners((index,), enclosing)
         copied = _busiest(figures, enclosing)
-        for indices in _pairs(ordered.loops, copied, dealt):
-            if all(_twos((index,)) in corners for index in indices):
-                corners |= measure.corners(indices, enclosing)
+        dealable = [index for index, size in ordered.loops.items() if size > 1 and _twos((index,)) in corners]
+        for indices in _pairs(dealable, copied, dealt):
+            corners |= measure.corners(indices, enclosing)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
         waits = sum(copy.cycles for copy in copies)
         return cls(sizes, corners, copied, waits, figures.memory, figures.stretch)
