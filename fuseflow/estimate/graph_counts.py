@@ -129,7 +129,7 @@ def count_graph(
         if lanes := lane_writers(graph, name):  # it has all coordinates
             exact = all(port.node in streams.counted for node in lanes for port in node.inputs)
             accesses.setdefault((name, "val", "write"), []).append(_Access(-1, prod(decl.shape) * prod(decl.tile), exact))
-            sizes = tuple(map(decl.size, range(decl.format.rank)))
+            sizes = decl.level_sizes
             result_patterns[name], result_statistics_[name] = (
                 dense_pattern(sizes),
                 TensorStatistics(sizes, tuple(map(float, sizes))),

@@ -100,6 +100,11 @@ class TensorDecl:
         """Return the number of coordinates that a storage level can have."""
         return self.shape[self.format.order[level]]
 
+    @property
+    def level_sizes(self) -> tuple[int, ...]:
+        """The number of coordinates that each storage level can have, outermost first."""
+        return tuple(self.shape[d] for d in self.format.order)
+
     def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
         """Return the arrays that a storage level keeps in memory."""
         return self.format.levels[level].arrays(self.size(level))

@@ -45,6 +45,15 @@ class StreamShape:
             depth, shape = depth + 1, shape.parent
         return depth
 
+    def covers(self, sizes: Sequence[int]) -> bool:
+        """Return whether these are all coordinates of dimensions of these sizes, outermost first, and nothing is above them."""
+        shape: StreamShape | None = self
+        for size in reversed(sizes):
+            if shape is None or shape.origin != ("full", size):
+                return False
+            shape = shape.parent
+        return shape is not None and shape.parent is None
+
     def hangs_below(self, other: StreamShape) -> bool:
         """Return whether this structure is another one, or hangs below it."""
         levels = self.depth - other.depth

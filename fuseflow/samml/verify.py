@@ -199,8 +199,12 @@ def _verify_outputs(graph: n.Graph, prover: StreamProver) -> None:
                     graph, f"`{by[0].name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
                 )
             above, above_by = shape, by[0].name
-        if any(isinstance(node, LaneWriter) for part, by in writers.items() if part[0] == name for node in by):
-            _verify_all_coordinates(graph, name, above)
+        if isinstance(writers[name, None][0], LaneWriter) and not (above and above.covers(declared[name].level_sizes)):
+            _refuse(
+                graph,
+                f"`{name}` is written in lanes, and not provably at all of its coordinates: nobody knows where those of a lane go",
+                "merge the lanes, and write once",
+            )
 
 
 def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Writer], part: str) -> StreamShape:
@@ -220,20 +224,6 @@ def _written_shape(graph: n.Graph, prover: StreamProver, writers: Sequence[Write
     if shape is None:
         _refuse(graph, f"{part} is written by streams that are not provably the lanes of one fork, `{first.name}` and others")
     return shape
-
-
-def _verify_all_coordinates(graph: n.Graph, name: str, shape: StreamShape | None) -> None:
-    """Refuse an output that is written in lanes, unless each of its levels has all coordinates: else nobody knows where a lane's go.
-    `shape` is that of its values."""
-    decl = graph.declared[name]
-    for level in reversed(range(decl.format.rank)):
-        if shape is None or shape.origin != ("full", decl.size(level)):
-            _refuse(
-                graph,
-                f"`{name}` is written in lanes, and not provably at all coordinates of level {level}",
-                "merge the lanes, and write once",
-            )
-        shape = shape.parent
 
 
 def _part(tensor: str, level: int | None) -> str:

@@ -217,12 +217,7 @@ class _Dealer:
         if values not in self.lanes or values in self.wholes or any(level.text != "dense" for level in decl.format.levels):
             return False
         self.prove()
-        shape: StreamShape | None = self.shapes[values]
-        for level in reversed(range(decl.format.rank)):
-            if shape is None or shape.origin != ("full", decl.size(level)):
-                return False
-            shape = shape.parent
-        return True
+        return self.shapes[values].covers(decl.level_sizes)
 
     # Streams -------------------------------------------------------------------------------------------------------------------
 
