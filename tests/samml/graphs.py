@@ -199,6 +199,29 @@ write_i'2 = write(A_i.crd) z.0
 write_val'2 = write(sum) z.vals
 """
 
+# Rows dealt to lanes, each of which writes what it has of a dense tensor.
+WRITTEN = """
+graph written
+tensor X[4, 5]  dense
+tensor Y[4, 5]  dense
+output Y
+
+root = root()
+X_i = scan(root) X.0 sequential
+crd = fork(X_i.crd) 2
+ref = fork(X_i.ref) 2
+lane0 = scan(ref.lane0) X.1
+lane1 = scan(ref.lane1) X.1
+val0 = load(lane0.ref) X
+val1 = load(lane1.ref) X
+write_i/0 = write(crd.lane0) Y.0 levels=0 lane=0 lanes=2
+write_i/1 = write(crd.lane1) Y.0 levels=0 lane=1 lanes=2
+write_j/0 = write(lane0.crd) Y.1 levels=1 lane=0 lanes=2
+write_j/1 = write(lane1.crd) Y.1 levels=1 lane=1 lanes=2
+write_val/0 = write(val0) Y.vals levels=1 lane=0 lanes=2
+write_val/1 = write(val1) Y.vals levels=1 lane=1 lanes=2
+"""
+
 # A block product, joined to blocks of another tensor, and what else there is on tiles.
 TILES = """
 graph tiles
@@ -268,6 +291,7 @@ TEXTS: dict[str, str] = {
     "sddmm": SDDMM,
     "others": OTHERS,
     "lanes": LANES,
+    "written in lanes": WRITTEN,
     "tiles": TILES,
     "kept": KEPT,
 }

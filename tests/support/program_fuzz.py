@@ -47,7 +47,7 @@ QUOTAS = {
     "an empty operand": 0.10,
     "lanes": 0.15,
     "lanes of a stage": 0.10,
-    "a result written in lanes": 0.03,
+    "a result written in lanes": 0.01,
 }
 """What a long run must hold, as a share of the programs that compile."""
 REFUSALS = 0.05

@@ -167,7 +167,7 @@ def compiled(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
     lanes = dealt(case, made)
     if not lanes:
         return schedule, program, made
-    if case.deal % 2 and schedule.primitives != "public" and case.machine != "comal":
+    if case.deal % 4 and schedule.primitives != "public" and case.machine != "comal":
         schedule = schedule.lower(writers="lanes")
     orders = [region.fused.order for region in made]
     while True:
