@@ -130,10 +130,8 @@ def count_graph(
             exact = all(port.node in streams.counted for node in lanes for port in node.inputs)
             accesses.setdefault((name, "val", "write"), []).append(_Access(-1, prod(decl.shape) * prod(decl.tile), exact))
             sizes = decl.level_sizes
-            result_patterns[name], result_statistics_[name] = (
-                dense_pattern(sizes),
-                TensorStatistics(sizes, tuple(map(float, sizes))),
-            )
+            result_patterns[name] = dense_pattern(sizes)
+            result_statistics_[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             continue
         ports, values = written_levels(graph, name), written_values(graph, name)
         exact = all(port.node in streams.counted for port in (*ports, values))
