@@ -32,7 +32,7 @@ from fuseflow.sim.memory.memory import ISSUE
 from fuseflow.sim.memory.ports import issue
 from fuseflow.sim.native.jit import package_store
 from fuseflow.sim.native.object_store import ObjectCode, symbol_of
-from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
+from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, OPTIMIZED_LEVEL, has_levels
 from fuseflow.sim.native.signatures import (
     ADVANCE,
     ELEMENTWISE,
@@ -75,14 +75,13 @@ def _part_kernels() -> Iterator[Function]:
 
 
 def make(names: list[str]) -> None:
-    """Compile kernels for all levels. They are optimized once, for the best level; the others differ in the instructions."""
+    """Compile kernels for all levels. They are optimized once, for one level; the others differ in the instructions."""
     from numba.core import config
 
     from fuseflow.sim.native.numba_compiler import object_code, optimized_module
 
-    best = next(iter(FEATURES_BY_LEVEL))
     settings: Any = config
-    settings.CPU_NAME, settings.CPU_FEATURES = best, ""  # before numba first compiles
+    settings.CPU_NAME, settings.CPU_FEATURES = OPTIMIZED_LEVEL, ""  # before numba first compiles
     for name in names:
         function, signature = all_kernels()[name]
         digest = source_digest(function, signature)

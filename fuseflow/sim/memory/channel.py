@@ -1,8 +1,9 @@
 """The state of an HBM2 channel, which is one block of 64-bit words at an address.
 
 A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc * 16 +
-group * 4 + bank`. The fields of banks, groups and PCs hold the earliest cycles of their next commands. Requests wait in two queues
-(`waiting_requests.py`), until a command serves them, or until their row is opened: then they are active.
+group * 4 + bank`. Arrays hold, for every bank, the earliest cycles of its next commands, and words hold sets of banks, so that a slot looks
+at all banks at once. Requests wait in two queues (`waiting_requests.py`), until a command serves them, or until their row is opened: then
+they are active.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy.typing as npt
 
 from fuseflow.sim.memory.histogram import BUCKETS
 from fuseflow.sim.memory.timing import DISTANCE_NAMES
-from fuseflow.sim.native.records import Record, get_int, inline, set_int
+from fuseflow.sim.native.records import LANES, Record, get_int, inline, set_int
 
-BANKS, GROUPS, PCS = 32, 8, 2
+BANKS, PCS = LANES, 2
 QUEUE = 32
 """The entries that the read queue, and the write queue, can hold."""
 
 TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
     "clock timing "
-    "queued_reads queued_writes active "  # their numbers
+    "queued_reads queued_writes "  # their numbers
+    "pinned_reads pinned_writes "  # sets of banks: whose row was opened for a read, or a write, that is still to be served
+    "opened conflicted "  # sets of banks: with an open row; that were closed for a request to another row
     "writing "  # the queue that is served: 0 reads, 1 writes
     "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
     "last_data "  # of any read: data leave in order
@@ -36,33 +39,24 @@ CHANNEL = Record(
     "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion
     "reads writes read_latency write_latency service last_done"
 )
-BANK = Record(
-    "open "  # place of the open row, -1 if none
-    "conflict "  # it was closed for a request to another row
-    "act close read write "
-    "pinned "  # the request that opened the row is still to be served
-    "spare"
-)
-GROUP = Record("act read write spare")
 PC = Record(
-    "act read write close refresh "  # `close`, `refresh`: of all banks
-    "opened pinned "  # banks
+    "close refresh "  # of all banks
     "direction "  # of the data bus: 0 read, 1 write, -1 before the first
     "act_1 act_2 act_3"  # cycles of the last ACTs
 )
-WAITING = Record("end all hits rows closed of_pc_1")
-"""A queue: the place behind the last request; and as sets of places all requests, those of open rows, those for which a row command
-can be issued, those of banks that are closed, and those of PC 1. Banks whose row was opened for a request that is still to be served
-get no row command."""
+WAITING = Record("end all hits hit_banks row_banks")
+"""A queue: the place behind the last request; sets of places: all requests, and those of open rows; sets of banks: those with requests of
+their open row, and those for which a row command can be issued. A bank whose row was opened for a request that is still to be served gets
+no row command."""
 TRANSACTION = Record(
     "next "  # slot, in the FIFO or among the free ones
     "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
     "port request"  # whose answer it is part of
 )
-CHANNEL_SIZE, BANK_SIZE, GROUP_SIZE, PC_SIZE = CHANNEL.size, BANK.size, GROUP.size, PC.size
+CHANNEL_SIZE, PC_SIZE = CHANNEL.size, PC.size
 TRANSACTION_SIZE = TRANSACTION.size
 channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
-bank_at, group_at, pc_at, waiting_at = BANK.at, GROUP.at, PC.at, WAITING.at
+pc_at, waiting_at = PC.at, WAITING.at
 
 READS, WRITES = 0, 1
 """The numbers of the queues."""
@@ -70,14 +64,22 @@ PLACES = 62
 """The places of a queue, which fit into a word beside its sign. They are more than it has requests, so gaps are closed seldom."""
 
 # Where the parts of the block stand, in bytes
-COUNTS = CHANNEL.offset("queued_reads")
-BANKS_AT = CHANNEL_SIZE
-GROUPS_AT = BANKS_AT + BANKS * BANK_SIZE
-PCS_AT = GROUPS_AT + GROUPS * GROUP_SIZE
-ACTIVE_AT = PCS_AT + PCS * PC_SIZE
-WAITING_AT = ACTIVE_AT + 8 * BANKS
-OF_BANK = WAITING.size  # in a queue: the set of the requests of each bank, and behind them the entries
-ENTRIES = OF_BANK + 8 * BANKS
+COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
+PCS_AT = CHANNEL_SIZE
+OF_BANKS = 8 * BANKS
+"""The size of an array with a word for each bank."""
+COLUMNS_AT = PCS_AT + PCS * PC_SIZE  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
+ACTS_AT = COLUMNS_AT + 2 * OF_BANKS  # of an ACT
+CLOSES_AT = ACTS_AT + OF_BANKS  # of a PRE
+OPEN_AT = CLOSES_AT + OF_BANKS  # the place of the open row, -1 if there is none
+ACTIVE_AT = OPEN_AT + OF_BANKS  # the entry of the request for which the row was opened
+OPENED_AT = ACTIVE_AT + OF_BANKS  # and the cycle of its ACT
+WAITING_AT = OPENED_AT + OF_BANKS
+# In a queue: the set of the requests of each bank, the first of those of its open row, and the first of its others; and the entries
+BY_BANK = WAITING.size
+FIRST_HITS = BY_BANK + OF_BANKS
+FIRST_OTHERS = FIRST_HITS + OF_BANKS // 2
+ENTRIES = FIRST_OTHERS + OF_BANKS // 2
 WAITING_SIZE = ENTRIES + 8 * PLACES
 HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
@@ -92,25 +94,15 @@ def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     """Return the block of a channel at cycle 0, with all banks closed and without a pool. `timing` is the address of the command
     distances."""
     block = np.zeros(BLOCK // 8, np.int64)
-    channel = block[: BANKS_AT // 8].view(CHANNEL.dtype)[0]
+    channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
-    block[BANKS_AT // 8 : GROUPS_AT // 8].view(BANK.dtype)["open"] = -1
-    pcs = block[PCS_AT // 8 : ACTIVE_AT // 8].view(PC.dtype)
+    block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
+    pcs = block[PCS_AT // 8 : COLUMNS_AT // 8].view(PC.dtype)
     pcs["direction"] = -1
     for last in ("act_1", "act_2", "act_3"):
         pcs[last] = -(1 << 30)
     return block
-
-
-@inline
-def bank_of(channel: int, bank: int) -> Any:
-    return bank_at(channel + BANKS_AT + BANK_SIZE * bank)
-
-
-@inline
-def group_of(channel: int, bank: int) -> Any:
-    return group_at(channel + GROUPS_AT + GROUP_SIZE * (bank >> 2))
 
 
 @inline
@@ -124,26 +116,39 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 
 @inline
-def active_entry(channel: int, position: int) -> int:
-    """Return one of the requests whose row was opened for them and that are still to be served. They stand in the order of their ACTs, at
-    most one for each bank."""
-    entry: int = get_int(channel + ACTIVE_AT, position)
+def open_place(channel: int, bank: int) -> int:
+    """Return the place of the open row of a bank, or -1 if it has none."""
+    place: int = get_int(channel + OPEN_AT, bank)
+    return place
+
+
+@inline
+def pinned_banks(channel: int, queue: int) -> int:
+    """Return the set of banks whose row was opened for a request of a queue that is still to be served."""
+    banks: int = get_int(channel + PINNED, queue)
+    return banks
+
+
+@inline
+def active_entry(channel: int, bank: int) -> int:
+    """Return the request for which the row of a pinned bank was opened."""
+    entry: int = get_int(channel + ACTIVE_AT, bank)
     return entry
 
 
 @inline
-def append_active(channel: int, entry: int) -> None:
-    c = channel_at(channel)
-    set_int(channel + ACTIVE_AT, c.active, entry)
-    c.active += 1
+def pin(channel: int, entry: int) -> None:
+    """Note that the row of a bank was opened now, for this request."""
+    bank, queue = place_of(entry) & 31, queue_of(entry)
+    set_int(channel + ACTIVE_AT, bank, entry)
+    set_int(channel + OPENED_AT, bank, channel_at(channel).clock)
+    set_int(channel + PINNED, queue, pinned_banks(channel, queue) | 1 << bank)
 
 
 @inline
-def remove_active(channel: int, position: int) -> None:
-    c = channel_at(channel)
-    c.active -= 1
-    for j in range(position, c.active):
-        set_int(channel + ACTIVE_AT, j, get_int(channel + ACTIVE_AT, j + 1))
+def unpin(channel: int, bank: int, queue: int) -> None:
+    """Note that the request of a queue was served for which the row of a bank was opened."""
+    set_int(channel + PINNED, queue, pinned_banks(channel, queue) & ~(1 << bank))
 
 
 @inline

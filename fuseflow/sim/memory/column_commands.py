@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from fuseflow.sim.memory.channel import (
+    CLOSES_AT,
+    OPENED_AT,
     QUEUE,
     READS,
+    WRITES,
     active_entry,
-    bank_of,
     channel_at,
-    group_of,
     pc_of,
+    pinned_banks,
     place_of,
     queue_of,
-    remove_active,
     slot_of,
     timing_at,
     transaction_of,
+    unpin,
 )
 from fuseflow.sim.memory.ports import FOREVER
-from fuseflow.sim.memory.queues import complete, complete_read
-from fuseflow.sim.memory.readiness import column_ready, opened_later, row_opened
-from fuseflow.sim.memory.waiting_requests import entry_in, note_unpinned, of_bank, remove_entry, waiting_of
-from fuseflow.sim.native.records import inline, trailing_zeros
+from fuseflow.sim.memory.queues import complete
+from fuseflow.sim.memory.readiness import columns, postpone, postpone_far, postpone_near, row_ready
+from fuseflow.sim.memory.waiting_requests import entry_in, first_hit, note_unpinned, remove_entry, waiting_of
+from fuseflow.sim.native.records import at_most, get_int, inline, least, trailing_zeros
 
 HIGH = 8 * QUEUE // 10
 """The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
@@ -42,91 +44,116 @@ def flips(channel: int) -> bool:
 def column_slot(channel: int) -> None:
     """Issue the RD or WR of this cycle, if a request is ready, and note when the next one can be."""
     c = channel_at(channel)
-    clock = c.clock
-    queue, pick, wake, oldest = c.writing, -1, FOREVER, FOREVER
-    later = opened_later(channel)
-    for j in range(c.active):
-        entry = active_entry(channel, j)
-        ready = column_ready(channel, place_of(entry) & 31, queue_of(entry))
-        if ready > clock:
-            wake = min(wake, ready)
-            following = row_opened(channel, place_of(entry) & 31, queue_of(entry)) + later
-            if following > clock:  # those behind it were opened later
-                wake = min(wake, following)
-                break
-            continue
-        accepted = transaction_of(channel, slot_of(entry)).accepted
-        if accepted < oldest:
-            pick, oldest = j, accepted
-    is_hit = pick < 0
-    if is_hit and c.refreshes == 0:
-        hits = waiting_of(channel, queue).hits
-        while hits != 0:
-            position = trailing_zeros(hits)
-            bank = place_of(entry_in(channel, queue, position)) & 31
-            ready = column_ready(channel, bank, queue)
-            if ready <= clock:
-                pick = position
-                break
-            hits &= ~of_bank(channel, queue, bank)
-            wake = min(wake, ready)
-    if pick < 0:
-        c.column_wake = wake
-        return
-    c.column_wake = clock + 1
-    if is_hit:
-        entry = entry_in(channel, queue, pick)
-        remove_entry(channel, queue, pick)
-    else:
-        entry = active_entry(channel, pick)
-        remove_active(channel, pick)
-    if queue_of(entry) == READS:
-        _read(channel, place_of(entry) & 31)
-        complete_read(channel, slot_of(entry), clock + timing_at(c.timing).read_data)
-    else:
-        _write(channel, place_of(entry) & 31)
-        complete(channel, slot_of(entry), clock)
-    if is_hit:
+    queue = c.writing
+    hits = _hit_banks(channel)
+    ready = at_most(columns(channel, queue), c.clock)
+    active, others = ready & pinned_banks(channel, queue), pinned_banks(channel, 1 - queue)
+    if others != 0:
+        active |= others & at_most(columns(channel, 1 - queue), c.clock)
+    entry = -1
+    if active != 0:
+        bank = _oldest_active(channel, active)
+        entry = active_entry(channel, bank)
+        unpin(channel, bank, queue_of(entry))
+        note_unpinned(channel, bank)
+    elif ready & hits != 0:
+        position = first_hit(channel, queue, ready & hits)
+        entry = entry_in(channel, queue, position)
+        remove_entry(channel, queue, position)
         c.hits += 1
-    else:
-        _unpin(channel, place_of(entry) & 31)
+    if entry >= 0:
+        _serve(channel, entry)
+    if active != 0:  # its bank may be closed again
+        c.row_wake = min(c.row_wake, row_ready(channel, place_of(entry) & 31))
+    c.column_wake = _next_column(channel)
     if c.refreshes == 0 and flips(channel):  # before the row slot of the same cycle
         c.writing = 1 - c.writing
-        c.row_wake = clock
+        c.row_wake = c.clock
+        c.column_wake = c.clock + 1
+
+
+@inline
+def _hit_banks(channel: int) -> int:
+    """Return the set of banks with requests of their open row that may be served."""
+    c = channel_at(channel)
+    banks: int = waiting_of(channel, c.writing).hit_banks if c.refreshes == 0 else 0
+    return banks
+
+
+@inline
+def _next_column(channel: int) -> int:
+    """Return the first cycle behind this one in which a RD or a WR may be issued, or FOREVER if there is none."""
+    c = channel_at(channel)
+    queue = c.writing
+    cycle = least(columns(channel, queue), pinned_banks(channel, queue) | _hit_banks(channel))
+    others = pinned_banks(channel, 1 - queue)
+    if others != 0:
+        cycle = min(cycle, least(columns(channel, 1 - queue), others))
+    following: int = max(min(cycle, FOREVER), c.clock + 1)
+    return following
+
+
+@inline
+def _oldest_active(channel: int, banks: int) -> int:
+    """Return the bank whose active request was accepted first, and of several such the one that was opened first."""
+    bank, left = trailing_zeros(banks), banks & (banks - 1)
+    while left != 0:
+        other = trailing_zeros(left)
+        left &= left - 1
+        accepted, others = _accepted(channel, bank), _accepted(channel, other)
+        if others < accepted or (others == accepted and _opened(channel, other) < _opened(channel, bank)):
+            bank = other
+    return bank
+
+
+@inline
+def _accepted(channel: int, bank: int) -> int:
+    cycle: int = transaction_of(channel, slot_of(active_entry(channel, bank))).accepted
+    return cycle
+
+
+@inline
+def _opened(channel: int, bank: int) -> int:
+    cycle: int = get_int(channel + OPENED_AT, bank)
+    return cycle
+
+
+@inline
+def _serve(channel: int, entry: int) -> None:
+    """Issue the RD or WR of a request, and complete it."""
+    c, bank = channel_at(channel), place_of(entry) & 31
+    if queue_of(entry) == READS:
+        _read(channel, bank)
+        c.last_data = max(c.last_data, c.clock + timing_at(c.timing).read_data)  # data leave in order
+        done = c.last_data
+    else:
+        _write(channel, bank)
+        done = c.clock
+    complete(channel, slot_of(entry), done)
 
 
 @inline
 def _read(channel: int, bank: int) -> None:
-    c, b, g, p = channel_at(channel), bank_of(channel, bank), group_of(channel, bank), pc_of(channel, bank)
+    c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
     clock, after = c.clock, timing_at(c.timing)
-    p.read = max(p.read, clock + after.same_far)
-    p.write = max(p.write, clock + after.read_to_write)
+    postpone_far(reads, bank, clock + after.same_far)
+    postpone_near(reads, bank, clock + after.same_near)
+    postpone_far(writes, bank, clock + after.read_to_write)
+    postpone(channel + CLOSES_AT, bank, clock + after.read_to_close)
     p.close = max(p.close, clock + after.read_to_close)
-    g.read = max(g.read, clock + after.same_near)
-    b.close = max(b.close, clock + after.read_to_close)
     c.turnarounds += p.direction == 1
     p.direction = 0
 
 
 @inline
 def _write(channel: int, bank: int) -> None:
-    c, b, g, p = channel_at(channel), bank_of(channel, bank), group_of(channel, bank), pc_of(channel, bank)
+    c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
     clock, after = c.clock, timing_at(c.timing)
-    p.write = max(p.write, clock + after.same_far)
-    p.read = max(p.read, clock + after.write_to_read_far)
+    postpone_far(writes, bank, clock + after.same_far)
+    postpone_near(writes, bank, clock + after.same_near)
+    postpone_far(reads, bank, clock + after.write_to_read_far)
+    postpone_near(reads, bank, clock + after.write_to_read_near)
+    postpone(channel + CLOSES_AT, bank, clock + after.write_to_close)
     p.close = max(p.close, clock + after.write_to_close)
-    g.write = max(g.write, clock + after.same_near)
-    g.read = max(g.read, clock + after.write_to_read_near)
-    b.close = max(b.close, clock + after.write_to_close)
     c.turnarounds += p.direction == 0
     p.direction = 1
-
-
-@inline
-def _unpin(channel: int, bank: int) -> None:
-    """Note that the request that opened the bank's row is served, so the bank may be closed again."""
-    c, b = channel_at(channel), bank_of(channel, bank)
-    b.pinned = 0
-    note_unpinned(channel, bank)
-    pc_of(channel, bank).pinned -= 1
-    c.row_wake = min(c.row_wake, max(b.close, c.row_bus))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, timing_at, transaction_of
 from fuseflow.sim.memory.column_commands import column_slot, flips
+from fuseflow.sim.memory.mapping import DIGIT, DIGIT_BITS, DIGITS
 from fuseflow.sim.memory.ports import (
     LATE,
     arrival,
@@ -23,9 +24,8 @@ from fuseflow.sim.memory.sending import head_of, mark_sent, next_port, start_sen
 from fuseflow.sim.memory.waiting_requests import queue_length
 from fuseflow.sim.native.records import Record, get_int, inline
 
-HBM2 = Record("channels count moves move_count")
-"""The state of the model: the address of the addresses of the channels and their number, and the table of the mapping, which has three
-words a move, with its number of moves."""
+HBM2 = Record("channels count places")
+"""The state of the model: the address of the addresses of the channels and their number, and that of the tables of the mapping."""
 hbm2_at = HBM2.at
 UNIT_BITS = 5  # of the bytes of a transaction
 PLACE_BITS = 21  # of row and bank in a packed place
@@ -60,7 +60,7 @@ def _send(memory: int, port: int) -> int:
     if p.part == 0:
         r.left = last - first + 1
     for unit in range(first + p.part, last + 1):
-        packed = packed_place(model.moves, model.move_count, unit << UNIT_BITS)
+        packed = packed_place(model.places, unit)
         k = packed >> PLACE_BITS
         channel = get_int(model.channels, k)
         if channel_at(channel).room == 0:
@@ -73,11 +73,11 @@ def _send(memory: int, port: int) -> int:
 
 
 @inline
-def packed_place(moves: int, number: int, address: int) -> int:
-    """Return the channel, row and bank of a byte address, packed into one word as the module `mapping` says."""
+def packed_place(places: int, unit: int) -> int:
+    """Return the channel, row and bank of a transaction, packed into one word as the module `mapping` says."""
     packed = 0
-    for k in range(0, 3 * number, 3):
-        packed ^= ((address >> get_int(moves, k)) & get_int(moves, k + 1)) << get_int(moves, k + 2)
+    for k in range(DIGITS):
+        packed ^= get_int(places, DIGIT * k + (unit >> DIGIT_BITS * k & DIGIT - 1))
     return packed
 
 

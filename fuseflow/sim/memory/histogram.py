@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.native.records import get_int, inline, set_int
+from fuseflow.sim.native.records import bit_length, get_int, inline, set_int
 
-EXACT, STEPS = 64, 32
+EXACT_BITS = 6
+EXACT, STEPS = 1 << EXACT_BITS, 32
 BUCKETS = EXACT + STEPS * 36
 """The number of buckets. They reach up to 2^42 cycles, which is more than an hour of memory time; longer latencies count as that."""
 
@@ -16,11 +17,8 @@ BUCKETS = EXACT + STEPS * 36
 @inline
 def count_latency(histogram: int, cycles: int) -> None:
     """Count one more latency of `cycles` cycles in the histogram at an address."""
-    octave = 0
-    while cycles >= EXACT:
-        cycles >>= 1
-        octave += 1
-    bucket = min(STEPS * octave + cycles, BUCKETS - 1)
+    octave = bit_length(cycles | EXACT - 1) - EXACT_BITS
+    bucket = min(STEPS * octave + (cycles >> octave), BUCKETS - 1)
     set_int(histogram, bucket, get_int(histogram, bucket) + 1)
 
 

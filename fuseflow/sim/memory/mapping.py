@@ -1,8 +1,8 @@
 """Address mappings choose, from the bits of a byte address, its channel, bank and row.
 
 A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each is linear over bits.
-One table of moves, each of which takes a run of bits to its place, serves compiled code and NumPy alike. A new mapping is an
-`AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
+Moves, each of which takes a run of bits to its place, say what a mapping does; compiled code looks places up in tables. A new mapping is
+an `AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
 `BGint_xor` is fuseflow's.
 """
 
@@ -29,6 +29,12 @@ FIELD_WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 1
 highest first; a channel has 32 banks."""
 FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
 """The bit at which each field stands in a packed place. Columns do not matter: a transaction hits or misses a row."""
+
+
+DIGIT_BITS = 6
+DIGIT, DIGITS = 1 << DIGIT_BITS, 5
+"""Tables have a row for each of so many digits of the number of a transaction, which is its address in `TRANSACTION` bytes. That is enough
+for the largest capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +139,22 @@ def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
             yield stands[xor.source, xor.low + k], FIELD_OFFSETS[xor.target] + k
 
 
+def place_tables(mapping: AddressMapping, channels: int) -> Ints:
+    """Return, for every digit of the number of a transaction, a table of the packed places of its values. A mapping is linear, so the place
+    of a transaction is the xor of those of its digits."""
+    values = np.arange(DIGIT) << DIGIT_BITS * np.arange(DIGITS)[:, None]
+    return pack_places(mapping, channels, values * TRANSACTION)
+
+
+def pack_places(mapping: AddressMapping, channels: int, addresses: Ints) -> Ints:
+    """Return the packed place of each byte address."""
+    packed = np.zeros_like(addresses)
+    for move in moves(mapping, channels):
+        packed ^= ((addresses >> move.shift) & move.mask) << move.left
+    return packed
+
+
 def decode_addresses(mapping: AddressMapping, channels: int, addresses: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
     """Return the channel, bank and row of each byte address."""
-    byte_addresses = np.asarray(addresses, np.int64)
-    packed = np.zeros_like(byte_addresses)
-    for move in moves(mapping, channels):
-        packed ^= ((byte_addresses >> move.shift) & move.mask) << move.left
+    packed = pack_places(mapping, channels, np.asarray(addresses, np.int64))
     return packed >> FIELD_OFFSETS["channel"], packed & 31, (packed >> FIELD_OFFSETS["row"]) & 0xFFFF

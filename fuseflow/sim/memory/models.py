@@ -104,14 +104,14 @@ class Hbm2:
         self.clock, self.delay = clock, lookahead(device)
         self.peak: Fraction = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
-        self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
+        self.places = maps.place_tables(mapping, channels)
         timing = command_distances(device)
         self.timing = np.array(astuple(timing), np.int64)
         self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
         self.pools: list[NumpyArray] = [TRANSACTION.array(0) for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
         self.state: NumpyArray = HBM2.array(1)
-        self.state[0] = (address(self.listed), channels, address(self.moves), len(self.moves))
+        self.state[0] = (address(self.listed), channels, address(self.places))
         for k in range(channels):
             self.grow(k + 1)
 

@@ -8,20 +8,22 @@ from typing import Any
 from fuseflow.sim.memory.channel import (
     HISTOGRAM_AT,
     QUEUE,
+    READS,
     TRANSACTION_SIZE,
     WRITES,
-    bank_of,
     channel_at,
     entry_of,
+    open_place,
+    pinned_banks,
     place_of,
     slot_of,
     transaction_of,
 )
 from fuseflow.sim.memory.histogram import count_latency
 from fuseflow.sim.memory.ports import finish
-from fuseflow.sim.memory.readiness import column_ready, row_ready
+from fuseflow.sim.memory.readiness import columns, row_ready
 from fuseflow.sim.memory.waiting_requests import append_entry, entry_in, of_bank, queue_length
-from fuseflow.sim.native.records import inline, prefetch, trailing_zeros
+from fuseflow.sim.native.records import get_int, inline, outline, prefetch, trailing_zeros
 
 
 @inline
@@ -60,12 +62,21 @@ def accept(channel: int) -> None:
             append_entry(channel, queue, entry_of(t.place, queue, slot))
             if queue == c.writing:
                 _expect_command(channel, t.place)
-        elif queue == WRITES:  # the queued write takes the data along
-            c.absorbed += 1
-            complete(channel, slot, c.clock)
-        else:  # data from the queued write
-            c.forwarded += 1
-            complete_read(channel, slot, c.clock + 1)
+        else:
+            _join_queued(channel, slot)
+
+
+@outline
+def _join_queued(channel: int, slot: int) -> None:
+    """Complete a transaction by the queued write of the same bytes: a read gets its data, a write gives it its own."""
+    c = channel_at(channel)
+    if transaction_of(channel, slot).write != 0:
+        c.absorbed += 1
+        complete(channel, slot, c.clock)
+    else:
+        c.forwarded += 1
+        c.last_data = max(c.last_data, c.clock + 1)  # data leave in order
+        complete(channel, slot, c.last_data)
 
 
 @inline
@@ -73,10 +84,10 @@ def _expect_command(channel: int, place: int) -> None:
     """Let the column slot or the row slot wake as soon as the first command of a request can be issued that was just queued. The request
     of a pinned bank waits until another one is served; that wakes the row slot."""
     c, bank = channel_at(channel), place & 31
-    b = bank_of(channel, bank)
-    if b.open == place:
-        c.column_wake = min(c.column_wake, max(column_ready(channel, bank, c.writing), c.clock + 1))
-    elif b.pinned == 0:
+    pinned = pinned_banks(channel, READS) | pinned_banks(channel, WRITES)
+    if open_place(channel, bank) == place:
+        c.column_wake = min(c.column_wake, max(get_int(columns(channel, c.writing), bank), c.clock + 1))
+    elif pinned >> bank & 1 == 0:
         c.row_wake = min(c.row_wake, max(row_ready(channel, bank), c.clock + 1))
 
 
@@ -91,14 +102,6 @@ def is_queued(channel: int, t: Any) -> bool:
         if place_of(entry) == t.place and transaction_of(channel, slot_of(entry)).unit == t.unit:
             return True
     return False
-
-
-@inline
-def complete_read(channel: int, slot: int, ready: int) -> None:
-    """Complete a read whose data are there at cycle `ready`. Data leave in order."""
-    c = channel_at(channel)
-    c.last_data = max(c.last_data, ready)
-    complete(channel, slot, c.last_data)
 
 
 @inline

@@ -3,56 +3,60 @@ of the bank stays the same, so they are bounds for the cycles in which a slot ha
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import (
-    BANK,
-    BANK_SIZE,
-    BANKS_AT,
-    GROUP,
-    GROUP_SIZE,
-    GROUPS_AT,
-    PC,
-    PC_SIZE,
-    PCS_AT,
-    bank_of,
-    channel_at,
-    group_of,
-    pc_of,
-    timing_at,
-)
-from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.memory.channel import ACTS_AT, BANKS, CLOSES_AT, COLUMNS_AT, OF_BANKS, PCS, channel_at
+from fuseflow.sim.memory.ports import FOREVER
+from fuseflow.sim.native.records import Raise, at_most, get_int, inline, least, set_int
 
-OF_BANK, OF_GROUP, OF_PC = BANKS_AT + BANK.offset("read"), GROUPS_AT + GROUP.offset("read"), PCS_AT + PC.offset("read")
+NEAR, FAR = 4, BANKS // PCS
+"""The banks of a bank group, and of a pseudo channel."""
+raise_group, raise_pc = Raise(NEAR), Raise(FAR)
 
 
 @inline
-def column_ready(channel: int, bank: int, write: int) -> int:
-    """Return the earliest cycle of a RD (or, with `write`, of a WR) of the bank's open row."""
-    of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
-    of_group: int = get_int(channel + OF_GROUP + GROUP_SIZE * (bank >> 2), write)
-    of_pc: int = get_int(channel + OF_PC + PC_SIZE * (bank >> 4), write)
-    return max(of_bank, of_group, of_pc)
+def columns(channel: int, queue: int) -> int:
+    """Return the address of the earliest cycles of the RDs (for the read queue) or WRs (for the write queue) of the banks' open rows."""
+    return channel + COLUMNS_AT + OF_BANKS * queue
 
 
 @inline
-def row_opened(channel: int, bank: int, write: int) -> int:
-    """Return the earliest cycle of a RD (or, with `write`, of a WR) as far as the ACT of the bank's open row allows."""
-    of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
-    return of_bank
+def postpone(cycles: int, bank: int, cycle: int) -> None:
+    """Let the next command of a bank come no earlier than a cycle. `cycles` is the address of those of the banks."""
+    set_int(cycles, bank, max(get_int(cycles, bank), cycle))
 
 
 @inline
-def opened_later(channel: int) -> int:
-    """Return how many cycles after `row_opened` of a row that of one with a later ACT is at least, if one is read and the other written.
-    A negative number is the cycles that it may be before."""
-    after = timing_at(channel_at(channel).timing)
-    cycles: int = after.act_on_bus - max(after.act_to_read - after.act_to_write, after.act_to_write - after.act_to_read)
-    return cycles
+def postpone_near(cycles: int, bank: int, cycle: int) -> None:
+    """Let the next commands of all banks of a bank's group come no earlier than a cycle."""
+    raise_group(cycles + 8 * (bank & -NEAR), cycle)
+
+
+@inline
+def postpone_far(cycles: int, bank: int, cycle: int) -> None:
+    """Let the next commands of all banks of a bank's pseudo channel come no earlier than a cycle."""
+    raise_pc(cycles + 8 * (bank & -FAR), cycle)
+
+
+@inline
+def banks_for_row_commands(channel: int, cycle: int) -> int:
+    """Return the set of open banks that a PRE, and of closed ones that an ACT, may be issued for at a cycle."""
+    opened = channel_at(channel).opened
+    ready: int = at_most(channel + CLOSES_AT, cycle) & opened | at_most(channel + ACTS_AT, cycle) & ~opened
+    return ready
+
+
+@inline
+def next_row_command(channel: int, banks: int) -> int:
+    """Return the first cycle in which a PRE or an ACT may be issued for one of these banks, or FOREVER if there are none."""
+    c = channel_at(channel)
+    of_banks = min(FOREVER, least(channel + CLOSES_AT, banks & c.opened), least(channel + ACTS_AT, banks & ~c.opened))
+    cycle: int = max(of_banks, c.row_bus)
+    return cycle
 
 
 @inline
 def row_ready(channel: int, bank: int) -> int:
     """Return the earliest cycle of a PRE of a bank that is open, or of an ACT of one that is closed."""
-    c, b = channel_at(channel), bank_of(channel, bank)
-    of_bank = b.close if b.open >= 0 else max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act)
+    c = channel_at(channel)
+    of_bank = get_int(channel + (CLOSES_AT if c.opened >> bank & 1 else ACTS_AT), bank)
     ready: int = max(of_bank, c.row_bus)
     return ready

@@ -10,6 +10,7 @@ import dis
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias, assert_never
 
@@ -24,7 +25,20 @@ from numba.core.typing.templates import infer, infer_global, make_intrinsic_temp
 from numba.extending import register_jitable
 
 from fuseflow.sim.native.machine_code import target_machine
-from fuseflow.sim.native.records import Load, Pointer, Prefetch, Scalar, Store, TrailingZeros, is_inlined
+from fuseflow.sim.native.records import (
+    LANES,
+    AtMost,
+    BitLength,
+    Least,
+    Load,
+    Pointer,
+    Prefetch,
+    Raise,
+    Scalar,
+    Store,
+    TrailingZeros,
+    is_inlined,
+)
 from fuseflow.sim.native.signatures import Call, Function, Signature
 from fuseflow.sim.native.sources import Instruction, KernelError, parts_of
 
@@ -178,6 +192,15 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
             return lambda typing, address: (types.void(types.int64), _prefetch)
         case TrailingZeros():
             return lambda typing, bits: (types.int64(types.int64), _trailing_zeros)
+        case BitLength():
+            return lambda typing, number: (types.int64(types.int64), _bit_length)
+        case AtMost():
+            return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
+        case Raise():
+            return lambda typing, address, limit: (types.void(types.int64, types.int64), partial(_raise, instruction.count))
+        case Least():
+            kind = ir.IntType(64 if instruction.scalar == "int64" else 32)
+            return lambda typing, address, places: (types.int64(types.int64, types.int64), partial(_least, kind))
         case Call():
             return _call_definition(instruction.signature)
         case _:
@@ -225,6 +248,46 @@ def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 def _trailing_zeros(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return builder.cttz(values[0], ir.IntType(1)(1))
+
+
+def _bit_length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.sub(ir.IntType(64)(64), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+
+def _at_most(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, limit = values
+    numbers = builder.load(_lanes(builder, ir.IntType(64), LANES, address), align=8)
+    places = builder.bitcast(builder.icmp_signed("<=", numbers, _in_all_lanes(builder, limit, LANES)), ir.IntType(LANES))
+    return builder.zext(places, ir.IntType(64))
+
+
+def _least(kind: Any, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, places = values
+    numbers = builder.load(_lanes(builder, kind, LANES, address), align=kind.width // 8)
+    chosen = builder.bitcast(builder.trunc(places, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES))
+    most = ir.Constant(numbers.type, [2 ** (kind.width - 1) - 1] * LANES)
+    name = f"llvm.vector.reduce.smin.v{LANES}i{kind.width}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [numbers.type]), name)
+    number = builder.call(function, [builder.select(chosen, numbers, most)])
+    return number if kind.width == 64 else builder.sext(number, ir.IntType(64))
+
+
+def _raise(count: int, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, limit = values
+    place = _lanes(builder, ir.IntType(64), count, address)
+    numbers, limits = builder.load(place, align=8), _in_all_lanes(builder, limit, count)
+    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), place, align=8)
+    return context.get_dummy_value()
+
+
+def _lanes(builder: Any, kind: Any, count: int, address: Any) -> Any:
+    """Return the pointer to so many numbers at an address, as one vector."""
+    return builder.inttoptr(address, ir.VectorType(kind, count).as_pointer())
+
+
+def _in_all_lanes(builder: Any, number: Any, count: int) -> Any:
+    vector = builder.insert_element(ir.Constant(ir.VectorType(number.type, count), ir.Undefined), number, ir.IntType(32)(0))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
 
 
 def _call(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -100,11 +100,54 @@ class TrailingZeros:
         return (bits & -bits).bit_length() - 1
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class AtMost:
+    """Which of the `LANES` integers at an address are at most a limit, as a set of their places."""
+
+    def __call__(self, address: int, limit: int) -> int:
+        return sum((get_int(address, k) <= limit) << k for k in range(LANES))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Least:
+    """The least of those of the `LANES` numbers at an address whose places are in a set, or the largest number of the type if it is
+    empty."""
+
+    scalar: Literal["int64", "int32"]
+
+    def __call__(self, address: int, places: int) -> int:
+        load, most = Load(self.scalar), int(np.iinfo(self.scalar).max)
+        return min((load(address, k) for k in range(LANES) if places >> k & 1), default=most)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Raise:
+    """Let each of the first `count` integers at an address be at least a limit."""
+
+    count: int
+
+    def __call__(self, address: int, limit: int) -> None:
+        for k in range(self.count):
+            set_int(address, k, max(get_int(address, k), limit))
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class BitLength:
+    """The number of bits of a positive integer."""
+
+    def __call__(self, number: int) -> int:
+        return number.bit_length()
+
+
+LANES = 32
+"""The numbers that one instruction looks at."""
+
 get_int, set_int = Load("int64"), Store("int64")
 get_float, set_float = Load("float64"), Store("float64")
 get_int32, set_int32 = Load("int32"), Store("int32")
 get_float32, set_float32 = Load("float32"), Store("float32")
-prefetch, trailing_zeros = Prefetch(), TrailingZeros()
+prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
+at_most, least, least_int32 = AtMost(), Least("int64"), Least("int32")
 
 
 class Record:

@@ -18,15 +18,15 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.sim.native.records import Load, Pointer, Prefetch, Store, TrailingZeros, is_inlined
+from fuseflow.sim.native.records import AtMost, BitLength, Least, Load, Pointer, Prefetch, Raise, Store, TrailingZeros, is_inlined
 from fuseflow.sim.native.signatures import Call, Function, Signature
 
-Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | Call
+Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | BitLength | AtMost | Least | Raise | Call
 """What Python lacks and compiled code has in one instruction or two."""
 COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
 """What these files say decides about the object code of all kernels."""
 _NOTHING = object()
-INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, Call)
+INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, BitLength, AtMost, Least, Raise, Call)
 
 
 class KernelError(SimulationError):

@@ -129,3 +129,6 @@ def test_a_processor_has_the_levels_whose_features_it_has() -> None:
     assert levels_of(dict.fromkeys((*v2, *v3), True)) == ("x86-64-v3", "x86-64-v2")
     assert levels_of({**dict.fromkeys((*v2, *v3), True), "avx2": False}) == ("x86-64-v2",)
     assert levels_of(dict.fromkeys(v3, True)) == ()
+    v4 = FEATURES_BY_LEVEL["x86-64-v4"]
+    assert levels_of(dict.fromkeys((*v2, *v3, *v4), True)) == ("x86-64-v4", "x86-64-v3", "x86-64-v2")
+    assert levels_of({**dict.fromkeys((*v2, *v3, *v4), True), "avx512vl": False}) == ("x86-64-v3", "x86-64-v2")

@@ -11,6 +11,7 @@ from fuseflow.sim.memory.mapping import (
     CHANNEL_COUNTS,
     FIELD_OFFSETS,
     MAPPINGS,
+    TRANSACTION,
     AddressMapping,
     BitField,
     Xor,
@@ -65,8 +66,8 @@ def test_bit_by_bit_with_8_channels(name: str) -> None:
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_compiled_code_agrees(name: str) -> None:
     model = Hbm2(8, MAPPINGS[name])
-    packed = library().compiled(packed_place, integers(3))
-    found = [packed(address(model.moves), len(model.moves), byte) for byte in random_addresses(8).tolist()]
+    packed = library().compiled(packed_place, integers(2))
+    found = [packed(address(model.places), byte // TRANSACTION) for byte in random_addresses(8).tolist()]
     channel, bank, row = decode_addresses(MAPPINGS[name], 8, random_addresses(8))
     assert found == (channel << FIELD_OFFSETS["channel"] | row << FIELD_OFFSETS["row"] | bank).tolist()
 
