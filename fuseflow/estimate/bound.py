@@ -25,7 +25,7 @@ class Bound:
     busiest node that is not behind the lanes. `answers` is how long the busiest port waits for answers of the memory, and `crowded` how
     long ports wait for lines that many of them want at once, or for writes that come behind all reads. `behind` is the work that is left
     behind the lanes when these are done. `refresh` is the share of the time for which the graph stands still because the
-    memory refreshes itself.
+    memory refreshes itself. `stands_still` says that it is expected to come to no end, because its FIFOs have too few slots.
     """
 
     compute: Number
@@ -40,6 +40,7 @@ class Bound:
     answers: Number = 0
     crowded: Number = 0
     behind: Number = 0
+    stands_still: bool = False
 
     @property
     def cycles(self) -> Number:

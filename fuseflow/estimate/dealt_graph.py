@@ -20,6 +20,7 @@ from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
 from fuseflow.estimate.graph_work import process_cycles
 from fuseflow.estimate.held_entries import collected_stream, held_entries
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
+from fuseflow.estimate.lane_turns import LaneTurns, merged_rows, row_fork
 from fuseflow.estimate.memory_bound import memory_answers, memory_latency, request_bytes
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.node_work import firings
@@ -133,12 +134,21 @@ class DealtGraph:
             most(outputs[-1].tokens) if isinstance(node, n.Workspace) else 0,
             memory_answers(node, declared),
             most(outputs[0].tokens) if outputs else 0,
+            self._turns(each, inputs, lanes),
         )
         tokens = tuple(most(flow.tokens) for flow in inputs)
         held = self._held(each, lanes) if isinstance(node, n.Workspace | n.Locate) else 0
         return _NodeLanes(
             total, occupied, stage, tokens, timing.latency, self._ports(at, each, inputs, outputs, lanes, machine), held
         )
+
+    def _turns(self, each: TemplateNode, inputs: Sequence[Flow], lanes: Mapping[str, int]) -> LaneTurns | None:
+        """Return the turns of the lanes whose rows a node deals or merges, those of the lane that has most."""
+        if fork := row_fork(each.node, self.template.graph.by_name):
+            dealt = self.template.nodes[self._places()[fork.name]].lanes_of
+            return LaneTurns(lanes[dealt], most(inputs[1].elements))
+        rows = merged_rows(each.node, inputs)
+        return LaneTurns(lanes[each.lanes_of], most(rows)) if np.any(rows) else None
 
     def _flow(self, stream: DealtStream, around: Sequence[str], lanes: Mapping[str, int]) -> Flow:
         """Return the flow of a stream in the lanes of the indices `around` it. An array of it has an axis for each of them."""
@@ -259,7 +269,7 @@ class DealtGraph:
         )
 
     def _loops(self, graph: GraphCycles, slots: Sequence[float], machine: Machine) -> BusyLoops | None:
-        if machine.first_depth is None:
+        if all(room == inf for room in slots):
             return None
         memory = machine.memory
         ahead = (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)

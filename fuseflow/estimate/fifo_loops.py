@@ -132,4 +132,11 @@ def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
     return cycles
 
 
-__all__ = ["Fifo", "FifoLoops", "LongestWays", "loop_cycles"]
+def fewest_batches(shares: Matrix, longest: LongestWays) -> float:
+    """Return the fewest batches for which the FIFOs of a loop have room, infinite without a loop of which a node holds batches back. A
+    machine that deepens no FIFO stands still with less than one: what the long way holds back comes after the whole batch."""
+    loops = np.isfinite(shares) & np.isfinite(longest.latency) & np.isfinite(longest.batches)
+    return float((shares[loops] * longest.batches[loops]).min(initial=np.inf))
+
+
+__all__ = ["Fifo", "FifoLoops", "LongestWays", "fewest_batches", "loop_cycles"]

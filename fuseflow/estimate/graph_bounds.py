@@ -65,7 +65,7 @@ class GraphBounds:
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs that need more slots than the graph and the machine give them, so that none holds it up."""
         graph, _, key = self._cycles(machine)
-        around = self._loops(machine, graph.occupied, key)
+        around = None if machine.first_depth is None else self._loops(machine, graph.occupied, key)
         if around is None:
             return {}
         pipeline = graph.pipeline
@@ -102,7 +102,7 @@ class GraphBounds:
 
     def _loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> BusyLoops | None:
         """Return the loops of FIFOs as far as latencies do not matter, None if no FIFO is ever full."""
-        if machine.first_depth is None:
+        if machine.first_depth is None and (machine.rules == "comal" or not self.counts.graph.depths):
             return None
         pipeline: Pipeline = self._kept["pipeline"]
         memory = machine.memory

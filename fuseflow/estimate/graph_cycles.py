@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fuseflow.estimate.bound import Bound
-from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, loop_cycles
+from fuseflow.estimate.fifo_loops import FifoLoops, LongestWays, Matrix, fewest_batches, loop_cycles
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.memory_load import MemoryLoad, answer_cycles, shared_line_cycles, transfer_cycles, write_wait
@@ -19,6 +19,8 @@ from fuseflow.sim.memory.timing import HBM2_2000
 
 REFRESH_GAP = HBM2_2000.nRFC + 56
 """The cycles in which no answer comes when the memory refreshes itself: its banks are closed before, and opened again behind it."""
+A_BATCH = 0.95
+"""A graph stands still where FIFOs have room for less than so much of a batch: nodes have a few tokens of it under way themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +67,10 @@ class GraphCycles:
         control = max(map(sum, zip(starts, occupied, ends, strict=True))) - compute
         inside = max((cycles for at, cycles in enumerate(occupied) if at not in pipeline.behind), default=0)
         around = loops()
-        slowest = None if around is None else self.slowest_loop(around, starts, ends)
+        longest = None if around is None else around.loops.longest(self.latency, around.work)
+        loop = None if around is None or longest is None else self.slowest_loop(around, longest, starts, ends)
+        turns = None if around is None else self.slowest_turns(around, starts, ends)
+        slowest = max((held_up for held_up in (loop, turns) if held_up), key=lambda held_up: held_up.cycles, default=None)
         fifos = max(0.0, slowest.cycles - control) if slowest else 0.0
         names = [stage.node.name for stage in pipeline.stages]
         first = Bound(
@@ -78,23 +83,51 @@ class GraphCycles:
             fifo=(names[slowest.begin], names[slowest.end]) if slowest and fifos else None,
             lanes=inside if pipeline.behind else 0,
             answers=answer_cycles(self.load, machine),
+            stands_still=machine.fifo_depth != "auto"
+            and around is not None
+            and longest is not None
+            and fewest_batches(around.shares, longest) < A_BATCH,
         )
         return self._with_memory(first, machine, around)
 
-    def slowest_loop(self, around: BusyLoops, starts: Sequence[float], ends: Sequence[float]) -> SlowestLoop | None:
+    def slowest_loop(
+        self, around: BusyLoops, longest: LongestWays, starts: Sequence[float], ends: Sequence[float]
+    ) -> SlowestLoop | None:
         """Return the loop by which the run takes longest, from the first token at its beginning to the last behind its end."""
-        cycles = loop_cycles(around.shares, around.loops.longest(self.latency, around.work))
+        cycles = loop_cycles(around.shares, longest)
         if not cycles.any():
             return None
         whole = np.where(cycles > 0, cycles + np.asarray(starts) + np.asarray(ends)[:, None], 0.0)
         end, begin = divmod(int(whole.argmax()), len(whole))
         return SlowestLoop(begin, end, float(whole[end, begin]))
 
+    def slowest_turns(self, around: BusyLoops, starts: Sequence[float], ends: Sequence[float]) -> SlowestLoop | None:
+        """Return the lanes that wait longest for each other's turns, from the first token at their beginning to the last behind their
+        end; None if all have room for what they do before their turn."""
+        slowest: SlowestLoop | None = None
+        for at, stage in enumerate(self.pipeline.stages):
+            if stage.turns is None:
+                continue
+            merges, lanes, turns = at in self.pipeline.merges, stage.turns.lanes, stage.turns.number
+            waiting = 0.0 if merges else lanes * turns * float(around.shares[at, self.pipeline.feeder(at)])
+            for other in self.pipeline.lanes_at(at):
+                begin, end = (other, at) if merges else (at, other)
+                ahead = waiting + turns * float(around.shares[end, begin])
+                whole = lanes * self._in_turn(other, at) * (1 - ahead) + starts[begin] + ends[end]
+                if ahead < 1 and (slowest is None or whole > slowest.cycles):
+                    slowest = SlowestLoop(begin, end, whole)
+        return slowest
+
+    def _in_turn(self, stage: int, at: int) -> float:
+        """Return the cycles of a stage of a lane that are within its turns. What fills a workspace is not within those of a merge."""
+        own = self.pipeline.stages[stage]
+        return float(own.emitted if own.batches and at in self.pipeline.merges else self.occupied[stage])
+
     def _with_memory(self, bound: Bound, machine: Machine, around: BusyLoops | None) -> Bound:
         """Return the bounds with the time that the memory takes for reads and writes."""
         load, memory, peak = self.load, machine.memory, peak_bandwidth(machine)
         if isinstance(memory, IdealMemory) or not (load.reads or load.written):
-            return bound
+            return replace(bound, lanes=0)  # what is behind the lanes waits for no memory
         pipeline = self.pipeline
         base = max(bound.stages, bound.fifos, bound.answers)
         refresh = self._refresh(base, machine, around)

@@ -5,12 +5,13 @@ once, as the lane that has most to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
+from fuseflow.estimate.lane_turns import LaneTurns, lane_turns
 from fuseflow.estimate.memory_bound import memory_answers
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -23,7 +24,7 @@ class Stage:
 
     `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node that emits as
     it goes. `answers` are the answers of the memory for which an element waits on its way through the node, one after the other, and
-    `elements` are those that wait for them.
+    `elements` are those that wait for them. `turns` are those of the lanes whose rows a node deals or merges.
     """
 
     node: n.Primitive
@@ -32,6 +33,7 @@ class Stage:
     emitted: Number
     answers: int
     elements: Number
+    turns: LaneTurns | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +66,7 @@ class Pipeline:
                 numbers.outputs[-1].tokens if isinstance(node, n.Workspace) else 0,
                 memory_answers(node, declared),
                 numbers.outputs[0].tokens if numbers.outputs else 0,
+                lane_turns(node, numbers.inputs, graph.by_name),
             )
             stages[kind] = _together(stages[kind], own) if kind in stages else own
             for k, port in enumerate(node.inputs):
@@ -102,6 +105,22 @@ class Pipeline:
             tuple(_held(stage, lines_ahead, line) for stage in self.stages),
         )
 
+    def lanes_at(self, at: int) -> tuple[int, ...]:
+        """Return the stages of the lanes that take turns at a stage: those behind it where it deals rows, and before it where it merges
+        them, as far as they are there for each of these lanes."""
+        own, merges = self.stages[at], at in self.merges
+        width = own.lanes * own.turns.lanes if merges and own.turns else own.lanes
+        inside = {at}
+        for fifo in reversed(self.fifos) if merges else self.fifos:
+            known, other = (fifo.target, fifo.source) if merges else (fifo.source, fifo.target)
+            if known in inside and self.stages[other].lanes >= width:
+                inside.add(other)
+        return tuple(sorted(inside - {at}))
+
+    def feeder(self, at: int) -> int:
+        """Return the stage from which the rows come that a stage deals to lanes. All lanes get them, and let through their own."""
+        return next(fifo.source for fifo in self.fifos if fifo.target == at and fifo.input == 2)
+
     def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> list[float]:
         """Return the cycle in which the first token reaches each stage. `occupied` are the cycles that its firings take."""
         starts, upstream = [0.0] * len(self.stages), list(occupied)
@@ -134,6 +153,7 @@ def _together(a: Stage, b: Stage) -> Stage:
         max(a.emitted, b.emitted),
         a.answers,
         max(a.elements, b.elements),
+        a.turns and b.turns and replace(a.turns, number=max(a.turns.number, b.turns.number)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol
 
 from fuseflow.autoscheduler.budget.cut_graph import KEPT_COUNTS, OrderedRange
@@ -23,7 +24,8 @@ from fuseflow.sim import Machine
 class RegionCost:
     """The cycles of a region together with its copies, and the most that one of these graphs occupies of each resource.
 
-    `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that.
+    `least` are the cycles if no FIFO was ever full: deeper ones do not make the region faster than that. Cycles are infinite if the
+    region is expected to stand still, because its FIFOs have too few slots.
     """
 
     cycles: float
@@ -59,7 +61,7 @@ class LoweredCosts:
         knowledge, cycles, least, used = ordered.before.knowledge.copy(), 0.0, 0.0, list[Resources]()
         for piece in estimator_regions((*copies, region)):
             estimate = self.estimator.region(piece, self.machine, knowledge)
-            cycles += estimate.bound.cycles
+            cycles += inf if estimate.bound.stands_still else estimate.bound.cycles
             least += replace(estimate.bound, fifos=0, imbalance=0).cycles
             used.append(estimate.resources)
         self.estimator.memo.forget(KEPT_COUNTS)

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
+from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel, Lanes
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
@@ -22,6 +22,8 @@ from fuseflow.sim import Machine
 
 MAX_TRIED = 6
 """How many lanes of a range in an order are lowered, those that promise the fewest cycles, unless the caller says otherwise."""
+LOOKED = 4
+"""Lanes that stand still are none of these, but so many times as many are lowered at most once some go on."""
 QUICK_TRIED = 2
 """How many are for a quick choice."""
 BOUNDED_DEPTH = 64
@@ -31,7 +33,7 @@ SHALLOW = (16, 4)
 CROWDED = 1 / 8
 """FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
 DEEP = (256, 1024, 4096)
-"""The slots of all FIFOs of a region that are tried once its lanes are chosen."""
+"""The slots of all FIFOs of a region that are tried once its lanes are chosen, or where it stands still with fewer."""
 NEAR = 1.05
 """Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
 HOPEFUL = 0.9
@@ -137,6 +139,8 @@ class RangeCosts:
             depths = self._depths(first, budget) if freedom.depths else [self.depth(budget)]
             choices = [self._dealt_over(first, budget, freedom, depth) for depth in depths]
             dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
+            if dealt is None and freedom.depths and depths:
+                dealt = self._dealt_deep(first, budget, freedom)
             self._dealt[key] = self._deeper(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
             self._compare(first, budget, freedom, self._dealt[key])
         dealt = self._dealt[key]
@@ -220,6 +224,13 @@ class RangeCosts:
             depths += [depth for depth in SHALLOW if not budget.exceeded(self._single(edge, depth))]
         return depths
 
+    def _dealt_deep(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
+        """Return a range that stands still with the FIFOs of the machine with its best lanes, and the least slots with which it goes on."""
+        if self.depth(budget) is None:
+            return None
+        deeper = (self._dealt_over(edge, budget, freedom, depth) for depth in DEEP)
+        return next((dealt for dealt in deeper if dealt is not None), None)
+
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
         """Return a range with its best lanes, with FIFOs of so many slots."""
         key = self.kind(edge), budget, replace(freedom, depths=False), depth
@@ -243,12 +254,15 @@ class RangeCosts:
             return None
         best: tuple[RegionDecision, RegionCost] | None = None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
-        for number, deal in enumerate(deals):
-            if best is not None and (deal.least >= best[1].cycles or (tried is not None and number >= tried)):
+        number = 0
+        for looked, deal in enumerate(deals):
+            enough = tried is not None and (number >= tried or looked >= LOOKED * tried)
+            if best is not None and (deal.least >= best[1].cycles or enough):
                 bound = max(bound, min(deal.least, best[1].cycles))
                 break
             decision = RegionDecision(edge.order, deal.lanes, depth)
             cost = self._fitting(edge, decision, budget)
+            number += cost is not None
             if cost is not None and (best is None or cost.cycles < best[1].cycles):
                 best = decision, cost
         else:
@@ -329,12 +343,19 @@ class RangeCosts:
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain."""
+        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain, or where the
+        best of these stand still."""
         slots = self.machine.first_depth if depth is None else depth
         deals = self._model(edge).deals(budget, slots)
-        if self.tried is None or (deals and deals[0].least <= NEAR * self.relaxed(edge, budget)):
+        near = bool(deals) and deals[0].least <= NEAR * self.relaxed(edge, budget)
+        if self.tried is None or (near and not self._stands_still(edge, deals[0].lanes, depth)):
             return deals
         return self._model(edge, "pairs").deals(budget, slots)
+
+    def _stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
+        """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""
+        cost = self._cost(edge, RegionDecision(edge.order, lanes, depth))
+        return cost is not None and cost.cycles == inf
 
     def _model(self, edge: OrderedRange, dealt: Dealt = "singles") -> LaneModel:
         key: tuple[int, Dealt] = self.kind(edge), "all" if self.tried is None else dealt
@@ -343,17 +364,19 @@ class RangeCosts:
         return self._models[key]
 
     def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
-        """Return the cost of a decision, None if the region cannot have it within the budget."""
+        """Return the cost of a decision, None if the region cannot have it within the budget, or stands still with it."""
         cost = None if (self.kind(edge), decision) in self._stuck else self._cost(edge, decision)
         if cost is not None:
             cost = replace(cost, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
-        return None if cost is None or budget.exceeded(cost.resources) else cost
+        return None if cost is None or cost.cycles == inf or budget.exceeded(cost.resources) else cost
 
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         exact = self._exact.setdefault(self.kind(edge), {})
         if decision not in exact:
-            self.evaluated += 1
-            exact[decision] = self.costs(edge, decision)
+            deeper = (exact.get(replace(decision, depth=depth)) for depth in (BOUNDED_DEPTH, *SHALLOW) if depth > (decision.depth or inf))
+            stuck = next((cost for cost in deeper if cost is not None and cost.cycles == inf), None)
+            self.evaluated += stuck is None
+            exact[decision] = self.costs(edge, decision) if stuck is None else stuck
         return exact[decision]
 
     def _single(self, edge: OrderedRange, depth: int | None) -> Resources:

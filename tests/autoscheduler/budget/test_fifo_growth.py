@@ -35,6 +35,24 @@ Z[i, j] = X[i, j] + b[j]
 Y[i, j] = relu(Z[i, j])
 output Y
 """
+SUMMED = """
+program summed
+tensor X[12, 300] dense
+tensor b[300] dense
+Z[i] = sum(j) X[i, j] * b[j]
+Y[i] = relu(Z[i])
+output Y
+"""
+
+
+@pytest.fixture(scope="module")
+def summed() -> Source:
+    rng = np.random.default_rng(0)
+    tensors = {
+        "X": pack(rng.normal(size=(12, 300)), Format.parse("dense", 2)),
+        "b": pack(rng.normal(size=300), Format.parse("dense", 1)),
+    }
+    return Source("summed", parse(SUMMED), tensors)
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +120,15 @@ class StuckWhenShallow:
         return self.run([schedule])[0]
 
 
-def test_a_program_that_stands_still_with_shallow_fifos_gives_way_to_one_with_deeper_ones(source: Source) -> None:
-    run = StuckWhenShallow(source)
-    choice = budget_schedule(source, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=run)
+def test_a_program_that_stands_still_with_shallow_fifos_gives_way_to_one_with_deeper_ones(summed: Source) -> None:
+    run = StuckWhenShallow(summed)
+    choice = budget_schedule(summed, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=run)
     assert run.stuck, "the case is none if no shallow FIFOs are tried"
     assert choice.chosen.cycles is not None and not choice.chosen.refused
     assert not choice.chosen.is_unfused
 
 
-def test_without_what_stuck_runs_say_nothing_runs(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_what_stuck_runs_say_nothing_runs(summed: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RangeCosts, "keep_stuck", lambda *_: None)
     with pytest.raises(UsageError, match="no node can move"):
-        budget_schedule(source, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=StuckWhenShallow(source))
+        budget_schedule(summed, Schedule(), IDEAL, BudgetRequest(ROOM, top=1), run=StuckWhenShallow(summed))
