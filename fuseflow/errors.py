@@ -175,9 +175,10 @@ class SimulationError(FuseFlowError):
 
 
 class DeadlockError(SimulationError):
-    """No node of a graph can fire, and some stream has not ended."""
+    """No node of a graph can fire, and some stream has not ended. `region` is that of the graph, empty if it is not known."""
 
     code = "deadlock"
+    region: str = ""
 
 
 class SamplingError(FuseFlowError):

@@ -15,7 +15,7 @@ from threading import Event, Lock
 from types import TracebackType
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
@@ -99,7 +99,11 @@ class ExactRegions:
         return None if progress is None else lambda firings: progress(region.name, firings)
 
     def _simulate(self, region: CompiledRegion, read: Mapping[str, Tensor], report: Callable[[int], None] | None) -> Simulation:
-        return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=region.estimate.firings)
+        try:
+            return self.execute(region.graph, read, self.machine, report, engine=self.engine, expected=region.estimate.firings)
+        except DeadlockError as error:
+            error.region = region.name
+            raise
 
     def _record_begun(self, last: int) -> None:
         """Wait for the regions that run in threads, up to number `last`, and record them in their order."""

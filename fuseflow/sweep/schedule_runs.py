@@ -59,7 +59,7 @@ class StoredRuns:
 
 def _run(outcome: TaskOutcome) -> TrialRun:
     if not outcome.ok:
-        return TrialRun(error=outcome.error)
+        return TrialRun(error=outcome.error, stuck=str(outcome.values.get("region", "")))
     regions = {region["name"]: RegionRun(region["cycles"], region.get("fifo")) for region in outcome.values["regions"]}
     return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS}, regions=regions)
 

@@ -16,7 +16,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import IO, Any
 
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.measurement import SourceCache, measure
 from fuseflow.sweep.memory_budget import peak_memory, reset_peak_memory
@@ -38,7 +38,8 @@ def measure_tasks(reader: IO[str], writer: IO[str]) -> None:
             measured = measure(loaded, point, task["mode"], task["keep_run"])
             result: dict[str, Any] = {"values": measured.values, "run": b64encode(measured.run).decode()}
         except FuseFlowError as error:
-            result = {"reason": error.code, "error": str(error)}
+            stuck = {"region": error.region} if isinstance(error, DeadlockError) else {}
+            result = {"reason": error.code, "error": str(error), "values": stuck}
         except MemoryError:
             result = {"reason": "memory", "error": "error[memory]: this machine has not enough memory for that"}
         except Exception as error:  # raised by a model file or a fault of fuseflow: it becomes a row, and the sweep goes on

@@ -45,6 +45,8 @@ PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "p
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
 SEARCHES = 12
 """So often schedules are searched again with what the runs of the last ones say about FIFOs."""
+FASTER = 0.98
+"""Schedules are searched again where one is expected to take less than this share of the cycles of the fastest that ran."""
 LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
 BUFFER_PROGRAMS = 2
@@ -140,6 +142,7 @@ class _Chooser:
             raise UsageError(
                 f"no schedule of `{self.source.name}` runs within {self.budget}: {chosen.refused}", hint="a larger budget"
             )
+        self.search.costs.forget_cycles()
         with self.agenda.step("levers"):
             levers = tuple(self._levers())
         with self.agenda.step("curves"):
@@ -255,18 +258,24 @@ class _Chooser:
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
     def _searched_again(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become, until one
-        ran within the budget. Nothing is searched if the first of those that ran did."""
+        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become and how many
+        cycles regions take, until one ran within the budget and no other one is expected to be faster. As many as the request simulates
+        are looked at beside those that were refused."""
         more: list[Trial] = []
-        last = next(iter(done), None)
-        while last is not None and last.refused and len(more) < SEARCHES and not self.deadline.passed:
-            ran = {trial.schedule for trial in (*done, *more)}
+        last, left = next(iter(done), None), self.request.top - 1
+        while last is not None and (last.refused or left > 0) and len(more) < SEARCHES and not self.deadline.passed:
             programs = self.search.cheapest(self.budget, 1, levers).programs
-            trials = [self._trial(program, levers == UNFUSED) for program in programs if program.schedule not in ran]
-            more += self._simulated([trial for trial in trials if not trial.refused])
-            if not trials or trials[0].refused:
+            program = next(iter(programs), None)
+            fastest = min((t.cycles for t in (*done, *more) if t.cycles is not None and not t.refused), default=inf)
+            known = {trial.schedule for trial in (*done, *more)}
+            if program is None or program.schedule in known or not (last.refused or program.cycles < FASTER * fastest):
                 break
-            last = more[-1]
+            trial = self._trial(program, levers == UNFUSED)
+            if trial.refused:
+                break
+            (last,) = self._simulated([trial])
+            left -= not last.refused
+            more.append(last)
         return more
 
     def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
@@ -296,11 +305,13 @@ class _Chooser:
             self.agenda.trying(f"simulating {trial.name}")
         runs = self.run([trial.schedule for trial in trials])
         for trial, run in zip(trials, runs, strict=True):
-            for edge, decision in self._programs[trial.schedule].decisions:
+            decisions = self._programs[trial.schedule].decisions
+            stuck = [(edge, decision) for edge, decision in decisions if edge.name == run.stuck]
+            for edge, decision in decisions if run.cycles is not None else stuck or decisions:
                 if run.cycles is None:
                     self.search.costs.keep_stuck(edge, decision)
                 elif edge.name in run.regions:
-                    self.search.costs.keep_run(edge, decision, run.regions[edge.name].fifo)
+                    self.search.costs.keep_run(edge, decision, run.regions[edge.name])
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
     @property

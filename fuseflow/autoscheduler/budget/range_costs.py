@@ -16,6 +16,7 @@ from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel, Lanes
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
+from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
@@ -106,6 +107,8 @@ class RangeCosts:
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
+    _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
+    """The cycles of decisions in runs that took more than was expected."""
     _stuck: set[tuple[int, RegionDecision]] = field(default_factory=set)
     """The decisions with which a program did not run to its end."""
 
@@ -154,22 +157,32 @@ class RangeCosts:
             if (cost := self._fitting(edge, decision, budget)) is not None and freedom.allows(decision, self.depth(budget))
         ]
 
-    def keep_run(self, edge: OrderedRange, decision: RegionDecision, fifo: int | None) -> None:
-        """Keep how many bytes of FIFOs a range had at the end of a run. If that is more than was known, its lanes are chosen again, and so
-        are those of all that are the same but for names."""
-        kind, own = self.kind(edge), self._own(edge, decision)
+    def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> None:
+        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. If either is more than was known, its lanes
+        are chosen again, and so are those of all that are the same but for names."""
+        kind, own, fifo = self.kind(edge), self._own(edge, decision), run.fifo
         cost = self._cost(self._first(edge), own)
+        if cost is not None and len(edge.pieces) == 1 and run.cycles > self._ran.get((kind, own), cost.cycles):
+            self._ran[kind, own] = float(run.cycles)
+            self._forget(kind)
         if fifo is None or cost is None or cost.resources.fifo is None:
             return
         if self._growth.keep(kind, own, fifo - cost.resources.fifo):
             self._forget(kind)
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> None:
-        """Keep that a program did not run to its end with this decision, if FIFOs are shallower by it than others. It is made no more."""
-        kind = self.kind(edge)
-        if decision.depth in SHALLOW:
-            self._stuck.add((kind, self._own(edge, decision)))
+        """Keep that a program did not run to its end with this decision, if it says how deep FIFOs are. It is made no more, nor are
+        shallower FIFOs with the same lanes."""
+        kind, own = self.kind(edge), self._own(edge, decision)
+        if own.depth is not None:
+            self._stuck |= {(kind, replace(own, depth=depth)) for depth in (own.depth, *SHALLOW) if depth <= own.depth}
             self._forget(kind)
+
+    def forget_cycles(self) -> None:
+        """Let all ranges be expected to take what the estimate says, whatever runs showed."""
+        for kind in {kind for kind, _ in self._ran}:
+            self._forget(kind)
+        self._ran.clear()
 
     def _forget(self, kind: int) -> None:
         """Let the lanes of ranges of a kind be chosen again."""
@@ -343,8 +356,8 @@ class RangeCosts:
         return self._stage_models[number]
 
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
-        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain, or where the
-        best of these stand still."""
+        """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain, or where
+        the best of these stand still."""
         slots = self.machine.first_depth if depth is None else depth
         deals = self._model(edge).deals(budget, slots)
         near = bool(deals) and deals[0].least <= NEAR * self.relaxed(edge, budget)
@@ -367,13 +380,18 @@ class RangeCosts:
         """Return the cost of a decision, None if the region cannot have it within the budget, or stands still with it."""
         cost = None if (self.kind(edge), decision) in self._stuck else self._cost(edge, decision)
         if cost is not None:
-            cost = replace(cost, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
+            cycles = self._ran.get((self.kind(edge), decision), cost.cycles)
+            cost = replace(cost, cycles=cycles, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
         return None if cost is None or cost.cycles == inf or budget.exceeded(cost.resources) else cost
 
     def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         exact = self._exact.setdefault(self.kind(edge), {})
         if decision not in exact:
-            deeper = (exact.get(replace(decision, depth=depth)) for depth in (BOUNDED_DEPTH, *SHALLOW) if depth > (decision.depth or inf))
+            deeper = (
+                exact.get(replace(decision, depth=depth))
+                for depth in (BOUNDED_DEPTH, *SHALLOW)
+                if depth > (decision.depth or inf)
+            )
             stuck = next((cost for cost in deeper if cost is not None and cost.cycles == inf), None)
             self.evaluated += stuck is None
             exact[decision] = self.costs(edge, decision) if stuck is None else stuck

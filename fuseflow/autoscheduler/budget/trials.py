@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.frontend.source import Source
 from fuseflow.resources import COMPONENTS, Resources
 from fuseflow.resources.budget import Budget, amount_text
@@ -29,12 +29,13 @@ class RegionRun:
 class TrialRun:
     """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
     bound. `regions` are those of each region, by name, without those that repeat another one. `error` says why there is no
-    simulation."""
+    simulation, and `stuck` is the region that stood still, empty if none did."""
 
     cycles: int | None = None
     occupied: Mapping[str, int | None] | None = None
     error: str = ""
     regions: Mapping[str, RegionRun] = field(default_factory=dict)
+    stuck: str = ""
 
 
 RunSchedules: TypeAlias = Callable[[Sequence[Schedule]], Sequence[TrialRun]]
@@ -114,7 +115,7 @@ class SimulateHere:
             compiled = compile_source(self.source, schedule, self.machine)
             result = compiled.run(check=False, engine=self.engine, execute=self.cache)
         except FuseFlowError as error:
-            return TrialRun(error=error.message)
+            return TrialRun(error=error.message, stuck=error.region if isinstance(error, DeadlockError) else "")
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
         regions = {region.name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions}

@@ -24,8 +24,8 @@ from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack
 
 RDA, IDEAL = load_machine("rda"), load_machine("ideal")
-ROOM = Budget.parse("port=24,fifo=6KB")
-"""Two lanes of FIFOs of 64 slots have room, or more of shallow ones."""
+ROOM = Budget.parse("port=24,fifo=12KB")
+"""A few lanes of FIFOs of 64 slots have room, or more of shallow ones."""
 BUDGET = Budget.parse("port=24,fifo=12KB")
 BIASED = """
 program biased
@@ -37,8 +37,8 @@ output Y
 """
 SUMMED = """
 program summed
-tensor X[12, 300] dense
-tensor b[300] dense
+tensor X[6, 90] dense
+tensor b[90] dense
 Z[i] = sum(j) X[i, j] * b[j]
 Y[i] = relu(Z[i])
 output Y
@@ -49,8 +49,8 @@ output Y
 def summed() -> Source:
     rng = np.random.default_rng(0)
     tensors = {
-        "X": pack(rng.normal(size=(12, 300)), Format.parse("dense", 2)),
-        "b": pack(rng.normal(size=300), Format.parse("dense", 1)),
+        "X": pack(rng.normal(size=(6, 90)), Format.parse("dense", 2)),
+        "b": pack(rng.normal(size=90), Format.parse("dense", 1)),
     }
     return Source("summed", parse(SUMMED), tensors)
 
@@ -116,7 +116,7 @@ class StuckWhenShallow:
     def _run(self, schedule: Schedule) -> TrialRun:
         if any(depth in SHALLOW for _, depth in schedule.depths):
             self.stuck += 1
-            return TrialRun(error="no node can move")
+            return TrialRun(error="no node can move", stuck=next(name for name, depth in schedule.depths if depth in SHALLOW))
         return self.run([schedule])[0]
 
 
