@@ -69,6 +69,13 @@ OPTIONS = (
         metavar="TENSOR=64KB",
         help="Reuse buffer of each port that reads a tensor; repeatable.",
     ),
+    click.option(
+        "--preload",
+        multiple=True,
+        shell_complete=complete_tensor_value,
+        metavar="TENSOR=8",
+        help="Ports that read a tensor once, in order, for all its readers; repeatable.",
+    ),
     click.option("--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."),
     click.option(
         "--intermediates",
@@ -121,6 +128,7 @@ def schedule_options(command: Command) -> Command:
         depth: tuple[str, ...],
         associate: tuple[str, ...],
         buffer: tuple[str, ...],
+        preload: tuple[str, ...],
         iteration: str | None,
         intermediates: str | None,
         locate: str | None,
@@ -144,7 +152,9 @@ def schedule_options(command: Command) -> Command:
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, plan, depth, associate, buffer, **lowering)
+        schedule = Schedule.from_flags(
+            fuse, order, formats, par, block, base, plan, depth, associate, buffer, preload, **lowering
+        )
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(OPTIONS, build)  # type: ignore[return-value]

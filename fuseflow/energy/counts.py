@@ -7,8 +7,9 @@ alone, so asking for it changes no run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from fuseflow.errors import EnergyError
 from fuseflow.ops import operator, reducer
@@ -18,6 +19,7 @@ from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.buffered_ports import preloaded_readers
 from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tile_ops import TILE_OPERATORS, work_count
@@ -65,12 +67,38 @@ class NodeEvents:
 @dataclass(frozen=True, slots=True)
 class DramEvents:
     """What the DRAM did: rows that it opened, and bits that it moved. The bits of lines that it gave to reuse buffers are `buffered`, and
-    `hits` are those of lines that were read there instead."""
+    `hits` are those of lines that were read there instead; what is preloaded, and read on the chip, is among them."""
 
     activations: Number
     bits: Number
     buffered: Number = 0
     hits: Number = 0
+
+
+class TrafficRow(Protocol):
+    """What was requested from one array of a tensor, or is expected to be."""
+
+    @property
+    def tensor(self) -> str: ...
+
+    @property
+    def direction(self) -> str: ...
+
+    @property
+    def bytes(self) -> Number: ...
+
+
+def with_preloads(dram: DramEvents, graph: n.Graph, traffic: Iterable[TrafficRow]) -> DramEvents:
+    """Return the events with those of preloaded tensors: every node that keeps one is given all of it, and reads what it needs there. A node
+    that reads the tensor in order reads all of it once, from the memory."""
+    kept = preloaded_readers(graph)
+    if not kept:
+        return dram
+    loads = [node for node in graph.nodes if isinstance(node, n.Load)]
+    size = {node.tensor: kept[node.name] for node in loads if node.name in kept}
+    read = sum(row.bytes for row in traffic if row.tensor in size and row.direction == "read")
+    in_order = sum(size[node.tensor] for node in loads if node.tensor in size and node.name not in kept)
+    return replace(dram, buffered=dram.buffered + 8 * sum(kept.values()), hits=dram.hits + 8 * (read - in_order))
 
 
 def energy_counts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts
+from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.resources import Resources
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine, Simulation
@@ -16,7 +16,10 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
         simulation.values,
         {Edge(edge.node, edge.input): edge.tokens for edge in simulation.edges},
     )
-    return energy_counts(graph, machine, events, dram_events(machine, simulation), resources.area, simulation.cycles)
+    dram = dram_events(machine, simulation)
+    if simulation.memory is not None:
+        dram = with_preloads(dram, graph, simulation.traffic)
+    return energy_counts(graph, machine, events, dram, resources.area, simulation.cycles)
 
 
 def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:

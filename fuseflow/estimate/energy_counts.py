@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts
+from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
@@ -34,8 +34,11 @@ def estimated_counts(
     expected = {"leakage"} if is_ideal else {"leakage", "dram"}
     if not is_ideal and any(tensor.buffer for tensor in graph.tensors):
         expected.add("workspaces")
+    dram = _dram(work, load, machine)
+    if not is_ideal:
+        dram = with_preloads(dram, graph, work.traffic)
     return energy_counts(
-        graph, machine, events, _dram(work, load, machine), area, cycles, frozenset(expected if work.exact else PARTS)
+        graph, machine, events, dram, area, cycles, frozenset(expected if work.exact else PARTS)
     )
 
 

@@ -6,6 +6,7 @@ anywhere in a line. Single elements that are looked up request a line each, unle
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
@@ -57,12 +58,16 @@ def read_lines(
     the lines of reuse buffers."""
     forks = {node.name: node.lanes for node in graph.nodes if isinstance(node, n.Fork)}
     addresses = Addresses(graph, flows, forks)
+    readers = Counter(node.tensor for node in graph.nodes if isinstance(node, n.Load))
     for node in graph.nodes:
         if not isinstance(node, ReaderNode) or graph.declared[node.tensor].resident:
             continue
         inputs = [flows[port] for port in node.inputs]
         outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
         for port in node_lines(node, addresses, inputs, outputs, flows, line):
+            if graph.declared[node.tensor].preload:
+                yield preloaded(port, readers[node.tensor], array_bytes, line)
+                continue
             yield buffered(port, node, addresses, inputs[0], flows, line, array_bytes, buffers) if buffers else port
 
 
@@ -97,6 +102,13 @@ def node_lines(
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
         dealt, divided = addresses.lanes(lookup)
         yield PortLines(node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided)
+
+
+def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
+    """Return a port of a node that reads a preloaded array with its share of the lines, which are read once for all `readers`."""
+    place = port.tensor, port.level, port.kind
+    lines = array_bytes.get(place, 0) / line / max(1, readers)
+    return replace(port, lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1)
 
 
 def buffered(

@@ -21,7 +21,7 @@ from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_types
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.buffered_ports import buffered_ports, sequential_readers
+from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers, sequential_readers
 from fuseflow.sim.memory.settings import TimedMemory
 
 MOST_TILE_BITS = 1 << 17
@@ -145,12 +145,17 @@ def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
 
 
 def _refuse_buffers(graph: n.Graph, machine: Machine) -> None:
-    """Raise `HardwareError` if a port of the graph has a reuse buffer, which no circuit has."""
+    """Raise `HardwareError` if a port of the graph has a reuse buffer, or a tensor is preloaded, which no circuit has."""
     ports = buffered_ports(graph, machine.memory.line) if isinstance(machine.memory, TimedMemory) else {}
     for node, (tensor, _, _) in ports:
         raise HardwareError(
             f"graph `{graph.name}`: node `{node}` reads `{tensor}` through a reuse buffer, and the ports of a circuit have none",
             hint="leave the buffer out of the schedule, or simulate the graph with `fuseflow run`",
+        )
+    for name in preloaded_readers(graph) if isinstance(machine.memory, TimedMemory) else ():
+        raise HardwareError(
+            f"graph `{graph.name}`: node `{name}` reads a tensor that is preloaded, and the ports of a circuit do not do that",
+            hint="leave the preload out of the schedule, or simulate the graph with `fuseflow run`",
         )
 
 

@@ -1,38 +1,67 @@
-"""The reuse buffers that a schedule states: of the ports that read a tensor, also as a view or a permuted copy of it."""
+"""The reuse buffers and the preloads that a schedule states: of the ports that read a tensor, also as a view or a permuted copy of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import source_of
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, Load, TensorDecl
+from fuseflow.samml.verify import PRELOAD_HINT
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers
 from fuseflow.sim.memory.settings import TimedMemory
 
 
 def with_buffers(graph: Graph, partitioned: PartitionedProgram, fused: FusedRegion) -> Graph:
-    """Return the graph of a region whose inputs have the buffers that the schedule states."""
-    stated = dict(partitioned.schedule.buffers)
-    if not stated:
+    """Return the graph of a region whose inputs have the buffers that the schedule states, or are preloaded as it states."""
+    sizes, ports = dict(partitioned.schedule.buffers), dict(partitioned.schedule.preloads)
+    if not (sizes or ports):
         return graph
 
     def buffered(tensor: TensorDecl) -> TensorDecl:
-        names = () if tensor.name in graph.outputs or tensor.resident else buffer_names(tensor.name, partitioned, fused)
-        size = next((stated[name] for name in names if name in stated), 0)
-        return replace(tensor, buffer=size) if size else tensor
+        if tensor.name in graph.outputs or tensor.resident:
+            return tensor
+        names = tuple(buffer_names(tensor.name, partitioned, fused))
+        preload = next((ports[name] for name in names if name in ports), 0)
+        size = next((sizes[name] for name in names if name in sizes), 0)
+        return replace(tensor, preload=preload, buffer=0 if preload else size)
 
     return replace(graph, tensors=tuple(map(buffered, graph.tensors)))
 
 
 def without_buffers(graph: Graph) -> Graph:
-    """Return the graph without reuse buffers, as it is lowered: they are added last, and public primitives know none."""
-    return replace(graph, tensors=tuple(replace(tensor, buffer=0) if tensor.buffer else tensor for tensor in graph.tensors))
+    """Return the graph without reuse buffers and preloads, as it is lowered: they are added last, and public primitives know none."""
+    return replace(graph, tensors=tuple(replace(tensor, buffer=0, preload=0) for tensor in graph.tensors))
+
+
+def refuse_preloads(partitioned: PartitionedProgram, graphs: Sequence[Graph]) -> None:
+    """Raise `ScheduleError` for a tensor that cannot be preloaded, or that no region reads from memory."""
+    schedule, program = partitioned.schedule, partitioned.original
+    if not schedule.preloads:
+        return
+    read = read_tensors(partitioned, graphs)
+    buffers = dict(schedule.buffers)
+    for name, _ in schedule.preloads:
+        if name in schedule.resident or name in buffers:
+            message = "it is resident" if name in schedule.resident else "it has a reuse buffer"
+            hint = "leave one of them out"
+        elif name not in read:
+            known = name in program.declared or name in program.defined
+            message = "no region reads it from memory" if known else "the program has no such tensor"
+            hint = "only what a region reads can be read ahead" if known else did_you_mean(name, program.declared)
+        else:
+            continue
+        raise ScheduleError(f"`{name}` cannot be preloaded: {message}", hint=hint, span=schedule.place("preload", name))
+    for tensor in (tensor for graph in graphs for tensor in graph.tensors if tensor.preload):
+        if any(tensor.stored_arrays(level) for level in range(len(tensor.format.levels))):
+            raise ScheduleError(
+                f"`{tensor.name}` cannot be preloaded: it is stored as {tensor.format.short()}", hint=PRELOAD_HINT
+            )
 
 
 def buffer_names(tensor: str, partitioned: PartitionedProgram, fused: FusedRegion) -> Iterator[str]:
@@ -69,6 +98,24 @@ def refuse_unknown_buffers(partitioned: PartitionedProgram, graphs: Iterable[Gra
         else:
             message, hint = "nothing reads it", "leave it out"
         raise ScheduleError(f"`{name}` cannot have a reuse buffer: {message}", hint=hint, span=schedule.place("buffer", name))
+
+
+def preload_notices(schedule: Schedule, graphs: Sequence[Graph], machine: Machine) -> tuple[str, ...]:
+    """Return sentences about preloads that have no effect: of a machine whose memory answers at once, and of tensors that are read in
+    order alone."""
+    if not schedule.preloads:
+        return ()
+    names = dict.fromkeys(tensor.name for graph in graphs for tensor in graph.tensors if tensor.preload)
+    if not isinstance(machine.memory, TimedMemory):
+        stated = ", ".join(f"`{name}`" for name, _ in schedule.preloads)
+        return (f"the memory of {machine.name} answers at once, so it has no effect that {stated} is preloaded",)
+    read = {
+        node.tensor
+        for graph in graphs
+        for node in graph.nodes
+        if isinstance(node, Load) and node.name in preloaded_readers(graph)
+    }
+    return tuple(f"it has no effect that `{name}` is preloaded: it is read once, in order" for name in names if name not in read)
 
 
 def buffer_notices(schedule: Schedule, graphs: Iterable[Graph], machine: Machine) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
-from fuseflow.lower.buffers import refuse_unknown_buffers
+from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
@@ -53,6 +53,7 @@ def lower_regions(
     refuse_unknown_depths(partitioned.schedule, graphs)
     refuse_unread_residents(partitioned, [region.graph for region in lowered])
     refuse_unknown_buffers(partitioned, [region.graph for region in lowered])
+    refuse_preloads(partitioned, [region.graph for region in lowered])
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:

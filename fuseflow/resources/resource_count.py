@@ -14,7 +14,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.node import operand_bits
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.buffered_ports import buffered_ports
+from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers, preloading_nodes
 from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors.levels.base import WORD_BITS, bytes_of
 from fuseflow.tile_ops import TILE_OPERATORS, flops, work_count
@@ -59,6 +59,8 @@ class ResourceCount:
             return 0
         tensor = declared[node.tensor]
         match node:
+            case n.Load() if node.name in self.preloaded and isinstance(self.machine.memory, TimedMemory):
+                return self.preloading.get(node.name, 0)
             case n.Load() | n.WriteValues():
                 return 1
             case n.Scan():
@@ -85,16 +87,29 @@ class ResourceCount:
         return 2 if is_alternating else 1
 
     @cached_property
+    def preloaded(self) -> Mapping[str, int]:
+        """The bytes that each node keeps of a preloaded tensor, for those that read one."""
+        return preloaded_readers(self.graph)
+
+    @cached_property
+    def preloading(self) -> Mapping[str, int]:
+        """The ports that preload a tensor, by the node to which they belong."""
+        return preloading_nodes(self.graph)
+
+    @cached_property
     def node_buffers(self) -> Mapping[str, int]:
-        """The bytes of the reuse buffers of each node that has any. There are none where the memory answers at once."""
+        """The bytes of the reuse buffers of each node that has any, and those that it keeps of what is preloaded. There are none where the
+        memory answers at once."""
         memory, sizes = self.machine.memory, Counter[str]()
         if isinstance(memory, TimedMemory):
             for (node, _), lines in buffered_ports(self.graph, memory.line).items():
                 sizes[node] += lines * memory.line
+            for node, size in self.preloaded.items():
+                sizes[node] += -(-size // memory.line) * memory.line
         return sizes
 
     def buffer_bytes(self) -> int:
-        """Return the bytes of all reuse buffers."""
+        """Return the bytes of all reuse buffers, and of what is preloaded."""
         return sum(self.node_buffers.values())
 
     def most_entries(self, node: n.Primitive) -> int:

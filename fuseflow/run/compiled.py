@@ -22,7 +22,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
-from fuseflow.lower.buffers import buffer_notices
+from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
@@ -132,8 +132,12 @@ class Compiled:
             for name, chain in self.schedule.associations
         )
         of_inputs = (notice for notice in (mostly_zero, not_finite) if notice)
-        buffers = buffer_notices(self.schedule, [region.graph for region in self.regions], self.machine)
-        return (*self.source.notices, *private, *associated, *buffers, *of_inputs)
+        graphs = [region.graph for region in self.regions]
+        on_chip = (
+            *buffer_notices(self.schedule, graphs, self.machine),
+            *preload_notices(self.schedule, graphs, self.machine),
+        )
+        return (*self.source.notices, *private, *associated, *on_chip, *of_inputs)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

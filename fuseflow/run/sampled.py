@@ -37,7 +37,7 @@ class SampledRegions:
 
     `tensors` are the inputs of the user, and `memory` is what a run begins with. Of a result that is not `wanted`, nothing but the sampled
     rows is interpreted, if the region is sampled and has no blocks. Raises `SamplingError` for a machine on which nothing is
-    to be sampled, for dense stand-ins, and for reuse buffers.
+    to be sampled, for dense stand-ins, for reuse buffers, and for preloads.
     """
 
     program: Program
@@ -67,6 +67,11 @@ class SampledRegions:
             raise SamplingError(
                 "a run with reuse buffers cannot be sampled: what is in a buffer at a row depends on all rows before it",
                 hint="run it without a sample, or leave the section `buffer` out",
+            )
+        if self.schedule.preloads:
+            raise SamplingError(
+                "a run with preloaded tensors cannot be sampled: all of them is read, however few rows are",
+                hint="run it without a sample, or leave the section `preload` out",
             )
         self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 

@@ -32,7 +32,10 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 OUTPUT = "samml.output"
 RESIDENT = "samml.resident"
 BUFFER = "samml.buffer"
-_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", BUFFER: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
+PRELOAD = "samml.preload"
+_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", BUFFER: "tensor", PRELOAD: "tensor", TENSOR: "name"} | dict.fromkeys(
+    OPERATIONS, "node"
+)
 """The attribute of each operation that names what the operation is about."""
 
 
@@ -54,6 +57,8 @@ def write_tensor(tensor: n.TensorDecl) -> None:
         ir.Operation.create(RESIDENT, attributes={"tensor": a.string(tensor.name)})
     if tensor.buffer:
         ir.Operation.create(BUFFER, attributes={"tensor": a.string(tensor.name), "bytes": a.integer(tensor.buffer)})
+    if tensor.preload:
+        ir.Operation.create(PRELOAD, attributes={"tensor": a.string(tensor.name), "ports": a.integer(tensor.preload)})
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -98,17 +103,24 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 
 
 def read_tensors(
-    tensors: Iterable[m.Operation], residents: Iterable[m.Operation], buffers: Iterable[m.Operation]
+    tensors: Iterable[m.Operation],
+    residents: Iterable[m.Operation],
+    buffers: Iterable[m.Operation],
+    preloads: Iterable[m.Operation],
 ) -> tuple[n.TensorDecl, ...]:
-    """Return the declared tensors. Those that `residents` name are resident, and those that `buffers` name have reuse buffers."""
+    """Return the declared tensors. Those that `residents` name are resident, those that `buffers` name have reuse buffers, and those
+    that `preloads` name are preloaded."""
     declared = [_read_tensor(op) for op in tensors]
     names = [decl.name for decl in declared]
-    resident, buffered = ({op.string("tensor"): op for op in ops} for ops in (residents, buffers))
-    for name, op in (*resident.items(), *buffered.items()):
+    resident, buffered, preloaded = ({op.string("tensor"): op for op in ops} for ops in (residents, buffers, preloads))
+    for name, op in (*resident.items(), *buffered.items(), *preloaded.items()):
         if name not in names:
             op.refuse(f"names the tensor `{name}`, which is not declared", did_you_mean(name, names))
     sizes = {name: op.integer("bytes") for name, op in buffered.items()}
-    return tuple(replace(decl, resident=decl.name in resident, buffer=sizes.get(decl.name, 0)) for decl in declared)
+    ports = {name: op.integer("ports") for name, op in preloaded.items()}
+    return tuple(
+        replace(d, resident=d.name in resident, buffer=sizes.get(d.name, 0), preload=ports.get(d.name, 0)) for d in declared
+    )
 
 
 def _read_tensor(op: m.Operation) -> n.TensorDecl:

@@ -60,7 +60,8 @@ class TensorDecl:
     these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
 
     A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
-    read a tensor with a `buffer` have a reuse buffer of at most so many bytes each.
+    read a tensor with a `buffer` have a reuse buffer of at most so many bytes each. A tensor with a `preload` is read once, in order, by so
+    many ports, into a memory of each node that reads it.
     """
 
     name: str
@@ -72,6 +73,7 @@ class TensorDecl:
     outer: tuple[str, int] | None = None
     resident: bool = False
     buffer: int = 0
+    preload: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", canonical(self.fill))

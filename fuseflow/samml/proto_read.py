@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, NoReturn
 
@@ -208,7 +210,8 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
 
 def _declared_tensor(t: pb.Tensor) -> n.TensorDecl:
     format = Format.of(*t.levels, order=tuple(t.order))
-    return n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile), resident=t.resident, buffer=t.buffer)
+    decl = n.TensorDecl(t.name, tuple(t.shape), format, t.dtype, t.fill, tuple(t.tile))
+    return replace(decl, resident=t.resident, buffer=t.buffer, preload=t.preload)
 
 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}

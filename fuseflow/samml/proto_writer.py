@@ -63,9 +63,12 @@ class ProtoWriter:
                 tile=t.tile,
                 resident=t.resident,
                 buffer=t.buffer,
+                preload=t.preload,
             )
             if t.buffer:
                 self.warn(t.name, "it has reuse buffers: other readers read every line of it from memory")
+            if t.preload:
+                self.warn(t.name, "it is preloaded: other readers read it from memory wherever they need it")
             if t.resident:
                 self.warn(t.name, "it is resident: other readers take it for a tensor in memory")
         message.outputs.extend(self.graph.outputs)

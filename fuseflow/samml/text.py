@@ -20,7 +20,8 @@
 One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the
 node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit
 value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`. The line of a tensor that lies in
-the configuration of the accelerator ends with `resident`; that of one whose ports have reuse buffers with `buffer 65536`.
+the configuration of the accelerator ends with `resident`; that of one whose ports have reuse buffers with `buffer 65536`,
+and that of one that is preloaded with `preload 8`.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     words += [f"fill {fill}"] if fill != "0" else []  # -0 is not 0 here
     words += ["resident"] if tensor.resident else []
     words += [f"buffer {tensor.buffer}"] if tensor.buffer else []
+    words += [f"preload {tensor.preload}"] if tensor.preload else []
     return " ".join(words)
 
 
@@ -118,6 +120,7 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
 
 _TENSOR = re.compile(
     r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]+\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?(\s+resident)?(?:\s+buffer\s+(\d+))?"
+    r"(?:\s+preload\s+(\d+))?"
 )
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
@@ -187,9 +190,9 @@ def _read_tensor(text: str) -> n.TensorDecl:
     if not match:
         raise GraphError(
             f"cannot read the tensor `{text}`",
-            hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill, and `resident` or `buffer 65536` at the end",
+            hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill; then `resident`, `buffer 64`, `preload 8`",
         )
-    name, dims, layout, dtype, tile, fill, resident, buffer = match.groups()
+    name, dims, layout, dtype, tile, fill, resident, buffer, preload = match.groups()
     shape = tuple(_integer(d) for d in dims.split(",") if d.strip())
     blocks = tuple(map(int, tile.split("x"))) if tile else ()
     format = Format.parse(layout, len(shape))
@@ -202,6 +205,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
         blocks,
         resident=resident is not None,
         buffer=_integer(buffer or "0"),
+        preload=_integer(preload or "0"),
     )
 
 

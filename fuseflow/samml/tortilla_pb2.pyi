@@ -686,7 +686,7 @@ class Concat(_message.Message):
     def __init__(self, in_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., axis: _Optional[int] = ..., rank: _Optional[int] = ..., out_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., label: _Optional[str] = ..., dim_len: _Optional[int] = ..., in_refs: _Optional[_Iterable[_Union[RefStream, _Mapping]]] = ..., in_vals: _Optional[_Iterable[_Union[ValStream, _Mapping]]] = ..., out_refs: _Optional[_Iterable[_Union[RefStream, _Mapping]]] = ..., out_val: _Optional[_Union[ValStream, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
-    __slots__ = ("name", "shape", "levels", "order", "dtype", "fill", "tile", "resident", "buffer")
+    __slots__ = ("name", "shape", "levels", "order", "dtype", "fill", "tile", "resident", "buffer", "preload")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
@@ -696,6 +696,7 @@ class Tensor(_message.Message):
     TILE_FIELD_NUMBER: _ClassVar[int]
     RESIDENT_FIELD_NUMBER: _ClassVar[int]
     BUFFER_FIELD_NUMBER: _ClassVar[int]
+    PRELOAD_FIELD_NUMBER: _ClassVar[int]
     name: str
     shape: _containers.RepeatedScalarFieldContainer[int]
     levels: _containers.RepeatedScalarFieldContainer[str]
@@ -705,7 +706,8 @@ class Tensor(_message.Message):
     tile: _containers.RepeatedScalarFieldContainer[int]
     resident: bool
     buffer: int
-    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., levels: _Optional[_Iterable[str]] = ..., order: _Optional[_Iterable[int]] = ..., dtype: _Optional[str] = ..., fill: _Optional[float] = ..., tile: _Optional[_Iterable[int]] = ..., resident: _Optional[bool] = ..., buffer: _Optional[int] = ...) -> None: ...
+    preload: int
+    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., levels: _Optional[_Iterable[str]] = ..., order: _Optional[_Iterable[int]] = ..., dtype: _Optional[str] = ..., fill: _Optional[float] = ..., tile: _Optional[_Iterable[int]] = ..., resident: _Optional[bool] = ..., buffer: _Optional[int] = ..., preload: _Optional[int] = ...) -> None: ...
 
 class Port(_message.Message):
     __slots__ = ("node", "output")

@@ -23,6 +23,7 @@ from fuseflow.tensors.dtypes import DTYPES
 
 Writer: TypeAlias = n.WriteLevel | n.WriteValues
 
+PRELOAD_HINT = "how many entries a compressed level has is known in a run alone: store it dense, or read it as it is needed"
 NAME = re.compile(r"[^\s()\[\],;#=]+")
 """The names that tensors and nodes may have, so that the text form can hold them."""
 
@@ -125,6 +126,15 @@ def _verify_tensors(graph: n.Graph) -> None:
                 f"tensor `{tensor.name}` has a reuse buffer of {tensor.buffer} bytes{' and is resident' * tensor.resident}",
                 "a buffer is for what is asked of the memory, and has one byte or more",
             )
+        if tensor.preload < 0 or (tensor.preload and (tensor.resident or tensor.buffer)):
+            _refuse(
+                graph,
+                f"tensor `{tensor.name}` is preloaded by {tensor.preload} ports{' and is resident' * tensor.resident}"
+                f"{' and has a reuse buffer' * bool(tensor.buffer)}",
+                "what is preloaded is read by one port or more, and never asked of the memory again",
+            )
+        if tensor.preload and any(tensor.stored_arrays(level) for level in range(len(tensor.format.levels))):
+            _refuse(graph, f"tensor `{tensor.name}` is preloaded, and stored as {tensor.format.short()}", PRELOAD_HINT)
         if tensor.dtype not in DTYPES:
             _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
         nearest = canonical(DTYPES[tensor.dtype].nearest(tensor.fill))
@@ -141,6 +151,8 @@ def _verify_tensors(graph: n.Graph) -> None:
             _refuse(graph, f"output `{name}` is resident", "only what is read can lie in the configuration")
         if graph.declared[name].buffer:
             _refuse(graph, f"output `{name}` has a reuse buffer", "only what is read can be read again")
+        if graph.declared[name].preload:
+            _refuse(graph, f"output `{name}` is preloaded", "only what is read can be read ahead")
 
 
 def _verify_outer(graph: n.Graph, tensor: n.TensorDecl, name: str, count: int) -> None:

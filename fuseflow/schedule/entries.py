@@ -160,6 +160,13 @@ def buffer_size(tensor: str, size: int | str) -> int:
         raise ScheduleError(f"buffer of `{tensor}`: {error}", hint=BYTES_HINT) from error
 
 
+def preload_ports(tensor: str, ports: int) -> int:
+    """Return the ports that preload a tensor. Raises `ScheduleError` for what is no number of ports, and for one below 1."""
+    if isinstance(ports, bool) or ports < 1:
+        raise ScheduleError(f"preload of `{tensor}`: {ports} is not a number of ports", hint="1 or more")
+    return ports
+
+
 def chain_text(result: str, text: str) -> str:
     """Return the chain of products of a result in its canonical form. Raises `ScheduleError` for a text that is none."""
     try:
@@ -240,6 +247,13 @@ def depth_text(name: str, text: str) -> int:
     """Return the depth of `--depth NAME=TEXT`. Raises `UsageError` if the text is none."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
         raise UsageError(f"`--depth {name}={text}`: `{text}` is not a number of slots", hint="1 or more")
+    return int(text)
+
+
+def preload_text(tensor: str, text: str) -> int:
+    """Return the ports of `--preload TENSOR=TEXT`. Raises `UsageError` if the text is no number of ports."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise UsageError(f"`--preload {tensor}={text}`: `{text}` is not a number of ports", hint="1 or more")
     return int(text)
 
 

@@ -41,6 +41,7 @@ class Sections(BaseModel):
     depth: dict[str, int] = {}
     associate: dict[str, str] = {}
     buffer: dict[str, int | str] = {}
+    preload: dict[str, int] = {}
     plan: Any = {}
     iteration: str | None = None
     copies: bool | None = None

@@ -28,6 +28,8 @@ from fuseflow.schedule.entries import (
     loop_order,
     member_names,
     parse_assignments,
+    preload_ports,
+    preload_text,
     setting_value,
     sorted_entries,
     split_depth_policy,
@@ -91,6 +93,8 @@ class Schedule:
     """The order in which the products that end in a result are computed, as in `A (X W)`. Rounding changes with it."""
     buffers: Entries[int] = ()
     """The bytes of the reuse buffer of each port that reads a tensor from memory."""
+    preloads: Entries[int] = ()
+    """The ports that read a tensor once, in order, for all nodes that read it."""
     iteration: str = "factored"
     """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
     baseline.
@@ -140,6 +144,7 @@ class Schedule:
             "depths": sorted_entries("depth of", self.depths, fifo_depth),
             "associations": sorted_entries("association of", self.associations, chain_text),
             "buffers": sorted_entries("buffer of", self.buffers, buffer_size),
+            "preloads": sorted_entries("preload of", self.preloads, preload_ports),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
             "resident": tensor_names("resident", self.resident),
         } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
@@ -203,6 +208,11 @@ class Schedule:
         return replace(self, buffers=_with(self.buffers, tensor, buffer_size(tensor, size)))
 
     @_fluent
+    def preload(self, tensor: str, ports: int) -> Schedule:
+        """Read a tensor once, in order, by so many ports, into a memory of each node that reads it: `preload("W1", 8)`."""
+        return replace(self, preloads=_with(self.preloads, tensor, ports))
+
+    @_fluent
     def lower(
         self,
         *,
@@ -247,12 +257,13 @@ class Schedule:
         depths: Sequence[str] = (),
         associations: Sequence[str] = (),
         buffers: Sequence[str] = (),
+        preloads: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`,
-        `--associate "T=A (X W)"` and `--buffer T=64KB`, each repeatable, of `--plan`, and of those that `lower` takes. They add to `base`
-        and win over it. `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that for all other
-        FIFOs. Raises `UsageError` for a malformed flag.
+        `--associate "T=A (X W)"`, `--buffer T=64KB` and `--preload T=8`, each repeatable, of `--plan`, and of those that `lower` takes.
+        They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that
+        for all other FIFOs. Raises `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
@@ -264,6 +275,7 @@ class Schedule:
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         sizes_of_buffers = {t: buffer_size(t, text) for t, text in parse_assignments("--buffer", buffers, "W1=64KB").items()}
+        ports_of_preloads = {t: preload_text(t, text) for t, text in parse_assignments("--preload", preloads, "W1=8").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
         return replace(
             start,
@@ -277,6 +289,7 @@ class Schedule:
             depths=_merged(start.depths, slots),
             associations=_merged(start.associations, parse_assignments("--associate", associations, '"T1=A (X W)"')),
             buffers=_merged(start.buffers, sizes_of_buffers),
+            preloads=_merged(start.preloads, ports_of_preloads),
             plan=start.plan if plan is None else plan,
         ).lower(**lowering)
 
@@ -321,6 +334,9 @@ class Schedule:
         for tensor, size in sections.buffer.items():
             with document.blame("buffer", tensor):
                 schedule = schedule.buffer(tensor, size)
+        for tensor, ports in sections.preload.items():
+            with document.blame("preload", tensor):
+                schedule = schedule.preload(tensor, ports)
         schedule = replace(schedule, plan=Plan.from_rows(PlanReader(document.text, (*document.base, "plan")), sections.plan))
         for setting in SETTINGS:
             with document.blame(setting):
@@ -364,6 +380,7 @@ class Schedule:
             "depth": self.depths,
             "associate": self.associations,
             "buffer": self.buffers,
+            "preload": self.preloads,
         }
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
@@ -381,6 +398,7 @@ class Schedule:
             "depth": dict(self.depths),
             "associate": dict(self.associations),
             "buffer": {tensor: byte_text(size) for tensor, size in self.buffers},
+            "preload": dict(self.preloads),
             "plan": self.plan.to_rows(),
         }
         settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}

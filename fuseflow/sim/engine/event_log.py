@@ -10,7 +10,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
-from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
+from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
 from fuseflow.sim.engine.kernels.gate_remote import run_gate
 from fuseflow.sim.engine.kernels.load_remote import run_load_answered
 from fuseflow.sim.engine.kernels.narrow_scan_remote import run_give_narrow
@@ -236,6 +236,8 @@ def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
     state = part.state[0]
     if part.kernel is run_ask:
         return {"sends": address(part.state)} if not state["lines"] else {}
+    if part.kernel is run_preload:
+        return {"sends": address(part.state)}
     if part.kernel is run_fetch:
         return {"sends": address(part.state), "fetches": address(part.state)}
     if part.kernel is run_gate:

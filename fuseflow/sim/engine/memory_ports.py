@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.engine.node_records import ANSWER, LARGE, ROOM, WAIT, fire
-from fuseflow.sim.memory.ports import issue, port_at, request_at, request_of
+from fuseflow.sim.memory.ports import PORT_SIZE, issue, port_at, request_at, request_of
 from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
 
 REQUESTER = Record(
     "port base stride size count "  # address of the port at the memory; of the array there; bits of an element; elements
     "bits "  # a line is 2**bits bits
     "outstanding "  # requests without an answer, at most
+    "banks bank "  # of an array that is preloaded: its ports, one behind the other from `port` on; which of them this one is
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
     "free wanted "  # when a request without an answer more is allowed; the first whose answer is still looked at
@@ -33,6 +34,8 @@ requester_at = REQUESTER.at
 def answer_cycle(node: Any, r: Any, request: int) -> int:
     """Return the cycle in which the answer of a request is visible, or WAIT if that is not known yet. Requests before it are not
     looked at any more."""
+    if r.banks != 0:
+        return _line_cycle(node, r, request)
     if request < port_at(r.port).issued:
         visible_at: int = request_at(request_of(r.port, request)).visible
         if visible_at >= 0:
@@ -40,6 +43,48 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
             return visible_at
     _await(node, r.port, request)
     return WAIT
+
+
+@outline
+def _line_cycle(node: Any, r: Any, line: int) -> int:
+    """Return the cycle in which a line of a preloaded array is there, and all before it, or WAIT."""
+    cycle = 0
+    for bank in range(min(r.banks, line + 1)):
+        port, request = r.port + PORT_SIZE * bank, (line - bank) // r.banks
+        visible_at = -1
+        if request < port_at(port).issued:
+            visible_at = request_at(request_of(port, request)).visible
+        if visible_at < 0:
+            _await(node, port, request)
+            return WAIT
+        cycle = max(cycle, visible_at)
+    r.wanted = line
+    return cycle
+
+
+@inline
+def answered_port(r: Any) -> int:
+    """Return the address of the port that gave the answer which was looked at last."""
+    port: int = r.port
+    for bank in range(1, min(r.banks, r.wanted + 1)):
+        other = r.port + PORT_SIZE * bank
+        if _visible(r, other, bank) > _visible(r, port, (port - r.port) // PORT_SIZE):
+            port = other
+    return port
+
+
+@inline
+def answered_request(r: Any, port: int) -> int:
+    """Return the number of the request of this port that was answered with what was looked at last."""
+    request: int = r.wanted if r.banks == 0 else (r.wanted - (port - r.port) // PORT_SIZE) // r.banks
+    return request
+
+
+@inline
+def _visible(r: Any, port: int, bank: int) -> int:
+    """Return the cycle of the answer of a port of a preloaded array that has the last line up to the one that was looked at last."""
+    cycle: int = request_at(request_of(port, (r.wanted - bank) // r.banks)).visible
+    return cycle
 
 
 @inline
@@ -105,8 +150,9 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
 
 @inline
 def touch_lines(r: Any, line: int, t: int) -> None:
-    """Note the cycle in which a line of an array that is fetched ahead is needed, and those before it."""
-    while r.needed <= line:
+    """Note the cycle in which a line of an array that is fetched ahead is needed, and those before it. Nobody asks for those of a preloaded
+    array."""
+    while r.banks == 0 and r.needed <= line:
         set_int(r.touched, r.needed, t)
         r.needed += 1
 

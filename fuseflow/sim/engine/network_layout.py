@@ -36,7 +36,7 @@ from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import NodeTiming, node_timing
-from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.buffered_ports import preloaded_readers, sequential_readers
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
@@ -108,7 +108,8 @@ def lay_out(
     if controller is None:
         _make_parts(layout, tensors, machine, rules, library, record, summed)
     else:
-        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph))
+        spans = controller.lay_out(graph, tensors)
+        remote = RemoteLayout(controller, spans, sequential_readers(graph), preloaded_readers(graph))
         _make_parts(layout, tensors, machine, remote.rules(rules), library, record, summed)
         remote.open()
     _number(layout)

@@ -3,14 +3,14 @@ them out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
-from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
+from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch, run_preload
 from fuseflow.sim.engine.kernels.gate_remote import GATE, run_gate
 from fuseflow.sim.engine.kernels.load import load_fields
 from fuseflow.sim.engine.kernels.load_remote import REMOTE_LOAD, run_load_answered
@@ -39,10 +39,13 @@ class RemoteLayout:
     """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester with the number of its
     port."""
 
-    def __init__(self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str]) -> None:
+    def __init__(
+        self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str], preloaded: Container[str]
+    ) -> None:
         """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
-        first element to the last."""
-        self.controller, self.spans, self.sequential = controller, spans, sequential
+        first element to the last, and `preloaded` those that read a preloaded tensor in any other way."""
+        self.controller, self.spans, self.sequential, self.preloaded = controller, spans, sequential, preloaded
+        self.preloads: dict[str, int] = {}  # the first port of each tensor that is preloaded
         self.requesters: list[tuple[Array, int]] = []
 
     def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
@@ -82,10 +85,16 @@ class RemoteLayout:
     def load(self, node: n.Load, layout: NodeLayout) -> list[Part]:
         """Return the parts of a load, which asks for the value at every reference."""
         fields = load_fields(node, layout)
-        port = self._reader(node, layout, (node.tensor, -1, "val"), int(fields["count"]))
+        name: Name = (node.tensor, -1, "val")
+        count = int(fields["count"])
+        if node.name in self.preloaded:
+            port, fetching = self._preload(node, layout, name, count)
+        else:
+            port = self._reader(node, layout, name, count)
+            fetching = _fetcher(port)
         state = layout.state(REMOTE_LOAD, **fields, val=address(port))
         asker, links = self._asker(run_ask, port, port, node.inputs, 1)
-        return [asker, *_fetcher(port), Part(run_load_answered, state, links, layout.outputs)]
+        return [asker, *fetching, Part(run_load_answered, state, links, layout.outputs)]
 
     def scan(self, node: n.Scan, layout: NodeLayout, level: Level) -> list[Part]:
         """Return the parts of a scan of a stored level."""
@@ -221,19 +230,36 @@ class RemoteLayout:
             requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
         return requester
 
+    def _preload(self, node: n.Load, layout: NodeLayout, name: Name, count: int) -> tuple[Array, list[Part]]:
+        """Return the requester of a node that needs preloaded values, and the parts that read these. They belong to the first such node."""
+        ports = layout.declared[node.tensor].preload
+        preload = {"lines": -(-self.spans[name].length // self.controller.line), "banks": ports}
+        parts: list[Part] = []
+        if node.tensor not in self.preloads:
+            banks = [self._requester(node, layout, name, write=False, bank=bank, **preload) for bank in range(ports)]
+            self.preloads[node.tensor] = self.requesters[-ports][1]
+            parts = [Part(run_preload, bank, (), (), helper=True, asks=True) for bank in banks]
+        reader = self._state(layout, name, count=count, bank=-1, **preload)
+        self.requesters.append((reader, self.preloads[node.tensor]))
+        return reader, parts
+
     def _writer(self, node: n.WriteLevel | n.WriteValues, layout: NodeLayout, name: Name) -> Array:
         requester = self._requester(node, layout, name, write=True)
         requester["wanted"] = MANY
         return requester
 
-    def _requester(self, node: n.Node, layout: NodeLayout, name: Name, write: bool) -> Array:
+    def _requester(self, node: n.Node, layout: NodeLayout, name: Name, write: bool, **fields: int) -> Array:
+        requester = self._state(layout, name, **fields)
+        self.requesters.append((requester, self.controller.join(node.name, name, write)))
+        return requester
+
+    def _state(self, layout: NodeLayout, name: Name, **fields: int) -> Array:
         span = self.spans[name]
         requester = layout.state(
             REQUESTER, base=span.base, stride=span.bits, size=span.bits, outstanding=self.controller.outstanding, line=-1, next=-1,
-            length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1,
+            length=8 * span.length, bits=(8 * self.controller.line).bit_length() - 1, **fields,
         )  # fmt: skip
         layout.arrays[address(requester)] = requester
-        self.requesters.append((requester, self.controller.join(node.name, name, write)))
         return requester
 
     def _asker(

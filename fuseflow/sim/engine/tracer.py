@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory_ports import requester_at
+from fuseflow.sim.engine.memory_ports import answered_port, answered_request, requester_at
 from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
 from fuseflow.sim.engine.stream_rings import (
     ELEMENT,
@@ -136,8 +136,9 @@ def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: i
     event.back = -1
     if tracer.answers != 0:
         r = requester_at(tracer.answers)
-        event.cause, event.detail = MEMORY, r.port
-        event.back = request_at(request_of(r.port, r.wanted)).cycle
+        port = answered_port(r)
+        event.cause, event.detail = MEMORY, port
+        event.back = request_at(request_of(port, answered_request(r, port))).cycle
 
 
 @inline
@@ -195,6 +196,8 @@ def _credit(requester: int, event: Any, free: int) -> None:
     if requester == 0:
         return
     r = requester_at(requester)
+    if r.bank < 0:
+        return
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).visible == free:

@@ -1,4 +1,4 @@
-"""Which ports of a graph have a reuse buffer, and how many lines it holds.
+"""Which ports of a graph have a reuse buffer, and how many lines it holds; and which nodes read what is preloaded.
 
 A tensor with a `buffer` gives one to each port that reads an array of it where it is asked to. A port that reads its whole array in
 order, and a locate that reads its level once, ask for no line again: they have none.
@@ -38,6 +38,23 @@ def buffered_ports(graph: n.Graph, line: int) -> Mapping[PortName, int]:
         if lines:
             ports[node, array] = lines
     return ports
+
+
+def preloaded_readers(graph: n.Graph) -> Mapping[str, int]:
+    """Return the nodes that read a preloaded tensor, in the order of the graph, and the bytes that each of them keeps of it: all. One that
+    reads in order keeps none, since it asks for no line twice. A preloaded tensor is stored dense, so only its values are asked for."""
+    if not any(tensor.preload for tensor in graph.tensors):
+        return {}
+    return {node: size for node, (tensor, _, _), size in _asked_ports(graph) if graph.declared[tensor].preload}
+
+
+def preloading_nodes(graph: n.Graph) -> Mapping[str, int]:
+    """Return the first node that reads each preloaded tensor, in the order of the graph, and how many ports preload it: they belong to
+    that node."""
+    readers, ports = preloaded_readers(graph), {tensor.name: tensor.preload for tensor in graph.tensors}
+    loads = [node for node in graph.nodes if isinstance(node, n.Load) and node.name in readers]
+    first = {node.tensor: node.name for node in reversed(loads)}
+    return {node.name: ports[node.tensor] for node in loads if first[node.tensor] == node.name}
 
 
 def sequential_readers(graph: n.Graph) -> set[str]:

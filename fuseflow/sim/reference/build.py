@@ -9,7 +9,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.sim.memory.buffered_ports import sequential_readers
+from fuseflow.sim.memory.buffered_ports import preloaded_readers, sequential_readers
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
@@ -74,7 +74,7 @@ def build_network(
         delayed, lagging, summed = broadcast_delays(graph), tile_lags(graph), readers_of_sums(graph)
     if controller is not None:
         places = controller.lay_out(graph, tensors)
-        rules = rules | RemoteProcesses(controller, places, sequential_readers(graph)).rules(rules)
+        rules = rules | RemoteProcesses(controller, places, sequential_readers(graph), preloaded_readers(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
         timing = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])

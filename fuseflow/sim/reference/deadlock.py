@@ -8,7 +8,7 @@ from fuseflow.samml.nodes import Edge
 from fuseflow.sim.outcome.deadlock import AwaitedResource, AwaitedSlot, AwaitedToken, AwaitedWorkspace, Deadlock, WaitingProcess
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.sim.reference.build import Network
-from fuseflow.sim.reference.memory_ports import Answer, Touch
+from fuseflow.sim.reference.memory_ports import Answer, PreloadAnswer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
 
 
@@ -74,6 +74,6 @@ def _awaited(process: Process, place: dict[int, int]) -> tuple[AwaitedResource, 
             return AwaitedSlot(edge, depth), place.get(id(reader))
         case Slots(reader=reader):
             return AwaitedWorkspace(), place.get(id(reader))
-        case Answer() | Touch():
+        case Answer() | PreloadAnswer() | Touch():
             return AwaitedWorkspace(), place.get(id(waits.on))
     raise AssertionError(f"`{process.node.name}` waits for nothing of the model")

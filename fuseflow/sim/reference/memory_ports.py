@@ -3,8 +3,9 @@
 A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle. Consecutive elements in one line are
 one request, and request n waits for the answer of request n - K. What it has requested goes to the responder through a link that holds
 the elements of K lines. The responder waits for the answer and gives the node's output. A port that reads a whole array in order does
-not wait to be told: its lines are fetched ahead by a process of their own, and line n is fetched when line n - D is first needed. A node
-that writes goes on once a line is sent.
+not wait to be told: its lines are fetched ahead by a process of their own, and line n is fetched when line n - D is first needed. A
+preloaded array has ports of its own, which read all of it from the start on, and its readers wait for their lines. A node that writes
+goes on once a line is sent.
 """
 
 from __future__ import annotations
@@ -39,6 +40,28 @@ class Answer:
         return self.port.controller.memory.answer_cycle(self.port.number, self.request)
 
 
+class PreloadAnswer:
+    """A condition that is true once a line of a preloaded array is there, and all lines before it."""
+
+    __slots__ = ("answers",)
+
+    def __init__(self, port: PreloadPort, line: int) -> None:
+        count = len(port.banks)
+        self.answers = [Answer(bank, (line - b) // count) for b, bank in enumerate(port.banks[: line + 1])]
+
+    def __bool__(self) -> bool:
+        return all(self.answers)
+
+    @property
+    def on(self) -> Process:
+        """The process that made the first request of these without an answer."""
+        return next(answer.on for answer in self.answers if not answer)
+
+    @property
+    def cycle(self) -> int:
+        return max(answer.cycle for answer in self.answers)
+
+
 class Touch:
     """A condition that is true once a line that is fetched ahead was needed."""
 
@@ -68,6 +91,10 @@ class RequestPort:
         self.number = controller.join(node.name, array, self.write)
         self.line_bytes, self.line_bits = controller.line, 8 * controller.line
         self.issued = 0
+
+    def answer(self, request: int) -> Answer:
+        """Return the condition that a request is answered."""
+        return Answer(self, request)
 
     def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
         """Fire `p` to request a line, and return the cycle of the firing."""
@@ -145,6 +172,41 @@ class PrefetchPort(RequestPort):
                     yield touch
                 free = self.touched[needed] + 1
             yield from self.send(p, first + n, 0, free)
+
+
+class PreloadPort:
+    """Ports that read a whole array once, in order, for all nodes that read it. Line n is asked for by port n mod P, as soon as that may,
+    and is there once all lines before it are, too."""
+
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, count: int) -> None:
+        self.place = place
+        self.banks = [RequestPort(controller, place, node, array) for _ in range(count)]
+        self.lines = -(-place.length // controller.line)
+
+    def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
+        """Fire `p`, which needs bits `low` to `high` of the array. Returns the cycle of the firing, and the line that has the last bit."""
+        return p.fire(visible, free), (high - 1) // self.banks[0].line_bits
+        yield  # a generator like that of `DemandPort`
+
+    def answer(self, line: int) -> PreloadAnswer:
+        """Return the condition that a line is there."""
+        return PreloadAnswer(self, line)
+
+    def fetch(self, node: Node) -> list[Process]:
+        """Return the processes that read the array, one for each port."""
+        processes = []
+        for first, bank in enumerate(self.banks):
+            process = Process(node, (), (), 1)
+            process.helper = True
+            bank.sender = process
+            process.steps = self._steps(process, bank, first)
+            processes.append(process)
+        return processes
+
+    def _steps(self, p: Process, bank: RequestPort, first: int) -> Steps:
+        base = self.place.base // bank.line_bytes
+        for line in range(first, self.lines, len(self.banks)):
+            yield from bank.send(p, base + line, 0)
 
 
 class WritePort(RequestPort):

@@ -4,10 +4,10 @@ requests is described in `memory_ports`."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from math import inf, prod
-from typing import Any
+from typing import Any, assert_never
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import lane_part
@@ -16,7 +16,7 @@ from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as AddressRange
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, WritePort
+from fuseflow.sim.reference.memory_ports import DemandPort, LanePort, PrefetchPort, PreloadPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.pointwise import kept_references, reference_lookup
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
@@ -53,9 +53,17 @@ class AskerChain:
 class RemoteProcesses:
     """A builder of the processes of the nodes that read and write, on one memory."""
 
-    def __init__(self, controller: Controller, places: dict[ArrayName, AddressRange], sequential: set[str]) -> None:
-        """Make a builder. `sequential` has the names of the nodes that read their arrays from the first element to the last."""
-        self.controller, self.places, self.sequential = controller, places, sequential
+    def __init__(
+        self,
+        controller: Controller,
+        places: dict[ArrayName, AddressRange],
+        sequential: set[str],
+        preloaded: Container[str],
+    ) -> None:
+        """Make a builder. `sequential` has the names of the nodes that read their arrays from the first element to the last, and
+        `preloaded` those that read a preloaded tensor in any other way."""
+        self.controller, self.places, self.sequential, self.preloaded = controller, places, sequential, preloaded
+        self.preloads: dict[str, PreloadPort] = {}
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
         """Return the rules of nodes at this memory. A level that is not stored, and a resident tensor, keep their rules in `local`."""
@@ -91,13 +99,21 @@ class RemoteProcesses:
             return port, [port.fetch(node)]
         return DemandPort(self.controller, self.places[name], node, name), []
 
+    def _preload(self, node: n.Load, name: ArrayName, ports: int) -> tuple[PreloadPort, list[Process]]:
+        """Return the ports of preloaded values, with the processes that read these, which belong to the first node that needs them."""
+        if node.tensor in self.preloads:
+            return self.preloads[node.tensor], []
+        port = self.preloads[node.tensor] = PreloadPort(self.controller, self.places[name], node, name, ports)
+        return port, port.fetch(node)
+
     def load(self, node: n.Load, context: NodeContext) -> Sequence[Process]:
         decl = context.declared[node.tensor]
         tensor = context.tensors[node.tensor].values.astype(float)
         tensor.flags.writeable = False
         values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
         fill = constant_tile(decl.tile, decl.fill)
-        port, fetching = self.read(node, (node.tensor, -1, "val"))
+        name: ArrayName = (node.tensor, -1, "val")
+        port, fetching = self._preload(node, name, decl.preload) if node.name in self.preloaded else self.read(node, name)
         asker, link = self._asker(node, context.inputs, port)
         bits, words = self.places[node.tensor, -1, "val"].bits, prod(decl.tile)
         asker.steps = ask(asker, port, bits, bits, len(values), words)
@@ -273,10 +289,15 @@ class RemoteProcesses:
         process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process
         process.helper = True
-        if isinstance(port, PrefetchPort):
-            port.asker = process
-        else:
-            port.sender = process
+        match port:
+            case PrefetchPort():
+                port.asker = process
+            case DemandPort():
+                port.sender = process
+            case PreloadPort():
+                pass  # which has processes of its own
+            case unknown:
+                assert_never(unknown)
         return process, link
 
 

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.memory_ports import Answer, DemandPort, PrefetchPort, WritePort
+from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, PreloadPort, WritePort
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
 from fuseflow.tensors.levels.base import StoredArray
 
-ReadPort: TypeAlias = DemandPort | PrefetchPort
+ReadPort: TypeAlias = DemandPort | PrefetchPort | PreloadPort
 END = stop(0, 0)
 
 
@@ -63,7 +63,7 @@ def heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
         head, visible = yield from token(source)
         request = None if pos is None else source[0][0][1]
         if pos is not None and request is not None:
-            answer = Answer(pos, request)
+            answer = pos.answer(request)
             while not answer:
                 yield answer
             visible = p.answered(visible, answer.cycle)
@@ -120,7 +120,7 @@ def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]
         (token, request), visible = link[0]
         answer_cycle = 0
         if request is not None:
-            answer = Answer(port, request)
+            answer = port.answer(request)
             while not answer:
                 yield answer
             answer_cycle = answer.cycle
@@ -191,7 +191,7 @@ def gate(p: Process, port: ReadPort, part: int | None, kept: int = 0) -> Steps:
         (item, _), ((_, request), _) = tokens[0], requests[0]
         token, answer_cycle = item if part is None else item[part], 0
         if request is not None:
-            answer = Answer(port, request)
+            answer = port.answer(request)
             while not answer:
                 yield answer
             answer_cycle = answer.cycle

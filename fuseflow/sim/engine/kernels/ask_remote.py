@@ -108,3 +108,19 @@ def run_fetch(address: int) -> int:
         issue(r.port, r.base + (p.issued << (r.bits - BYTE)), 1 << (r.bits - BYTE), 0, t)
     node.waits = ENDED
     return 0
+
+
+def run_preload(address: int) -> int:
+    """Ask through one of several ports for its lines of an array that is preloaded: for line n if n is the number of the port among them,
+    and for every line that comes so many lines later."""
+    node = node_at(address)
+    r = requester_at(node.state)
+    p = port_at(r.port)
+    while r.bank + p.issued * r.banks < r.lines:
+        if not may_send(node, r):
+            return 0
+        t = fire(node, 0, r.free, 1)
+        line = r.bank + p.issued * r.banks
+        issue(r.port, r.base + (line << (r.bits - BYTE)), 1 << (r.bits - BYTE), 0, t)
+    node.waits = ENDED
+    return 0
