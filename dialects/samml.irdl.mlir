@@ -63,6 +63,13 @@ irdl.dialect @samml {
     irdl.attributes {"tensor" = %tensor, "bytes" = %bytes}
   }
 
+  // A tensor that so many ports read once, in order, for all nodes that read it.
+  irdl.operation @preload {
+    %tensor = irdl.base "#builtin.string"
+    %ports = irdl.base "#builtin.integer"
+    irdl.attributes {"tensor" = %tensor, "ports" = %ports}
+  }
+
   // An edge that must hold a whole fiber: input `input` of node `node`.
   irdl.operation @fiber_fifo {
     %node = irdl.base "#builtin.string"

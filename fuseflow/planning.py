@@ -41,7 +41,10 @@ def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Sourc
     )
     resident = dict.fromkeys(part for name in schedule.resident for part in decomposed.inputs_of(name) or (name,))
     buffers = {part: size for name, size in schedule.buffers for part in decomposed.inputs_of(name) or (name,)}
-    return divided, replace(schedule, plan=weighed, resident=tuple(resident), buffers=tuple(buffers.items()))
+    preloads = {part: ports for name, ports in schedule.preloads for part in decomposed.inputs_of(name) or (name,)}
+    return divided, replace(
+        schedule, plan=weighed, resident=tuple(resident), buffers=tuple(buffers.items()), preloads=tuple(preloads.items())
+    )
 
 
 @cache

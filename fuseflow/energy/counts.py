@@ -89,8 +89,8 @@ class TrafficRow(Protocol):
 
 
 def with_preloads(dram: DramEvents, graph: n.Graph, traffic: Iterable[TrafficRow]) -> DramEvents:
-    """Return the events with those of preloaded tensors: every node that keeps one is given all of it, and reads what it needs there. A node
-    that reads the tensor in order reads all of it once, from the memory."""
+    """Return the events with those of preloaded tensors: each node that keeps one is given all of it, and reads there what it
+    needs. A node that reads the tensor in order reads all of it once, from the memory."""
     kept = preloaded_readers(graph)
     if not kept:
         return dram

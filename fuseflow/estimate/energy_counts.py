@@ -37,9 +37,7 @@ def estimated_counts(
     dram = _dram(work, load, machine)
     if not is_ideal:
         dram = with_preloads(dram, graph, work.traffic)
-    return energy_counts(
-        graph, machine, events, dram, area, cycles, frozenset(expected if work.exact else PARTS)
-    )
+    return energy_counts(graph, machine, events, dram, area, cycles, frozenset(expected if work.exact else PARTS))
 
 
 def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, NoReturn
 

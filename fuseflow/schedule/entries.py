@@ -15,6 +15,8 @@ from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
 from fuseflow.tensors.format import SHORT_NAMES, parse_short_name, without_all
 
 T = TypeVar("T")
+MOST_PRELOAD_PORTS = 1024
+"""The most ports that preload a tensor."""
 Entries = tuple[tuple[str, T], ...]
 """Named entries of a schedule: names with values, sorted by name."""
 
@@ -162,8 +164,8 @@ def buffer_size(tensor: str, size: int | str) -> int:
 
 def preload_ports(tensor: str, ports: int) -> int:
     """Return the ports that preload a tensor. Raises `ScheduleError` for what is no number of ports, and for one below 1."""
-    if isinstance(ports, bool) or ports < 1:
-        raise ScheduleError(f"preload of `{tensor}`: {ports} is not a number of ports", hint="1 or more")
+    if isinstance(ports, bool) or not 1 <= ports <= MOST_PRELOAD_PORTS:
+        raise ScheduleError(f"preload of `{tensor}`: {ports} is not a number of ports", hint=f"1 to {MOST_PRELOAD_PORTS:,}")
     return ports
 
 
@@ -252,8 +254,9 @@ def depth_text(name: str, text: str) -> int:
 
 def preload_text(tensor: str, text: str) -> int:
     """Return the ports of `--preload TENSOR=TEXT`. Raises `UsageError` if the text is no number of ports."""
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
-        raise UsageError(f"`--preload {tensor}={text}`: `{text}` is not a number of ports", hint="1 or more")
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_PRELOAD_PORTS:
+        hint = f"1 to {MOST_PRELOAD_PORTS:,}"
+        raise UsageError(f"`--preload {tensor}={text}`: `{text}` is not a number of ports", hint=hint)
     return int(text)
 
 

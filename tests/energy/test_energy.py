@@ -15,6 +15,7 @@ from matvec_graph import MATVEC
 from random_graphs import random_case
 
 import fuseflow as ff
+from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies, simulated_counts
 from fuseflow.errors import DeadlockError, EnergyError
 from fuseflow.resources import simulated_resources
@@ -159,6 +160,26 @@ def test_lines_of_reuse_buffers_are_read_and_written() -> None:
         assert counts.workspace_written - without.workspace_written == 8 * 32 * (asked - found), seed
         hits, fetches, compared = hits + found, fetches + asked - found, compared + 1
     assert compared > 4 and hits > 20 and fetches > 20, (compared, hits, fetches)
+
+
+def test_what_is_preloaded_is_written_and_read_on_the_chip() -> None:
+    """Two lanes look up 15 of 60 numbers, and keep all of them each: 2 * 60 are written, and 15 are read."""
+    rng = np.random.default_rng(0)
+    matrix, vector = np.zeros((5, 60), np.float32), rng.random(60).astype(np.float32) + 1
+    matrix[np.arange(15) % 5, rng.permutation(60)[:15]] = 1
+    counts = []
+    for preloads in ((), ("x=3",)):
+        schedule = ff.Schedule.from_flags(par=["i=2"], preloads=preloads)
+        program = ff.compile(
+            parse_einsums("tensor A[5, 60] csr\ntensor x[60]\ny[i] = sum(k) A[i, k] * x[k]\noutput y\n"),
+            tensors={"A": matrix, "x": vector},
+            schedule=schedule,
+            machine="rda",
+        )
+        (region,) = program.run().regions
+        counts.append(counted(region.graph, program.machine, region.simulation))
+    assert counts[1].workspace_written - counts[0].workspace_written == 2 * 60 * 32
+    assert counts[1].workspace_read - counts[0].workspace_read == 15 * 32
 
 
 FUSED = {"none": ("none",), "layers": ("layer1", "layer2"), "full": ("full",)}

@@ -39,6 +39,7 @@ schedules = st.builds(
     buffers=st.dictionaries(names, st.integers(1, 1 << 40) | st.integers(1, 4096).map(lambda n: n << 20), max_size=3).map(
         lambda d: tuple(d.items())
     ),
+    preloads=st.dictionaries(names, st.integers(1, 1024), max_size=3).map(lambda d: tuple(d.items())),
     associations=st.dictionaries(names, chains, max_size=3).map(lambda d: tuple(d.items())),
     iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),
