@@ -9,6 +9,7 @@ from functools import partial
 
 import narrows
 import nm_levels
+import preloads
 import reuse_buffers
 import single_floats
 from bitmaps import in_graph
@@ -46,7 +47,7 @@ def drawn(
     single: bool = False,
     lanes: bool = False,
 ) -> Case:
-    """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers.
+    """The case of a seed; of two one has a memory that takes time, and of these every second has reuse buffers, and every fourth preloads.
     `bitmap`: with bitmap levels (`bitmaps`). `nm`: with n:m levels
     (`nm_levels`). `select`: with a `select`. `narrow`: with narrow element types (`narrows`). `single`: on a machine that computes in
     32-bit floats (`single_floats`). `lanes`: instead of all that, a dense result that is written in lanes (`lane_written`)."""
@@ -58,6 +59,7 @@ def drawn(
     case = narrows.in_graph(case, seed) if narrow else case
     case = single_floats.in_graph(case) if single else case
     case = at_memory(case, seed) if seed % 2 else case
+    case = preloads.in_graph(case, seed) if seed % 8 == 5 else case
     return reuse_buffers.in_graph(case, seed) if seed % 4 == 3 else case
 
 

@@ -239,7 +239,7 @@ class RemoteLayout:
             banks = [self._requester(node, layout, name, write=False, bank=bank, **preload) for bank in range(ports)]
             self.preloads[node.tensor] = self.requesters[-ports][1]
             parts = [Part(run_preload, bank, (), (), helper=True, asks=True) for bank in banks]
-        reader = self._state(layout, name, count=count, bank=-1, **preload)
+        reader = self._state(layout, name, count=count, **preload)
         self.requesters.append((reader, self.preloads[node.tensor]))
         return reader, parts
 

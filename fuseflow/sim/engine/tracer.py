@@ -196,8 +196,6 @@ def _credit(requester: int, event: Any, free: int) -> None:
     if requester == 0:
         return
     r = requester_at(requester)
-    if r.bank < 0:
-        return
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).visible == free:
