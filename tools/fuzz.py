@@ -10,9 +10,9 @@ interpreter, to the fused interpreter, as a graph on the reference simulator and
 the reason. What differs is made smaller and kept in tests/data/programs, where it is a test from then on. The last line sums up.
 
 Graphs: every graph runs on the reference and on the engine, with its usual limits or tiny ones, half of them at HBM2 or another memory
-that takes time, of which every second has reuse buffers of one line to hundreds, and both must say the same: outputs to the last bit,
-cycles, statistics of nodes, edges and memory, the tokens of every stream and the cycles in which they are visible, the text of a
-deadlock. No run may take less than its roofline.
+that takes time, of which every second has reuse buffers of one line to hundreds and every fourth preloads, and both must say the same:
+outputs to the last bit, cycles, statistics of nodes, edges and memory, the tokens of every stream and the cycles in which they are
+visible, the text of a deadlock. No run may take less than its roofline.
 Prints every difference with its seed, and the first few as tests to paste, made smaller.
 
 With --wide the programs have merged and split dimensions, scalars beside sparse tensors, empty operands, lists of coordinates of rank 3,
