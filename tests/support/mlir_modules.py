@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import preloads
 import programs
 
 from fuseflow.dialects import declaration
@@ -70,9 +71,11 @@ def texts(dialect: str) -> tuple[str, ...]:
             assert isinstance(found, dict)
             graphs = list(found.values())
             first = graphs[0]
+            dense = preloads.preloadable(first)
             inputs = tuple(replace(tensor, resident=tensor.name in first.inputs) for tensor in first.tensors)
             buffered = tuple(replace(tensor, buffer=64 * (tensor.name in first.inputs)) for tensor in first.tensors)
-            variants = (replace(first, tensors=tensors) for tensors in (inputs, buffered))
+            preloaded = tuple(replace(tensor, preload=2 * (tensor.name in dense)) for tensor in first.tensors)
+            variants = (replace(first, tensors=tensors) for tensors in (inputs, buffered, preloaded))
             return tuple(samml_mlir.to_mlir(graph) for graph in (*variants, *graphs))
 
 
