@@ -71,11 +71,13 @@ def texts(dialect: str) -> tuple[str, ...]:
             assert isinstance(found, dict)
             graphs = list(found.values())
             first = graphs[0]
-            dense = preloads.preloadable(first)
+            other = next(graph for graph in graphs if preloads.preloadable(graph))
+            names_ahead = preloads.preloadable(other)
             inputs = tuple(replace(tensor, resident=tensor.name in first.inputs) for tensor in first.tensors)
             buffered = tuple(replace(tensor, buffer=64 * (tensor.name in first.inputs)) for tensor in first.tensors)
-            preloaded = tuple(replace(tensor, preload=2 * (tensor.name in dense)) for tensor in first.tensors)
-            variants = (replace(first, tensors=tensors) for tensors in (inputs, buffered, preloaded))
+            preloaded = tuple(replace(tensor, preload=2 * (tensor.name in names_ahead)) for tensor in other.tensors)
+            pairs = ((first, inputs), (first, buffered), (other, preloaded))
+            variants = (replace(graph, tensors=tensors) for graph, tensors in pairs)
             return tuple(samml_mlir.to_mlir(graph) for graph in (*variants, *graphs))
 
 
