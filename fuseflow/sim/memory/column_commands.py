@@ -85,11 +85,11 @@ def _next_column(channel: int) -> int:
     """Return the first cycle behind this one in which a RD or a WR may be issued, or FOREVER if there is none."""
     c = channel_at(channel)
     queue = c.writing
-    cycle = least(columns(channel, queue), pinned_banks(channel, queue) | _hit_banks(channel))
-    others = pinned_banks(channel, 1 - queue)
+    banks, others = pinned_banks(channel, queue) | _hit_banks(channel), pinned_banks(channel, 1 - queue)
+    cycle = least(columns(channel, queue), banks) if banks != 0 else FOREVER
     if others != 0:
         cycle = min(cycle, least(columns(channel, 1 - queue), others))
-    following: int = max(min(cycle, FOREVER), c.clock + 1)
+    following: int = max(cycle, c.clock + 1)
     return following
 
 

@@ -16,6 +16,7 @@ from fuseflow.sim.memory.channel import (
     place_of,
     timing_at,
 )
+from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.readiness import (
     FAR,
     banks_for_row_commands,
@@ -35,7 +36,8 @@ def row_slot(channel: int) -> None:
     is to be served there."""
     c = channel_at(channel)
     queue = c.writing
-    ready = waiting_of(channel, queue).row_banks & banks_for_row_commands(channel, c.clock) if c.row_bus <= c.clock else 0
+    q = waiting_of(channel, queue)
+    ready = q.row_banks & banks_for_row_commands(channel, c.clock) if q.row_banks != 0 and c.row_bus <= c.clock else 0
     if ready != 0:
         position = first_other(channel, queue, ready)
         entry = entry_in(channel, queue, position)
@@ -44,7 +46,7 @@ def row_slot(channel: int) -> None:
         else:
             remove_entry(channel, queue, position)
             _activate(channel, entry)
-    c.row_wake = max(next_row_command(channel, waiting_of(channel, queue).row_banks), c.clock + 1)
+    c.row_wake = max(next_row_command(channel, q.row_banks), c.clock + 1) if q.row_banks != 0 else FOREVER
 
 
 @inline

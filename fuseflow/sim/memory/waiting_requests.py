@@ -157,7 +157,8 @@ def note_opened(channel: int, place: int) -> None:
             mine &= mine - 1
             if place_of(entry_in(channel, queue, position)) == place:
                 q.hits |= 1 << position
-        note_requests(channel, queue, bank)
+        if of_bank(channel, queue, bank) != 0:
+            note_requests(channel, queue, bank)
 
 
 @inline
@@ -165,12 +166,14 @@ def note_closed(channel: int, bank: int) -> None:
     """Note that the row of a bank was closed. All requests of the bank need a row."""
     for queue in range(READS, WRITES + 1):
         q = waiting_of(channel, queue)
-        q.hits &= ~of_bank(channel, queue, bank)
-        note_requests(channel, queue, bank)
+        if of_bank(channel, queue, bank) != 0:
+            q.hits &= ~of_bank(channel, queue, bank)
+            note_requests(channel, queue, bank)
 
 
 @inline
 def note_unpinned(channel: int, bank: int) -> None:
     """Note that the request was served for which the row of a bank was opened. Those of other rows may have it closed."""
     for queue in range(READS, WRITES + 1):
-        note_requests(channel, queue, bank)
+        if of_bank(channel, queue, bank) != 0:
+            note_requests(channel, queue, bank)
