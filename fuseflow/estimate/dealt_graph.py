@@ -76,22 +76,36 @@ class DealtGraph:
 
     def cost(self, lanes: Mapping[str, int], machine: Machine, depths: Mapping[Edge, int]) -> LaneEstimate:
         """Return the estimate with so many lanes of each index. Raises `Uncountable` if the counts on one lane do not say it."""
-        if machine.rules == "comal":
-            raise Uncountable
-        kept = self._nodes_on(machine)
-        nodes = [self._node(at, lanes, machine, kept) for at in range(len(self.template.nodes))]
-        pipeline = self._pipeline(nodes)
+        nodes = self._nodes(lanes, machine)
+        graph = self._graph(nodes, machine)
+        slots = self._slots(graph.pipeline, machine, depths)
+        cycles = graph.bound(machine, lambda: self._loops(graph, slots, machine), "").cycles
+        return LaneEstimate(cycles, sum(node.firings for node in nodes), self._resources(nodes, lanes, slots, machine))
+
+    def cycles(self, lanes: Mapping[str, int], machine: Machine, depth: int | None) -> float:
+        """Return the cycles of the estimate alone, with FIFOs of so many slots, or those of the machine. Raises `Uncountable`."""
+        graph = self._graph(self._nodes(lanes, machine), machine)
+        fifos = graph.pipeline.fifos
+        slots = self._slots(graph.pipeline, machine, {}) if depth is None else (float(depth),) * len(fifos)
+        return graph.bound(machine, lambda: self._loops(graph, slots, machine), "").cycles
+
+    def _graph(self, nodes: Sequence[_NodeLanes], machine: Machine) -> GraphCycles:
+        """Return the graph with the cycles of its stages and what it asks of the memory."""
         answer = memory_latency(machine.memory)
         latency = [node.latency + answer * node.stage.answers for node in nodes]
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound
         imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
-        graph = GraphCycles(pipeline, latency, occupied, self._load(nodes, machine), imbalance)
-        slots = self._slots(pipeline, machine, depths)
-        limits = graph.bound(machine, lambda: self._loops(graph, slots, machine), "")
-        return LaneEstimate(limits.cycles, sum(node.firings for node in nodes), self._resources(nodes, lanes, slots, machine))
+        return GraphCycles(self._pipeline(nodes), latency, occupied, self._load(nodes, machine), imbalance)
 
     # The nodes -----------------------------------------------------------------------------------------------------------------
+
+    def _nodes(self, lanes: Mapping[str, int], machine: Machine) -> list[_NodeLanes]:
+        """Return what each node does in so many lanes."""
+        if machine.rules == "comal":
+            raise Uncountable
+        kept = self._nodes_on(machine)
+        return [self._node(at, lanes, machine, kept) for at in range(len(self.template.nodes))]
 
     def _nodes_on(self, machine: Machine) -> dict[Any, _NodeLanes]:
         """Return what is known of nodes on a machine, by their place and the lanes that matter to them."""
@@ -110,7 +124,9 @@ class DealtGraph:
         if not self._indices:
             for each in self.template.nodes:
                 streams = {index for stream in (*each.inputs, *each.outputs) for index in stream.indices}
-                self._indices.append(tuple(index for index in self.template.indices if index in {*each.indices, *streams}))
+                self._indices.append(
+                    tuple(index for index in self.template.indices if index in {*each.indices, *streams, each.folded})
+                )
         return self._indices[at]
 
     def _counted(self, at: int, each: TemplateNode, lanes: Mapping[str, int], machine: Machine) -> _NodeLanes:
@@ -123,13 +139,13 @@ class DealtGraph:
         tiles_read = tuple(tiles[p].tile for p in node.inputs if tiles[p].kind == "val")
         timing = node_timing(node, self.template.graph, machine, tiles_read)
         processes = firings(node, declared, inputs, outputs, self._steps(each, inputs, lanes), machine)
-        total = sum(in_all(shape, values + closings) for values, closings in processes)
+        alike = self.template.lanes(each, lanes) // prod(shape)
+        total = alike * sum(in_all(shape, values + closings) for values, closings in processes)
         intervals = (timing.interval, timing.emission)
         occupied = max(most(process_cycles(node, *process, machine)) for process in zip(processes, intervals, strict=False))
-        number = prod(shape)
         stage = Stage(
             node,
-            number,
+            self.template.lanes(each, lanes),
             max(1, most(inputs[0].inner)) if node.holds_back else 0,
             most(outputs[-1].tokens) if isinstance(node, n.Workspace) else 0,
             memory_answers(node, declared),
@@ -196,7 +212,7 @@ class DealtGraph:
 
     def _steps(self, each: TemplateNode, inputs: Sequence[Flow], lanes: Mapping[str, int]) -> Number:
         """Return the comparisons of a node that merges, in every lane."""
-        if isinstance(each.node, n.Align) and not each.serial:
+        if not each.serial and isinstance(each.node, n.Align | n.Join):
             return inputs[0].elements
         comparisons = self.serial.counts.comparisons.get(each.serial)
         if comparisons is None:
@@ -217,6 +233,8 @@ class DealtGraph:
             return kept.most * self.template.lanes(each, lanes) if kept else 0
         if not isinstance(serial, n.Workspace):
             return 0
+        if each.folded:
+            return self._serial_held()[each.serial].most * self.template.lanes(each, lanes)
         collected = collected_stream(serial, counts)
         if collected is None or collected.nest is None:
             raise Uncountable
@@ -247,8 +265,8 @@ class DealtGraph:
                 (places[port.node], at, k)
                 for at, each in enumerate(self.template.nodes)
                 for k, port in enumerate(each.node.inputs)
-                if k == 0 or not isinstance(each.node, n.Merge)
-            )
+                if port.node in places and (k == 0 or not isinstance(each.node, n.Merge))
+            )  # what another lane gives is the same
             merges = frozenset(at for at, each in enumerate(self.template.nodes) if isinstance(each.node, n.Merge))
             empty = [Fifo(source, at, k, 0) for source, at, k in self._kept["ways"]]
             self._kept["behind"] = merges, stages_behind([node.stage for node in nodes], empty, merges)

@@ -4,7 +4,8 @@
     costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
 
 Firings are those of the graph with these lanes, exactly: what a node does in a lane follows from the elements that the lane gets when they
-are dealt in turn. Where lanes are folded, since something is reduced over their index, the graph is made and counted.
+are dealt in turn. Where lanes are folded, since something is reduced over their index, the graph is made and counted. `near` says for any
+lanes how many cycles to expect without making the graph.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class LaneCosts:
 
     def _cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int]) -> LaneCost:
         dealt = self._graph(tuple(lanes))
-        if dealt is not None:
+        if dealt is not None and dealt.template.is_exact:
             try:
                 made = dealt.cost(lanes, self.machine, depths)
             except Uncountable:
@@ -92,12 +93,26 @@ class LaneCosts:
                 return LaneCost(made.cycles, made.firings, made.resources, True)
         return self.made(lanes, depths)
 
+    def near(self, lanes: Mapping[str, int], depth: int | None = None) -> float | None:
+        """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine. None if
+        nothing follows from the graph on one lane.
+
+        Raises `ScheduleError` for lanes that the graph cannot have.
+        """
+        dealt = self._graph(tuple(index for index in self.order if lanes.get(index, 1) > 1))
+        if dealt is None:
+            return None
+        try:
+            return dealt.cycles(lanes, self.machine, depth)
+        except Uncountable:
+            return None
+
     def _graph(self, indices: tuple[str, ...]) -> DealtGraph | None:
-        """Return the graph in lanes of these indices, None if its costs do not follow from those on one lane."""
+        """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            template = LaneTemplate.of(self.graph, self.loops, indices) if counted else None
             levels = stream_levels(self.graph, self.loops)
+            template = LaneTemplate.of(self.graph, self.loops, indices) if counted else None
             self._dealt[indices] = None if template is None else DealtGraph(template, self.serial, levels)
         return self._dealt[indices]
 

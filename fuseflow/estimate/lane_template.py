@@ -1,8 +1,9 @@
 """The shape of a graph in lanes, whatever their number: which nodes there are once in every lane, and which stream of the graph on one lane
 each of their streams is, dealt to the lanes of which indices.
 
-It is read off the graph with two lanes of every index that is dealt. Indices over which something is reduced have no such shape: how the
-results of their lanes are put together depends on their number.
+It is read off the graph with two lanes of every index that is dealt. Where something is reduced over an index, a tree puts the results of
+its lanes together. How many nodes the tree has depends on the number of lanes, and what each of them does was not counted on one lane. So
+it stands in the shape as one node of each kind, of whole results, and the shape is near and not exact.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
 from fuseflow.transform.parallelize import parallelize
-from fuseflow.transform.stream_levels import Loops
+from fuseflow.transform.stream_levels import Levels, Loops, common_levels, stream_levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,10 @@ class DealtStream:
 
 @dataclass(frozen=True, slots=True)
 class TemplateNode:
-    """A node of the first lane. It is there once in each lane of `indices`. `serial` is its name on one lane, empty if lanes brought it."""
+    """A node of the first lane. It is there once in each lane of `indices`. `serial` is its name on one lane, empty if lanes brought it.
+
+    `folded` is the index of which it puts the results of lanes together, or of which each lane has a result that is not whole.
+    """
 
     node: n.Primitive
     indices: tuple[str, ...]
@@ -34,6 +38,12 @@ class TemplateNode:
     outputs: tuple[DealtStream, ...]
     lanes_of: str = ""
     """The index that a fork deals, or whose lanes a merge takes."""
+    folded: str = ""
+
+    @property
+    def combines(self) -> bool:
+        """Whether the node puts the results of lanes together."""
+        return bool(self.folded) and not self.serial
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,29 +55,46 @@ class LaneTemplate:
     nodes: tuple[TemplateNode, ...]
 
     @classmethod
-    def of(cls, serial: n.Graph, loops: Loops, indices: Sequence[str]) -> LaneTemplate | None:
-        """Return the template, None if lanes of one of the indices are folded. Raises `ScheduleError` as `parallelize` does."""
+    def of(cls, serial: n.Graph, loops: Loops, indices: Sequence[str]) -> LaneTemplate:
+        """Return the template. Raises `ScheduleError` as `parallelize` does."""
         lowered = parallelize(serial, loops, dict.fromkeys(indices, 2))
-        by_name, streams, kept = serial.by_name, dict[n.Port, DealtStream](), list[TemplateNode]()
+        by_name, types, levels = serial.by_name, serial.types(), stream_levels(serial, loops)
+        streams, kept = dict[n.Port, DealtStream](), list[TemplateNode]()
+        around, folds = dict[str, tuple[str, ...]](), dict[str, str]()
         for node in lowered.graph.nodes:
             place = lowered.places.get(node.name, ())
             own = _serial_name(node.name, place)
             namesake = by_name.get(own)
             serial_name = own if namesake is not None and type(namesake) is type(node) else ""
             dealt_index = "" if serial_name else _dealt_index(node, indices)
-            if not serial_name and not dealt_index:
-                return None
-            inside = tuple(index for index in indices if index in dict(place))
+            around[node.name] = inside = tuple(index for index in indices if index in dict(place))
             inputs = tuple(streams[port] for port in node.inputs)
-            outputs = _outputs(node, serial_name, dealt_index, inside, inputs, indices)
+            if serial_name:
+                lost = [index for index in inside if _is_folded(by_name[own], index, levels, types)]
+                whole = tuple(index for index in inside if index not in lost)
+                outputs = tuple(DealtStream(n.Port(own, k), whole) for k in range(len(node.port_names())))
+                folds[node.name] = lost[-1] if lost else ""
+            elif dealt_index:
+                outputs = _dealt_outputs(node, dealt_index, inputs, indices)
+                folds[node.name] = folds[node.inputs[-1].node]
+            else:
+                outputs = _combined_outputs(node, inputs)
+                left = [index for port in node.inputs for index in around[port.node] if index not in inside]
+                folds[node.name] = left[0] if left else next(folds[port.node] for port in node.inputs if folds[port.node])
             streams |= {n.Port(node.name, k): stream for k, stream in enumerate(outputs)}
             if all(lane == 0 for _, lane in place):
-                kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index))
+                folded = "" if dealt_index else folds[node.name]
+                kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index, folded))
         return cls(lowered.graph, tuple(indices), tuple(kept))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each node stands for as many as there are in the graph, whatever the lanes."""
+        return not any(node.folded for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, int]) -> int:
         """Return how often a node is there, given the lanes of each index."""
-        number = 1
+        number = counts[node.folded] - 1 if node.combines else 1
         for index in node.indices:
             number *= counts[index]
         return number
@@ -88,20 +115,36 @@ def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
     return max(named, key=len, default="")
 
 
-def _outputs(
-    node: n.Primitive,
-    serial: str,
-    dealt: str,
-    inside: tuple[str, ...],
-    inputs: Sequence[DealtStream],
-    indices: Sequence[str],
+def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], types: Mapping[n.Port, n.StreamType]) -> bool:
+    """Return whether lanes of an index each have a part of the result of a node, which stands for the whole of it."""
+    if node.grain != "fold":
+        return False
+    shared = common_levels(levels[port] for port in node.inputs)
+    return any(index in names for names in shared[types[node.inputs[0]].depth - 1 :])
+
+
+def _dealt_outputs(
+    node: n.Primitive, dealt: str, inputs: Sequence[DealtStream], indices: Sequence[str]
 ) -> tuple[DealtStream, ...]:
-    if serial:
-        return tuple(DealtStream(n.Port(serial, k), inside) for k in range(len(node.port_names())))
+    """Return the streams of a node that deals a stream to lanes, or brings it back together."""
     x = inputs[-1] if isinstance(node, n.Align) else inputs[0]
     having = {*x.indices, dealt} if not isinstance(node, n.Merge) else {*x.indices} - {dealt}
     stream = DealtStream(x.port, tuple(index for index in indices if index in having))
     return (stream,) * len(node.port_names())
+
+
+def _combined_outputs(node: n.Primitive, inputs: Sequence[DealtStream]) -> tuple[DealtStream, ...]:
+    """Return the streams of a node that puts results of two lanes together, each of which stands for the whole result."""
+    match node:
+        case n.Alu():
+            return (inputs[0],)
+        case n.Align():
+            return (inputs[-1],)
+        case n.Join():
+            at = len(inputs) // 2
+            return inputs[0], *inputs[1:at], *inputs[at + 1 :]
+        case _:
+            raise AssertionError(f"lanes brought {node.op} `{node.name}`")
 
 
 __all__ = ["DealtStream", "LaneTemplate", "TemplateNode"]

@@ -17,8 +17,8 @@ from math import inf
 
 from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import LaneModel, Lanes
-from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.deals import LaneModel
+from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
 from fuseflow.autoscheduler.budget.trials import RegionRun, RunSchedules, TrialRun
 from fuseflow.errors import ScheduleError

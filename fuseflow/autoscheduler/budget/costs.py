@@ -8,9 +8,9 @@ from math import inf
 from typing import Protocol
 
 from fuseflow.autoscheduler.budget.cut_graph import KEPT_COUNTS, OrderedRange
-from fuseflow.autoscheduler.budget.deals import Lanes
-from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.errors import ScheduleError
+from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator
 from fuseflow.lower.depths import with_depths
 from fuseflow.lower.regions import CompiledRegion, dealt_region
@@ -40,6 +40,10 @@ class CandidateCosts(Protocol):
         """Return the cost of a region that stands in one lane, as it is with other lanes and depths. None if it cannot have these."""
         ...
 
+    def near(self, ordered: OrderedRange, decision: RegionDecision) -> float | None:
+        """Return about how many cycles a region takes under a decision, for much less than its cost takes. None if nothing is known."""
+        ...
+
 
 @dataclass(slots=True)
 class LoweredCosts:
@@ -49,6 +53,8 @@ class LoweredCosts:
     estimator: Estimator
     _latest: tuple[OrderedRange, dict[Lanes, CompiledRegion | None]] | None = None
     """The last range with the regions in lanes that were lowered for it, with the FIFOs of the machine."""
+    _arithmetic: tuple[OrderedRange, LaneCosts] | None = None
+    """The last range whose lanes were looked at by arithmetic."""
 
     def __call__(self, ordered: OrderedRange, decision: RegionDecision) -> RegionCost | None:
         region = self._dealt(ordered, decision.lanes)
@@ -67,6 +73,28 @@ class LoweredCosts:
         self.estimator.memo.forget(KEPT_COUNTS)
         return RegionCost(float(cycles), most(used), float(least))
 
+    def near(self, ordered: OrderedRange, decision: RegionDecision) -> float | None:
+        schedule = ordered.before.lowering.partitioned.schedule
+        if decision.has_stages or ordered.pieces[-1].own is not None or schedule.writers == "lanes":
+            return None
+        try:
+            cycles = self._lane_costs(ordered).near(dict(decision.lanes), decision.depth)
+        except ScheduleError:
+            return None
+        return None if cycles is None else cycles + sum(figures.cycles for figures in ordered.figures[:-1])
+
+    def _lane_costs(self, ordered: OrderedRange) -> LaneCosts:
+        """Return what a range costs in lanes, counted in one lane."""
+        if self._arithmetic is None or self._arithmetic[0] is not ordered:
+            region, knowledge = ordered.pieces[-1], ordered.before.knowledge.copy()
+            for piece in estimator_regions(ordered.pieces[:-1]):
+                self.estimator.region(piece, self.machine, knowledge)
+            (known,) = estimator_regions((region,))
+            self.estimator.add_views(known.views_before, knowledge)
+            costs = LaneCosts.of(self.estimator, region.serial, region.table.loops, ordered.order, self.machine, knowledge)
+            self._arithmetic = ordered, costs
+        return self._arithmetic[1]
+
     def _dealt(self, ordered: OrderedRange, lanes: Lanes) -> CompiledRegion | None:
         """Return the region of a range in lanes, None if it cannot have them."""
         if self._latest is None or self._latest[0] is not ordered:
@@ -74,7 +102,7 @@ class LoweredCosts:
         regions = self._latest[1]
         if lanes not in regions:
             region = ordered.pieces[-1]
-            schedule = RegionDecision((), lanes).scheduled(Schedule(), region.name, is_ordered=False)
+            schedule = ordered.lane_schedule(lanes)
             try:
                 regions[lanes] = dealt_region(ordered.before.lowering, region, schedule)
             except ScheduleError:

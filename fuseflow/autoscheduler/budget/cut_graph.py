@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.budget.deadline import Deadline
-from fuseflow.autoscheduler.budget.decision import LoopOrder
+from fuseflow.autoscheduler.budget.decision import Lanes, LoopOrder, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
@@ -23,6 +23,7 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
 from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
@@ -75,6 +76,11 @@ class OrderedRange:
     def is_single(self) -> bool:
         """Whether the range has one unit."""
         return self.part[1] - self.part[0] == 1
+
+    def lane_schedule(self, lanes: Lanes) -> Schedule:
+        """Return a schedule that deals the region of this range to lanes, whose results are written as the program's are."""
+        writers = self.before.lowering.partitioned.schedule.writers
+        return RegionDecision((), lanes).scheduled(replace(Schedule(), writers=writers), self.pieces[-1].name, is_ordered=False)
 
 
 @dataclass(slots=True)

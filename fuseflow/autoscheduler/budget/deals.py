@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.errors import ScheduleError
 from fuseflow.lower.buffers import with_buffers, without_buffers
@@ -29,7 +29,6 @@ from fuseflow.lower.lanes import with_lanes, without_lanes
 from fuseflow.resources import COMPONENTS, HeldEntries, graph_resources
 from fuseflow.resources.budget import Budget
 from fuseflow.samml.nodes import Edge
-from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.transform import LaneGraph
 
@@ -42,8 +41,6 @@ MAX_PAIRS = 6
 
 Dealt: TypeAlias = Literal["singles", "pairs", "all"]
 """The sets of indices of which lanes are measured: single ones, the pairs of use besides, or all pairs."""
-Lanes = tuple[tuple[str, int], ...]
-"""The lanes of indices, outermost first, without those of one lane."""
 Amounts = npt.NDArray[np.float64]
 """The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
 
@@ -210,9 +207,8 @@ class LaneMeasure:
     def dealt(self, lanes: Lanes) -> LaneGraph | None:
         """Return the graph with some lanes, or None if it cannot have them."""
         region = self.ordered.pieces[-1]
-        schedule = RegionDecision((), lanes).scheduled(Schedule(), region.name, is_ordered=False)
         try:
-            return with_lanes(region.serial, region.table, region.fused, schedule)
+            return with_lanes(region.serial, region.table, region.fused, self.ordered.lane_schedule(lanes))
         except ScheduleError:
             return None
 

@@ -10,6 +10,8 @@ from fuseflow.schedule import Schedule
 
 LoopOrder = tuple[str, ...]
 """The indices of the loops of a region, outermost first."""
+Lanes = tuple[tuple[str, int], ...]
+"""The lanes of indices, outermost first, without those of one lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class RegionDecision:
     """
 
     order: LoopOrder
-    lanes: tuple[tuple[str, int], ...] = ()
+    lanes: Lanes = ()
     depth: int | None = None
 
     @property

@@ -21,8 +21,10 @@ from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
 
+MAX_COMPARED = 12
+"""How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
 MAX_TRIED = 6
-"""How many lanes of a range in an order are lowered, those that promise the fewest cycles, unless the caller says otherwise."""
+"""How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
 LOOKED = 4
 """Lanes that stand still are none of these, but so many times as many are lowered at most once some go on."""
 QUICK_TRIED = 2
@@ -261,42 +263,68 @@ class RangeCosts:
     # Lanes of a region ---------------------------------------------------------------------------------------------------------
 
     def _best(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
+        """Return a range in one lane, or with the lanes of the whole region that take the fewest cycles."""
         bound, dealt = self.relaxed(edge, budget), freedom.dealing == "regions"
         tried = QUICK_TRIED if freedom.quick else self.tried
         if bound == inf:
             return None
         best: tuple[RegionDecision, RegionCost] | None = None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
-        number = 0
-        for looked, deal in enumerate(deals):
+        compared = self._compared(edge, deals, depth)
+        candidates = [*compared, *((deal.least, deal) for deal in deals[len(compared) :])]
+        number = looked = 0
+        while looked < len(candidates):
+            cycles, deal = candidates[looked]
             enough = tried is not None and (number >= tried or looked >= LOOKED * tried)
-            if best is not None and (deal.least >= best[1].cycles or enough):
-                bound = max(bound, min(deal.least, best[1].cycles))
+            if best is not None and (cycles >= best[1].cycles or enough):
                 break
             decision = RegionDecision(edge.order, deal.lanes, depth)
             cost = self._fitting(edge, decision, budget)
-            number += cost is not None
+            looked, number = looked + 1, number + (cost is not None)
             if cost is not None and (best is None or cost.cycles < best[1].cycles):
                 best = decision, cost
-        else:
-            bound = bound if best is None else max(bound, best[1].cycles)
         if best is None:
             return None
-        if tried is not None and dealt and not freedom.quick:
+        unknown = (deal.least for cycles, deal in candidates[looked:] if cycles < best[1].cycles)
+        bound = max(bound, min(unknown, default=inf))
+        if self.tried is not None and dealt and not freedom.quick:
             best = self._narrowed(edge, budget, best)
         return DealtRange(*best, min(bound, best[1].cycles))
 
+    def _compared(self, edge: OrderedRange, deals: list[Deal], depth: int | None) -> list[tuple[float, Deal]]:
+        """Return some of the lanes, with the cycles that are expected of them, the fewest first: by arithmetic, or else as the lanes
+        promise. If all lanes that may be the best are wanted, these are all, with what they promise."""
+        if self.tried is None or len(deals) == 1:
+            return [(deal.least, deal) for deal in deals]
+        compared, fewest = list[tuple[float, Deal]](), inf
+        for deal in deals[:MAX_COMPARED]:
+            if deal.least > fewest:
+                break
+            near = self.costs.near(edge, RegionDecision(edge.order, deal.lanes, depth))
+            compared.append((deal.least if near is None else max(near, deal.least), deal))
+            fewest = min(fewest, inf if near is None else compared[-1][0])
+        return sorted(compared, key=lambda one: (one[0], one[1].rank))
+
     def _narrowed(
-        self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost]
+        self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
     ) -> tuple[RegionDecision, RegionCost]:
-        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few."""
+        """Return the best of some lanes and of fewer and fewer: many ports get less of the memory than a few. Those that promise more than
+        `most` cycles are not looked at."""
         while True:
-            narrower = [decision for decision in _halves(best[0]) if self._least(edge, decision) < HOPEFUL * best[1].cycles]
+            cycles = min(most, best[1].cycles)
+            narrower = [decision for decision in _halves(best[0]) if self._is_hopeful(edge, decision, cycles)]
             costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:
                 return best
             best = min(faster, key=lambda one: one[1].cycles)
+
+    def _is_hopeful(self, edge: OrderedRange, decision: RegionDecision, cycles: float) -> bool:
+        """Return whether fewer lanes may take less than so many cycles, by what they promise and by arithmetic."""
+        if self._least(edge, decision) >= HOPEFUL * cycles:
+            return False
+        near = self.costs.near(edge, decision)
+        return near is None or near < cycles
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
         """Return what lanes of a whole region, or of its stages, promise."""
@@ -321,7 +349,7 @@ class RangeCosts:
                 if cost is None:
                     continue
                 if not freedom.quick:
-                    decision, cost = self._narrowed(edge, budget, (decision, cost))
+                    decision, cost = self._narrowed(edge, budget, (decision, cost), best.cost.cycles)
                 if cost.cycles < best.cost.cycles:
                     best = DealtRange(decision, cost, bound)
         return replace(best, least=bound)

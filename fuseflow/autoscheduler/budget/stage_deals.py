@@ -13,7 +13,8 @@ from math import ceil
 import numpy as np
 
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Amounts, LaneMeasure, Lanes, lane_counts
+from fuseflow.autoscheduler.budget.deals import Amounts, LaneMeasure, lane_counts
+from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.selection import Option, SelectionProblem
 from fuseflow.autoscheduler.budget.solver import select
 from fuseflow.resources import COMPONENTS
