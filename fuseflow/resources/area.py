@@ -7,7 +7,7 @@ gates of a graph; the table has means of what it made of small models, so both a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -71,6 +71,7 @@ class AreaCount:
     """The areas of the nodes and the FIFOs of a graph on a machine, each a whole number of gate equivalents."""
 
     count: ResourceCount
+    _latencies: dict[str, int] = field(default_factory=dict, compare=False)
 
     @cached_property
     def index_bits(self) -> int:
@@ -122,8 +123,15 @@ class AreaCount:
         writer, types = graph.by_name[port.node], graph.types()
         if types[port].tile:
             return FifoForm(self.token_bits(port), 1, SHALLOW_TILES)
-        tiles = [types[read].tile for read in writer.inputs if types[read].kind == "val"]
-        return FifoForm(self._kept_bits(reader, k), node_timing(writer, graph, self.count.machine, tiles).latency)
+        return FifoForm(self._kept_bits(reader, k), self._latency(writer))
+
+    def _latency(self, node: n.Primitive) -> int:
+        """Return the cycles from what a node reads to what it gives."""
+        if node.name not in self._latencies:
+            graph, types = self.count.graph, self.count.graph.types()
+            tiles = [types[read].tile for read in node.inputs if types[read].kind == "val"]
+            self._latencies[node.name] = node_timing(node, graph, self.count.machine, tiles).latency
+        return self._latencies[node.name]
 
     def _kept_bits(self, reader: n.Node, k: int) -> int:
         """Return the bits of a token that the FIFO at an input keeps. References of a root are all zero, and of the

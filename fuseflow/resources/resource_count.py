@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import assert_never
@@ -26,6 +26,7 @@ class ResourceCount:
 
     graph: n.Graph
     machine: Machine
+    _ports: dict[str, int] = field(default_factory=dict, compare=False)
 
     @cached_property
     def bounds(self) -> Mapping[n.Port, int]:
@@ -54,6 +55,11 @@ class ResourceCount:
 
     def ports(self, node: n.Primitive) -> int:
         """Return how many arrays a node reads from the memory, or writes to it."""
+        if node.name not in self._ports:
+            self._ports[node.name] = self._arrays(node)
+        return self._ports[node.name]
+
+    def _arrays(self, node: n.Primitive) -> int:
         declared = self.graph.declared
         if not isinstance(node, n.TensorUser) or not node.asks_memory(declared):
             return 0

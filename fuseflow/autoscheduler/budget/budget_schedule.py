@@ -32,6 +32,7 @@ from fuseflow.autoscheduler.defaults import LEVERS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, UsageError
+from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
@@ -53,6 +54,9 @@ BUFFER_PROGRAMS = 2
 """For how many programs reuse buffers are chosen."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
+COUNTED = 1 << 24
+"""The most distinct elements that one count in a search may take. To count more takes seconds, and a range that has more computes so much
+again that it is not chosen: its cycles follow from statistics."""
 
 
 def budget_schedule(
@@ -77,7 +81,7 @@ def budget_schedule(
     cache = SimulationCache()
     run = run or SimulateHere(source, machine, "auto", cache)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
-    estimator = Estimator(assume_unknown=True)
+    estimator = Estimator(assume_unknown=True, memo=CountMemo(COUNTED))
     deadline = Deadline.after(request.limit)
     factory = VariantFactory(source, machine, estimator, base, deadline)
     published = factory(base)
