@@ -311,7 +311,9 @@ class DealtGraph:
             return ()
         number = self.template.lanes(each, lanes)
         flows = _BusiestFlows(self, lanes)
-        forks = {t.node.name: lanes[t.lanes_of] for t in self.template.nodes if isinstance(t.node, n.Fork)}
+        of_first = {t.node.name: lanes[t.lanes_of] for t in self.template.nodes if isinstance(t.node, n.Fork)}
+        first = self.template.first
+        forks = {name: of_first[first[name]] for name in first if first[name] in of_first}
         addresses = Addresses(graph, flows, forks)
         shape = tuple(lanes[index] for index in each.indices)
         times = min(in_all(shape, flow.elements) / max(1, most(flow.elements)) for flow in inputs)
@@ -412,7 +414,11 @@ class _BusiestFlows(Mapping[n.Port, Flow]):
     lanes: Mapping[str, int]
 
     def __getitem__(self, port: n.Port) -> Flow:
-        each = self.graph.template.nodes[self.graph._places()[port.node]]
+        template = self.graph.template
+        at = self.graph._places().get(template.first[port.node])
+        if at is None:
+            raise Uncountable
+        each = template.nodes[at]
         return busiest(self.graph._flow(each.outputs[port.output], each.indices, self.lanes))
 
     def __iter__(self) -> Any:

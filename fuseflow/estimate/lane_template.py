@@ -48,11 +48,13 @@ class TemplateNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneTemplate:
-    """The nodes of a graph in lanes of these indices, outermost first, those of the first lane alone."""
+    """The nodes of a graph in lanes of these indices, outermost first, those of the first lane alone. `first` has the name of the one in
+    the first lane by that of each node."""
 
     graph: n.Graph
     indices: tuple[str, ...]
     nodes: tuple[TemplateNode, ...]
+    first: Mapping[str, str]
 
     @classmethod
     def of(cls, serial: n.Graph, loops: Loops, indices: Sequence[str]) -> LaneTemplate:
@@ -60,10 +62,10 @@ class LaneTemplate:
         lowered = parallelize(serial, loops, dict.fromkeys(indices, 2))
         by_name, types, levels = serial.by_name, serial.types(), stream_levels(serial, loops)
         streams, kept = dict[n.Port, DealtStream](), list[TemplateNode]()
-        around, folds = dict[str, tuple[str, ...]](), dict[str, str]()
+        around, folds, first = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, str]()
         for node in lowered.graph.nodes:
             place = lowered.places.get(node.name, ())
-            own = _serial_name(node.name, place)
+            own, first[node.name] = _serial_name(node.name, place), _first_name(node.name, place)
             namesake = by_name.get(own)
             serial_name = own if namesake is not None and type(namesake) is type(node) else ""
             dealt_index = "" if serial_name else _dealt_index(node, indices)
@@ -85,7 +87,7 @@ class LaneTemplate:
             if all(lane == 0 for _, lane in place):
                 folded = "" if dealt_index else folds[node.name]
                 kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index, folded))
-        return cls(lowered.graph, tuple(indices), tuple(kept))
+        return cls(lowered.graph, tuple(indices), tuple(kept), first)
 
     @property
     def is_exact(self) -> bool:
@@ -103,6 +105,12 @@ class LaneTemplate:
 def _serial_name(name: str, place: Sequence[tuple[str, int]]) -> str:
     for index, lane in place:
         name = name.replace(f"/{index}{lane}", "", 1)
+    return name
+
+
+def _first_name(name: str, place: Sequence[tuple[str, int]]) -> str:
+    for index, lane in place:
+        name = name.replace(f"/{index}{lane}", f"/{index}0", 1)
     return name
 
 

@@ -51,6 +51,26 @@ def test_lanes_that_are_folded_are_made():
     assert not cost.by_arithmetic and cost == region.made({"k": 3})
 
 
+@pytest.mark.parametrize("lanes", [{"k": 3}, {"k": 7}, {"i": 4, "k": 2}, {"i": 3, "k": 5}, {"k": 2, "j": 4}])
+@pytest.mark.parametrize("machine", ["rda", "ideal"])
+def test_lanes_that_are_folded_are_expected_to_take_about_as_long(lanes: dict[str, int], machine: str):
+    for seed in range(3):
+        region = costs(seed, machine=machine)
+        near, made = region.near(lanes), region.made(lanes)
+        assert near is not None and not region.cost(lanes).by_arithmetic
+        assert near == pytest.approx(made.cycles, rel=0.35)
+
+
+def test_lanes_that_are_exact_are_expected_to_take_what_they_cost():
+    region = costs(0)
+    assert region.near({"i": 5}) == region.cost({"i": 5}).cycles
+    assert region.near({"i": 5}, depth=4) == pytest.approx(region.cost({"i": 5}, depths(region, 4)).cycles)
+
+
+def depths(region: LaneCosts, slots: int) -> dict[Edge, int]:
+    return {Edge(node.name, k): slots for node in region.graph.nodes for k in range(len(node.inputs))}
+
+
 def test_deeper_fifos_take_more_bytes_and_no_more_cycles():
     region = costs(0)
     accumulate = next(node for node in region.graph.nodes if node.op == "accumulate")
