@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel, Lanes
-from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
+from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
