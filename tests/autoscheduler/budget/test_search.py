@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from budget_spaces import AllCandidates, random_source
@@ -15,12 +17,14 @@ from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
+from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
 from fuseflow.resources import COMPONENTS
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
+from fuseflow.tensors import Format, pack
 
 RDA, IDEAL = load_machine("rda"), load_machine("ideal")
 NONE = Schedule.fuse("none")
@@ -125,3 +129,36 @@ def test_what_is_left_is_never_more_than_was_said(request_: BudgetRequest) -> No
     assert len(left) > 3
     assert all(most >= behind for most, behind in zip(left, reversed(range(len(left))), strict=True))
     assert left == sorted(left, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cycles_by_arithmetic_are_near_to_those_of_graphs_that_are_made(seed: int) -> None:
+    """Random programs of a few hundred elements have lanes of a few, which is where arithmetic is furthest off."""
+    _, variant = searched(random_source(200 + seed), RDA)
+    costs, ratios = LoweredCosts(RDA, variant.graph.estimator), list[float]()
+    for edge in variant.graph.edges(variant.graph.start):
+        for deal in LaneModel.of(edge, RDA).deals(Budget.of({}), 64)[::3] if edge.pieces else ():
+            decision = RegionDecision(edge.order, deal.lanes)
+            near, cost = costs.near(edge, decision), costs(edge, decision)
+            assert cost is not None
+            ratios += [near / cost.cycles] if near is not None else []
+    assert len(ratios) > 5
+    assert 0.9 < np.median(ratios) < 1.1
+    assert min(ratios) > 0.5 and max(ratios) < 2
+
+
+def test_candidates_are_written_in_lanes_if_the_schedule_says_so() -> None:
+    rng = np.random.default_rng(0)
+    declared = parse("tensor A[8, 8]\ntensor B[8, 8]\nY[i, j] = A[i, j] + B[i, j]\noutput Y")
+    source = Source("sum", declared, {name: pack(rng.normal(size=(8, 8)), Format.dense(2)) for name in "AB"})
+    ports = list[int]()
+    for base in (NONE, replace(NONE, writers="lanes")):
+        _, variant = searched(source, RDA, base)
+        edge = variant.graph.edges(variant.graph.start)[0]
+        decision = RegionDecision(edge.order, (("i", 4),))
+        cost = LoweredCosts(RDA, variant.graph.estimator)(edge, decision)
+        compiled = compile_source(source, decision.scheduled(base, edge.name, is_ordered=len(edge.order) > 1), RDA)
+        (region,) = compiled.estimate(Estimator()).regions
+        assert cost is not None and cost.resources.port == region.resources.port
+        ports.append(cost.resources.port)
+    assert ports[0] < ports[1]
