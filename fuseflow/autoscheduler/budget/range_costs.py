@@ -152,7 +152,10 @@ class RangeCosts:
         return None if dealt is None else replace(dealt, decision=self._named(edge, dealt.decision))
 
     def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
-        """Return the decisions about a range that were estimated so far and have room, of those for which there is the freedom."""
+        """Return the decisions about a range that were estimated and have room, of those for which there is the freedom. If the lanes
+        of the range were chosen, those that arithmetic ranks next are estimated, too."""
+        if edge.pieces and self.known(edge, budget, freedom):
+            self._estimate_next(self._first(edge), budget, freedom)
         return [
             (self._named(edge, decision), cost)
             for decision in (self._exact.get(self.kind(edge), {}) if edge.pieces else {})
@@ -304,6 +307,14 @@ class RangeCosts:
             compared.append((deal.least if near is None else max(near, deal.least), deal))
             fewest = min(fewest, inf if near is None else compared[-1][0])
         return sorted(compared, key=lambda one: (one[0], one[1].rank))
+
+    def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
+        """Estimate so many lanes of a whole region as are tried where nothing is known by arithmetic."""
+        if self.tried is None or freedom.dealing == "nothing":
+            return
+        for depth in self._depths(edge, budget) if freedom.depths else [self.depth(budget)]:
+            for _, deal in self._compared(edge, self._deals(edge, budget, depth), depth)[: self.tried]:
+                self._fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
 
     def _narrowed(
         self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
