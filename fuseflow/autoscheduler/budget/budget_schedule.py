@@ -54,9 +54,9 @@ BUFFER_PROGRAMS = 2
 """For how many programs reuse buffers are chosen."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
-COUNTED = 1 << 24
-"""The most distinct elements that one count in a search may take. To count more takes seconds, and a range that has more computes so much
-again that it is not chosen: its cycles follow from statistics."""
+SEARCH_COUNT_BUDGET = 1 << 24
+"""The most distinct elements that one count in a search may take, since to count more takes seconds. The cycles of a range that has more
+follow from statistics."""
 
 
 def budget_schedule(
@@ -81,7 +81,7 @@ def budget_schedule(
     cache = SimulationCache()
     run = run or SimulateHere(source, machine, "auto", cache)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
-    estimator = Estimator(assume_unknown=True, memo=CountMemo(COUNTED))
+    estimator = Estimator(assume_unknown=True, memo=CountMemo(SEARCH_COUNT_BUDGET))
     deadline = Deadline.after(request.limit)
     factory = VariantFactory(source, machine, estimator, base, deadline)
     published = factory(base)

@@ -25,7 +25,7 @@ MAX_COMPARED = 12
 """How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
 MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
-LOOKED = 4
+LOOKS_PER_TRY = 4
 """Lanes that stand still are none of these, but so many times as many are lowered at most once some go on."""
 QUICK_TRIED = 2
 """How many are for a quick choice."""
@@ -278,7 +278,7 @@ class RangeCosts:
         number = looked = 0
         while looked < len(candidates):
             cycles, deal = candidates[looked]
-            enough = tried is not None and (number >= tried or looked >= LOOKED * tried)
+            enough = tried is not None and (number >= tried or looked >= LOOKS_PER_TRY * tried)
             if best is not None and (cycles >= best[1].cycles or enough):
                 break
             decision = RegionDecision(edge.order, deal.lanes, depth)
