@@ -50,13 +50,13 @@ def stages_of(graph: Graph, table: FusionTable) -> StageLoops:
 
 
 def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: Schedule) -> LaneGraph:
-    """Return the graph of a region with the lanes that the schedule asks for."""
-    lanes = scheduled_lanes(schedule, fused)
+    """Return the graph of a region with the lanes that the schedule asks for. An index that needs no loop has none."""
+    lanes = {index: count for index, count in scheduled_lanes(schedule, fused).items() if index in table.order}
     asked = _stage_entries(schedule, fused)
     stages = stages_of(graph, table) if asked else {}
     own = {key: count for key, count in asked.items() if key[1] in stages.get(key[0], ())}
     if own:
-        lanes = {index: lanes.get(index, 1) for index in fused.order}
+        lanes = {index: lanes.get(index, 1) for index in table.order}
     try:
         made = parallelize(graph, table.loops, lanes, table.stages, own, schedule.writers == "lanes")
         if own:

@@ -102,6 +102,10 @@ class TensorDecl:
         """Return the number of coordinates that a storage level can have."""
         return self.shape[self.format.order[level]]
 
+    def is_single(self, level: int) -> bool:
+        """Return whether a storage level has one coordinate in each of its fibers. References below it are those above it."""
+        return self.format.levels[level].full and self.size(level) == 1
+
     @property
     def level_sizes(self) -> tuple[int, ...]:
         """The number of coordinates that each storage level can have, outermost first."""

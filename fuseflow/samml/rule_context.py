@@ -131,10 +131,13 @@ class RuleContext:
         return Position(self.tensors[tensor].level_tensor(level - 1), level)
 
     def indexes(self, node: n.Node, streams: InputFacts, k: int, tensor: str, level: int) -> None:
-        """Refuse references that index something else."""
-        position, wanted = streams[k].position, self.position(tensor, level)
-        if position != wanted and not (level == 0 and position == ROOT):
+        """Refuse references that index something else. Those into a full level of one coordinate are those into what is below it."""
+        position, declared, above = streams[k].position, self.tensors[tensor], level
+        while above and position != self.position(tensor, above) and declared.is_single(above - 1):
+            above -= 1
+        if position != self.position(tensor, above) and not (above == 0 and position == ROOT):
             holds = f"references into {position}" if position else "coordinates, not references"
+            wanted = self.position(tensor, level)
             self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
 
     def inside(self, node: n.Node, streams: InputFacts, k: int, size: int, limit: str) -> None:

@@ -43,7 +43,7 @@ class TableBuilder:
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root))
+        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root), self.memo.single)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
@@ -86,7 +86,7 @@ class TableBuilder:
     def run(self, outside: Nest) -> Bundle:
         """Run the remaining loops of a nest, and reduce its values or select among them."""
         node = outside.producer
-        loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
+        loops = sorted({*node.free, *node.over}.difference(outside.indices, self.memo.single), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
         nest = self.reopened(outside, loops)
         for v in loops:
@@ -112,9 +112,10 @@ class TableBuilder:
         reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0."""
         match node:
             case Reduction():
-                if not node.over or self.region.fill[node.body] == REDUCERS[node.op].identity:
+                over = self.awaited(node)
+                if not over or self.region.fill[node.body] == REDUCERS[node.op].identity:
                     return set()
-                first = min(self.place[v] for v in node.over)
+                first = min(self.place[v] for v in over)
                 return {v for v in loops if self.place[v] >= first}
             case Selection():
                 return set() if self.region.fill[node.body] == 0 else set(loops)
@@ -193,13 +194,13 @@ class TableBuilder:
             return True
         if not any(self.place[r] <= self.place[v] for r in self.awaited(node)):
             return False
-        return v in node.free or v in node.over or set(node.free).issubset(nest.indices)
+        return v in node.free or v in node.over or set(node.free).difference(self.memo.single).issubset(nest.indices)
 
     def awaited(self, node: Producer) -> tuple[str, ...]:
-        """Return the indices before which a producer must be complete. A threshold compares nothing: it has its innermost index."""
+        """Return the indices before whose loops a producer must be complete. A threshold compares nothing: it has its innermost index."""
         if isinstance(node, Selection) and not node.over:
             return (max(node.free, key=self.place.__getitem__),) if node.free else ()
-        return node.over
+        return tuple([v for v in node.over if v not in self.memo.single])
 
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,

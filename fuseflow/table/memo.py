@@ -11,7 +11,7 @@ from functools import cached_property
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, all_indices, annihilated_value, nodes
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Selection, Tree, View, all_indices, annihilated_value, nodes
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
@@ -63,7 +63,8 @@ class TableMemo:
     """What tables of one region share. All of them read its tensors in the formats of `declared`, which a
     graph declares as `read_tensors`, and locate dense levels alike.
 
-    `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body.
+    `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body. `single` indices need
+    no loop.
     """
 
     declared: Mapping[str, TensorType]
@@ -71,6 +72,7 @@ class TableMemo:
     cells: Cells
     tiling: Tiling
     roots: Mapping[str, Producer]
+    single: frozenset[str]
     starts: dict[Hashable, Nest] = field(default_factory=dict)
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class TableMemo:
         tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
         tiling.cover(*region.trees)
         roots = {result.name: _root(result) for result in region.results}
-        return cls(declared, read, cells, tiling, roots)
+        return cls(declared, read, cells, tiling, roots, single_indices(region, declared, tiling.blocks))
 
     def of_other_steps(self) -> TableMemo:
         """Return an empty memo for tables of the same trees that are made in other steps. What follows from the trees alone is shared."""
@@ -122,6 +124,23 @@ class TableMemo:
         if node not in self._indices:
             self._indices[node] = frozenset(all_indices(node))
         return self._indices[node]
+
+
+def single_indices(region: FusedRegion, declared: Mapping[str, TensorType], blocks: Mapping[str, int]) -> frozenset[str]:
+    """Return the indices that need no loop: they have one coordinate, or one block of coordinates, no result has them, and every tensor
+    that has them stores them dense. So references below such a level are those above it, and a reduction over it has one term."""
+    single = {v for v, size in region.sizes.items() if size and -(-size // blocks.get(v, 1)) == 1}
+    single.difference_update(*(result.indices for result in region.results))
+    for node in nodes(*region.trees) if single else ():
+        if isinstance(node, Selection):
+            single.difference_update(node.free, node.over)
+        if isinstance(node, View):
+            format = declared[node.tensor].format
+            assert format is not None
+            single.difference_update(
+                node.indices[d] for d, level in zip(format.order, format.levels, strict=True) if not level.full
+            )
+    return frozenset(single)
 
 
 def _read_tensor(region: FusedRegion, t: TensorType, format: Format) -> TensorDecl:

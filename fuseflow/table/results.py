@@ -26,7 +26,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     assert builder.cells.recorder is not None
     return FusionTable(
         region=region.name,
-        order=region.order,
+        order=tuple([v for v in region.order if v not in builder.memo.single]),
         steps=builder.cells.recorder.steps(),
         nodes=tuple(builder.cells.nodes.values()),
         writes=writes,

@@ -31,7 +31,8 @@ class Evaluation(NamedTuple):
 class FusionTable:
     """A fusion table, with the steps in which it was filled.
 
-    `order` has the loops, outermost first. `steps` say how the table was filled, and `columns` are the result. `nodes` are the primitives
+    `order` has the loops, outermost first: the indices of the region but for those that need none.
+    `steps` say how the table was filled, and `columns` are the result. `nodes` are the primitives
     that cells name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written. `evaluations`
     say where every producer is computed, which may be at several places. `loops` has, by node name, the indices of the level that each
     scan and range makes: several where loops share the level. `stages` has, by node name, the label of the producer in whose nest the node

@@ -17,12 +17,14 @@ from fuseflow.table.view_cursor import ViewCursor
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored."""
+    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored. Levels of
+    `single` indices are passed by: their references are those above them."""
 
     region: FusedRegion
     cells: Cells
     declared: Mapping[str, TensorType]
     start: ViewCursor
+    single: frozenset[str] = frozenset()
     _levels: dict[View, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
@@ -37,7 +39,14 @@ class ViewReader:
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
         leaf = nest.env.get(view)
-        return leaf if isinstance(leaf, ViewCursor) else self.start
+        return leaf if isinstance(leaf, ViewCursor) else self.start._replace(level=self.passed(view, 0))
+
+    def passed(self, view: View, level: int) -> int:
+        """Return the first level from `level` on that needs a loop."""
+        levels = self.levels(view)
+        while level < len(levels) and levels[level][0] in self.single:
+            level += 1
+        return level
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
         """Return the coordinates and references of a view for the join of loop `v`, or None if it lacks the loop or is located."""
@@ -84,7 +93,7 @@ class ViewReader:
         port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
         ref = loop.scanned.get(view)
         if ref is not None:
-            port, level, nullable = loop.moved[ref].port, level + 1, loop.moved[ref].nullable
+            port, level, nullable = loop.moved[ref].port, self.passed(view, level + 1), loop.moved[ref].nullable
             if ref in loop.located:
                 self.cells.note(view, v, "Kept({}) = {}", loop.crd, loop.located[ref])
             else:
@@ -93,7 +102,7 @@ class ViewReader:
             waiting[v] = loop.crd
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
             port = self._located(view, level, (waiting.pop(levels[level][0]), port), loop)
-            level += 1
+            level = self.passed(view, level + 1)
         return ViewCursor(port, level, nullable, tuple(waiting.items()))
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
