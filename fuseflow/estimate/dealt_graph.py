@@ -15,7 +15,7 @@ from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_flows import DealtLevel, busiest, dealt_counts, dealt_flow, dealt_largest, in_all, most
 from fuseflow.estimate.fifo_loops import Fifo
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.graph_bounds import GraphBounds, lines_written
 from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
 from fuseflow.estimate.graph_work import process_cycles
 from fuseflow.estimate.held_entries import collected_stream, held_entries
@@ -25,7 +25,7 @@ from fuseflow.estimate.memory_bound import memory_answers, memory_latency, reque
 from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
-from fuseflow.estimate.port_lines import Addresses, ReaderNode, buffered, node_lines
+from fuseflow.estimate.port_lines import Addresses, ReaderNode, buffered, node_lines, preloaded
 from fuseflow.resources import Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.graph_resources import HeldEntries
@@ -320,6 +320,9 @@ class DealtGraph:
         in_busiest = [busiest(flow) for flow in inputs], [busiest(flow) for flow in outputs]
         line, array_bytes, buffers = request_bytes(machine.memory), self.serial.counts.array_bytes, self._buffers(machine)
         ports = node_lines(node, addresses, *in_busiest, flows, line)
+        if graph.declared[node.tensor].preload:
+            ports = (preloaded(port, number, array_bytes, line) for port in ports)
+            return tuple(LanePorts(at, port, number, port.lines * number, port.lines, port.jumps * number) for port in ports)
         if buffers:
             ports = (buffered(port, node, addresses, in_busiest[0][0], flows, line, array_bytes, buffers) for port in ports)
         return tuple(LanePorts(at, port, number, port.lines * times, port.lines, port.jumps * times, port.hits) for port in ports)
@@ -332,7 +335,7 @@ class DealtGraph:
     def _load(self, nodes: Sequence[_NodeLanes], machine: Machine) -> MemoryLoad:
         counts, memory = self.serial.counts, machine.memory
         ports = [port for node in nodes for port in node.ports]
-        written = [row.bytes for row in counts.traffic if row.direction == "write"]
+        written = lines_written(counts, request_bytes(memory))
         channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
         return MemoryLoad.of_lanes(ports, counts.array_bytes, written, request_bytes(memory), channels)
 

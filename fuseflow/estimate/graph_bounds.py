@@ -19,10 +19,11 @@ from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
 from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
 from fuseflow.estimate.memory_bound import memory_latency, request_bytes
-from fuseflow.estimate.memory_load import MemoryLoad
+from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
+from fuseflow.samml.lane_writers import WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.buffered_ports import buffered_ports
@@ -123,7 +124,7 @@ class GraphBounds:
         def load() -> MemoryLoad:
             counts, pipeline = self.counts, self._kept["pipeline"]
             stages = dict(zip((node.name for node in counts.graph.nodes), pipeline.of_node, strict=True))
-            written = [row.bytes for row in counts.traffic if row.direction == "write"]
+            written = lines_written(counts, line)
             buffers = buffered_ports(counts.graph, memory.line) if isinstance(memory, TimedMemory) else {}
             ports = read_lines(counts.graph, counts.flows, line, counts.array_bytes, buffers)
             return MemoryLoad.of(ports, stages, counts.array_bytes, written, line, channels)
@@ -155,6 +156,14 @@ class GraphBounds:
             self._kept[key] = compute()
         value: Value = self._kept[key]
         return value
+
+
+def lines_written(counts: GraphCounts, line: int) -> list[WrittenLines]:
+    """Return the lines of each array that a graph writes."""
+    declared = counts.graph.declared
+    parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
+    written = (row for row in counts.traffic if row.direction == "write")
+    return [WrittenLines.of(row.bytes, parts.get(row.tensor), declared[row.tensor].value_bits, line) for row in written]
 
 
 def _firing_key(machine: Machine, intervals: tuple[Intervals, ...]) -> Hashable:

@@ -11,7 +11,15 @@ from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.fifo_loops import FifoLoops, LongestWays, Matrix, fewest_batches, loop_cycles
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import peak_bandwidth
-from fuseflow.estimate.memory_load import MemoryLoad, answer_cycles, shared_line_cycles, transfer_cycles, write_wait
+from fuseflow.estimate.memory_load import (
+    MemoryLoad,
+    Writer,
+    answer_cycles,
+    preload_cycles,
+    shared_line_cycles,
+    transfer_cycles,
+    write_wait,
+)
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
@@ -137,21 +145,24 @@ class GraphCycles:
         behind: Number = 0
         if pipeline.behind:
             left = max(self.occupied[at] for at in pipeline.behind)
-            wait = write_wait(load.lines_read / max(1, reading), machine, True)
+            wait = write_wait(load.lines_read / max(1, reading), machine, "behind lanes")
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
             crowded = max(crowded, self._writing(reading, machine))
-        return replace(bound, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
+        control = bound.control + preload_cycles(load, machine, peak)
+        return replace(bound, control=control, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float, machine: Machine) -> float:
         """Return the cycles for which the writer of most lines waits for their answers, 0 if it is not held up. A writer waits longer the
         more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
         memory = machine.memory
         assert not isinstance(memory, IdealMemory)
+        writer: Writer = "in lanes" if self.load.in_lanes else "alone"
 
         def waits(cycles: float) -> float:
-            return self.load.most_written * write_wait(self.load.lines_read / max(1, cycles), machine, False) / memory.outstanding
+            wait = write_wait(self.load.lines_read / max(1, cycles), machine, writer)
+            return self.load.most_written * wait / memory.outstanding
 
         low, high = reading, reading
         while waits(high) > high:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp
+from math import ceil, exp, gcd
+from typing import Literal, TypeAlias
 
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.port_lines import PortLines
+from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
@@ -34,9 +36,13 @@ OPEN_BYTES = 32 * 1024
 """The bytes of the rows that the banks of one channel have open together."""
 ANSWER_CYCLES = 37
 """The cycles from a request to its answer where the memory has little else to do."""
-STARVED_WRITES = (40.0, 4.0, 2.2)
+MISS_CYCLES = 4.5
+"""The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
+waits it asks for some that are next."""
+STARVED_WRITES = (40.0, 4.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
-no reads wait. The rate counts b = 4.0 where lanes read, and 2.2 on one lane."""
+no reads wait. The rate counts b = 4.0 where lanes read, 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
+and the lanes that wait for their answers read nothing."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
 
@@ -47,7 +53,7 @@ class ArrayLoad:
 
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead.
+    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there.
     """
 
     stage: int
@@ -58,18 +64,22 @@ class ArrayLoad:
     array_lines: int
     in_order: bool
     asked: Number = 0
+    missed: Number = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLoad:
     """What a graph requests of the memory: its reads by stage and array, the lines that lie in another row than the line before, the
-    lines that it writes, and those of the array that has most of them.
+    lines that it writes, and those of the writer that has most of them. `in_lanes` says that this one writes what one lane has. `awaited`
+    are the lines of preloads for all of which a node waits.
     """
 
     reads: tuple[ArrayLoad, ...]
     jumps: Number
     written: Number
     most_written: Number
+    in_lanes: bool = False
+    awaited: Number = 0
 
     @property
     def lines_read(self) -> Number:
@@ -81,12 +91,12 @@ class MemoryLoad:
         ports: Iterable[PortLines],
         stages: Mapping[str, int],
         array_bytes: Mapping[tuple[str, int, str], int],
-        written: Iterable[Number],
+        written: Iterable[WrittenLines],
         line: int,
         channels: int,
     ) -> MemoryLoad:
         """Add up what ports request, given the stage of each node, the bytes of the arrays that are read, in the order in which they lie in
-        the memory, and the bytes written to each array.
+        the memory, and what is written to each array.
         """
         groups: dict[tuple[int, str], list[PortLines]] = {}
         for port in ports:
@@ -110,7 +120,7 @@ class MemoryLoad:
         cls,
         ports: Sequence[LanePorts],
         array_bytes: Mapping[tuple[str, int, str], int],
-        written: Iterable[Number],
+        written: Iterable[WrittenLines],
         line: int,
         channels: int,
     ) -> MemoryLoad:
@@ -125,12 +135,35 @@ class MemoryLoad:
                 -(-array_bytes.get(each.array, 0) // line),
                 each.port.in_order,
                 each.most + each.hits,
+                each.jumps / each.number if each.hits else 0,
             )
             for each in ports
         )
-        out = [-(-number // line) for number in written]
         jumps = sum(each.jumps for each in ports) * _other_row(ports, array_bytes, line, channels)
-        return cls(reads, jumps, sum(out), max(out, default=0))
+        out = tuple(written)
+        most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
+        awaited = sum(each.lines for each in ports if each.port.awaited)
+        return cls(reads, jumps, sum(each.lines * each.writers for each in out), most.lines, most.writers > 1, awaited)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLines:
+    """The lines of an array that each of its `writers` writes. Lanes that share lines write them several times."""
+
+    lines: Number
+    writers: int = 1
+
+    @classmethod
+    def of(cls, bytes_: Number, part: LanePart | None, bits: int, line: int) -> WrittenLines:
+        """Return the lines of an array of so many bytes and of elements of so many bits. `part` has the places of one lane, if lanes
+        write it: runs that begin anywhere in a line."""
+        lines = -(-bytes_ // line)
+        if part is None:
+            return cls(lines)
+        run = max(1.0, part.run * bits / 8)
+        in_line = gcd(max(1, round(run)), line)
+        each = bytes_ / part.lanes / run * max(1.0, (run + line - in_line) / line)
+        return cls(min(lines, each), part.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +216,12 @@ def transfer_cycles(load: MemoryLoad, lines: Number, machine: Machine, peak: flo
     return lines * memory.line / (peak * IN_ORDER_SHARE) + load.jumps * ROW_CYCLES / (memory.channels * ratio)
 
 
+def preload_cycles(load: MemoryLoad, machine: Machine, peak: float) -> float:
+    """Return the cycles for which nodes wait until what they look up is preloaded. `peak` is in bytes a cycle."""
+    share = IN_ORDER_SHARE if isinstance(machine.memory, Hbm2Memory) else 1.0
+    return load.awaited * request_bytes(machine.memory) / (peak * share)
+
+
 def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles that the lines of the array take that most lanes read, or that has few lines.
 
@@ -207,28 +246,36 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
-    one line a cycle at most, those in its reuse buffer too."""
+    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    asked = max((read.asked for read in load.reads if read.asked > read.most), default=0)
+    asked = max((read.asked + read.missed * MISS_CYCLES for read in load.reads if read.asked > read.most), default=0)
     return max(asked, max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding)
 
 
-def write_wait(rate: Number, machine: Machine, in_lanes: bool) -> float:
+Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
+"""A writer behind lanes that read, one of a graph without lanes, or one of those of all lanes."""
+
+
+def write_wait(rate: Number, machine: Machine, writer: Writer) -> float:
     """Return the cycles after which a write is answered, where `rate` lines are read in a cycle."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    idle, lanes, alone = STARVED_WRITES
-    return min(LONGEST_WRITE, idle * exp(min(20.0, (lanes if in_lanes else alone) * rate * 8 / memory.channels)))
+    idle, behind, alone, lanes = STARVED_WRITES
+    weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
+    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * rate * 8 / memory.channels)))
 
 
 __all__ = [
     "ArrayLoad",
     "LanePorts",
     "MemoryLoad",
+    "WrittenLines",
+    "Writer",
     "answer_cycles",
+    "preload_cycles",
     "shared_line_cycles",
     "transfer_cycles",
     "write_wait",

@@ -33,6 +33,7 @@ class PortLines:
 
     `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
     lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
+    `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them.
     """
 
     node: str
@@ -45,6 +46,7 @@ class PortLines:
     dealt: int = 1
     divided: int = 1
     hits: Number = 0
+    awaited: bool = False
 
 
 def read_lines(
@@ -108,7 +110,7 @@ def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, in
     """Return a port of a node that reads a preloaded array with its share of the lines, which are read once for all `readers`."""
     place = port.tensor, port.level, port.kind
     lines = array_bytes.get(place, 0) / line / max(1, readers)
-    return replace(port, lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1)
+    return replace(port, lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1, awaited=port.jumps > 1)
 
 
 def buffered(
