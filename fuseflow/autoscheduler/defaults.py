@@ -11,6 +11,7 @@ LEVERS = {
     "formats": "formats",
     "association": "reassociate",
     "buffers": "buffers",
+    "preloads": "preloads",
 }
 """The kinds of decisions, in the order in which they are taken away, each with what the user has to allow for it."""
 ALLOWED = tuple(allowed for allowed in LEVERS.values() if allowed)

@@ -134,7 +134,7 @@ class _Chooser:
             self.search.variants = variants.best() if self._changes_variants else (self.published,)
         with self.agenda.step("best"):
             best = self.search.cheapest(self.budget, self._kept)
-        if "buffers" in self.request.allow:
+        if self._changes_buffers:
             with self.agenda.step("buffers"):
                 best = self._with_buffers(best)
         if not best.programs and not unfused.programs:
@@ -174,7 +174,12 @@ class _Chooser:
     @property
     def _changes_variants(self) -> bool:
         """Whether formats or products may be changed."""
-        return bool(self.request.allow - {"buffers"})
+        return bool(self.request.allow - {"buffers", "preloads"})
+
+    @property
+    def _changes_buffers(self) -> bool:
+        """Whether reuse buffers or preloads may be chosen."""
+        return bool(self.request.allow & {"buffers", "preloads"})
 
     @property
     def _kept(self) -> int:
@@ -187,7 +192,7 @@ class _Chooser:
         self.agenda.expect("unfused", ranges)
         self.agenda.expect("variants", variants.most() if self._changes_variants else 0)
         self.agenda.expect("best", ranges)
-        self.agenda.expect("buffers", ranges if "buffers" in self.request.allow else 0)
+        self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
         self.agenda.expect("simulations", self._kept + 1 + again + 2 * top if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
@@ -202,15 +207,17 @@ class _Chooser:
         return replace(replace(self.search, deadline=Deadline()).cheapest(self.budget, 1, NO_LEVERS), is_complete=False)
 
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
-        """Return the cheapest programs if tensors may have reuse buffers, too: first those that leave the memory least to do, for the lanes
-        that this lets be of use, and then no larger ones than are of use beside these lanes."""
+        """Return the cheapest programs if tensors may have reuse buffers, or be preloaded, too: first those that leave the memory least to
+        do, for the lanes that this lets be of use, and then no larger ones than are of use beside these lanes."""
         variants = BufferVariants(self.factory, self.published, self.budget)
-        for step in (variants.of_least_traffic, variants.of_fewest_cycles):
+        has_buffers, has_preloads = "buffers" in self.request.allow, "preloads" in self.request.allow
+        first = (variants.of_least_traffic,) * has_buffers + (variants.of_preloads,) * has_preloads
+        for steps in (first, (variants.of_fewest_cycles,) * has_buffers):
             if self.deadline.passed:
                 break
             programs = [p for p in best.programs[:BUFFER_PROGRAMS] if not self._trial(p, False).refused]
             known = {variant.base for variant in self.search.variants}
-            buffered = tuple(v for program in programs for v in step(program) if v.base not in known)
+            buffered = tuple(v for program in programs for step in steps for v in step(program) if v.base not in known)
             if buffered:
                 self.search.variants += buffered
                 replace(self.search, variants=buffered).cheapest(self.budget, self._kept)

@@ -1,9 +1,11 @@
-"""Reuse buffers for a program whose other decisions are made: for the tensors whose lines are asked for again and again, as small as they
-are of use.
+"""Reuse buffers and preloads for a program whose other decisions are made: for the tensors whose lines are asked for again and again, as
+small as they are of use.
 
 Every such tensor has a buffer of its largest array at first. Then one after the other gets the smallest buffer with which the program is
 expected to take about as few cycles, and smaller ones until all have room in the budget. For example, rows of a weight that are chosen
 anew for every row of a graph need the whole weight, and rows that are read twice one behind the other need a buffer of one row.
+
+Or all of these that are stored dense are preloaded.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf, prod
 from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
@@ -30,9 +33,14 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim.memory.settings import TimedMemory
+from fuseflow.tensors import DTYPES
 
 MOST_BUFFERS = 6
 """How many tensors get a buffer at most, those of which most bytes are read again."""
+PRELOAD_PORTS = (8, 16)
+"""Preloads are tried by at most so many ports each: more than 16 took no fewer cycles on HBM2 in eight channels."""
+SMALL_BYTES = 4096
+"""Inputs of at most so many bytes are preloaded wherever any tensor is: they lie in a few lines, which all lanes want."""
 STEP = 4
 """A smaller buffer has so many times fewer bytes."""
 GAIN = 0.99
@@ -53,6 +61,7 @@ class TensorReuse:
     alike: dict[str, None] = field(default_factory=dict)
     again: int = 0
     whole: int = 0
+    is_dense: bool = True
 
     def ladder(self, line: int) -> tuple[int, ...]:
         """Return the sizes that its buffer may have, ascending from none, in whole lines."""
@@ -103,10 +112,36 @@ class BufferChoice:
             sizes = min(({**sizes, name: self._below(name, size)} for name, size in sizes.items() if size), key=of)
         return self._of_all(sizes) if of(sizes) < GAIN * plain else {}
 
+    def preloads(self, ports: int) -> BufferSizes:
+        """Return by how many ports tensors are preloaded, of at most so many each: those that are stored dense and have room, and small
+        inputs, which another way to cut the program may look up."""
+        room, memory = self.budget.limits.get("buffer", inf), self.compiled.machine.memory
+        if not isinstance(memory, TimedMemory):
+            return {}
+        line, sizes = request_bytes(memory), self._small_inputs()
+        for tensor in self._tensors.values():
+            if tensor.is_dense and tensor.whole <= room:
+                sizes |= dict.fromkeys(tensor.alike, tensor.whole)
+        return {name: min(ports, -(-size // line)) for name, size in sizes.items()}
+
+    def _small_inputs(self) -> dict[str, int]:
+        """Return the bytes of the inputs that are small, and stored dense, but for those of which the schedule says something."""
+        schedule, names = self.compiled.schedule, self.partitioned.user_names
+        stated = {*dict(schedule.buffers), *dict(schedule.preloads), *schedule.resident}
+        known = {t.name for t in self.partitioned.source.inputs}
+        sizes = {
+            names.get(t.name, t.name): -(-prod(t.stored_shape) * prod(t.tile) * DTYPES[t.dtype].bits // 8)
+            for t in self.partitioned.program.inputs
+            if t.format is not None and t.format.all_dense
+        }
+        return {name: size for name, size in sizes.items() if 0 < size <= SMALL_BYTES and name in known - stated}
+
     @cached_property
     def _tensors(self) -> Mapping[str, TensorReuse]:
         """The tensors of which most bytes are asked for again, by the first of their names."""
-        stated, kept = dict(self.compiled.schedule.buffers), dict[str, TensorReuse]()
+        schedule, kept = self.compiled.schedule, dict[str, TensorReuse]()
+        stated = {**dict(schedule.buffers), **dict(schedule.preloads)}
+        graphs = {region.name: region.graph for region in self.compiled.regions}
         regions = {region.name: region.fused for region in self.compiled.regions}
         for estimate in self._estimate({}).regions:
             named = [(estimate.name, dict[str, str]()), *((repeat.name, repeat.tensors) for repeat in estimate.repeats)]
@@ -122,6 +157,8 @@ class BufferChoice:
                 tensor.alike |= dict.fromkeys(names)
                 tensor.again += estimate.times * round(row.bytes - size)
                 tensor.whole = max(tensor.whole, size)
+                declared = graphs[estimate.name].declared[row.tensor]
+                tensor.is_dense &= not any(declared.stored_arrays(level) for level in range(declared.format.rank))
         most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[:MOST_BUFFERS]
         return {name: kept[name] for name in most}
 
@@ -175,6 +212,15 @@ class BufferVariants:
         """Return the variant with no more buffers than are of use to a program in its lanes."""
         return self._variants(program, [self._choice(program, program.schedule).of_fewest_cycles()])
 
+    def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
+        """Return the variants in which operands of a program are preloaded that are looked up again and again. They leave it to a search
+        how many lanes there are then."""
+        choice = self._choice(program, replace(program.schedule, parallel=()))
+        base = replace(program.variant.base, buffers=self.published.base.buffers)
+        schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in PRELOAD_PORTS)
+        variants = (self.factory(schedule) for schedule in schedules if schedule != base)
+        return tuple(variant for variant in variants if variant is not None)
+
     def _choice(self, program: DealtPath, schedule: Schedule) -> BufferChoice:
         factory, plain = self.factory, replace(schedule, buffers=self.published.base.buffers)
         compiled = compile_source(factory.source, plain, factory.machine)
@@ -194,4 +240,11 @@ def with_sizes(schedule: Schedule, sizes: BufferSizes) -> Schedule:
     return schedule
 
 
-__all__ = ["BufferChoice", "BufferSizes", "BufferVariants", "TensorReuse", "with_sizes"]
+def with_preloads(schedule: Schedule, ports: Mapping[str, int]) -> Schedule:
+    """Return a schedule with preloads beside those that it has."""
+    for name, count in ports.items():
+        schedule = schedule.preload(name, count)
+    return schedule
+
+
+__all__ = ["BufferChoice", "BufferSizes", "BufferVariants", "TensorReuse", "with_preloads", "with_sizes"]

@@ -26,7 +26,7 @@ class Levers:
     """What a search may decide.
 
     A lever that is not there is as without it: single operators, the orders that the compiler ranks best, lanes of whole regions alone, one
-    lane, FIFOs of the machine, and the formats, the products and the reuse buffers of the schedule.
+    lane, FIFOs of the machine, and the formats, the products, the reuse buffers and the preloads of the schedule.
     """
 
     fusion: bool = True
@@ -37,6 +37,7 @@ class Levers:
     formats: bool = True
     association: bool = True
     buffers: bool = True
+    preloads: bool = True
     quick: bool = False
     """Whether a few lanes of each range are enough for a first idea."""
 
@@ -60,6 +61,7 @@ class Levers:
             (self.formats, variant.has_formats),
             (self.association, variant.has_association),
             (self.buffers, variant.has_buffers),
+            (self.preloads, variant.has_preloads),
         )
         return all(is_there or not is_needed for is_there, is_needed in needed)
 
@@ -84,7 +86,7 @@ class Effort:
 
 
 ALL_LEVERS = Levers()
-UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False)
+UNFUSED = Levers(fusion=False, formats=False, association=False, buffers=False, preloads=False)
 """What unfused programs in the formats of the schedule may decide: lanes and orders, within the same budget."""
 NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
 """Unfused programs in one lane: what is there at once."""
@@ -92,8 +94,8 @@ NO_LEVERS = replace(UNFUSED, orders=False, lanes=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program with the formats of its inputs, the order of its products and the reuse buffers settled: the schedule that says so, and the
-    graph of its ranges. `published` is the schedule of the user, which settles them otherwise."""
+    """A program with the formats of its inputs, the order of its products, the reuse buffers and the preloads settled: the schedule that
+    says so, and the graph of its ranges. `published` is the schedule of the user, which settles them otherwise."""
 
     base: Schedule
     graph: CutGraph
@@ -119,21 +121,29 @@ class Variant:
         """Whether tensors have reuse buffers that the user did not give them."""
         return self.base.buffers != self.published.buffers
 
+    @property
+    def has_preloads(self) -> bool:
+        """Whether tensors are preloaded that the user does not preload."""
+        return self.base.preloads != self.published.preloads
+
     def scheduled(self, program: DealtPath) -> Schedule:
         """Return the schedule of a program: what is fused, and every decision about a region."""
         units = self.graph.ranges.units
-        schedule = units.scheduled(self._without_idle_buffers(program), program.path.partition)
+        schedule = units.scheduled(self._without_idle_entries(program), program.path.partition)
         for edge, decision in program.decisions:
             schedule = decision.scheduled(schedule, edge.name, is_ordered=len(edge.order) > 1)
         return schedule
 
-    def _without_idle_buffers(self, program: DealtPath) -> Schedule:
-        """Return the schedule without the buffers that were chosen of tensors which no region of a program reads from memory."""
-        if not self.has_buffers:
+    def _without_idle_entries(self, program: DealtPath) -> Schedule:
+        """Return the schedule without the buffers and preloads that were chosen of tensors which no region of a program reads from
+        memory."""
+        if not (self.has_buffers or self.has_preloads):
             return self.base
         graphs = [piece.graph for edge in program.path.edges for piece in edge.pieces]
-        read, stated = read_tensors(self.graph.ranges.partitioned, graphs), dict(self.published.buffers)
-        return replace(self.base, buffers=tuple((t, size) for t, size in self.base.buffers if t in read or t in stated))
+        read, published = read_tensors(self.graph.ranges.partitioned, graphs), self.published
+        buffers = tuple(entry for entry in self.base.buffers if entry[0] in read or entry in published.buffers)
+        preloads = tuple(entry for entry in self.base.preloads if entry[0] in read or entry in published.preloads)
+        return replace(self.base, buffers=buffers, preloads=preloads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

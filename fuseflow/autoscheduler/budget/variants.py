@@ -194,9 +194,10 @@ def _changes_text(before: Schedule, schedule: Schedule) -> str:
 
 
 def variant_changes(before: Schedule, schedule: Schedule) -> list[str]:
-    """Return the formats, the blocks, the products and the reuse buffers of a schedule that another one has not."""
+    """Return the formats, the blocks, the products, the reuse buffers and the preloads of a schedule that another one has not."""
     formats = [f"{name} {text}" for name, text in schedule.formats if (name, text) not in before.formats]
     blocks = [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks if (name, sizes) not in before.blocks]
     products = [f"{name} = {chain}" for name, chain in schedule.associations if (name, chain) not in before.associations]
     buffers = [f"buffer of {name}" for name, size in schedule.buffers if (name, size) not in before.buffers]
-    return [*formats, *blocks, *products, *buffers]
+    preloads = [f"preload of {name}" for name, ports in schedule.preloads if (name, ports) not in before.preloads]
+    return [*formats, *blocks, *products, *buffers, *preloads]

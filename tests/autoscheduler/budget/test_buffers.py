@@ -94,6 +94,55 @@ def test_a_search_takes_them_where_they_are_allowed_and_computes_the_same() -> N
     assert run.check is not None and run.check.passed
 
 
+def preloads(schedule: Schedule, ports: int, budget: str = "mul=64", machine: Machine = RDA) -> BufferSizes:
+    source = source_of()
+    compiled, estimator = compile_source(source, schedule, machine), Estimator(assume_unknown=True)
+    choice = BufferChoice(compiled, partition_program(source.program, schedule), estimator, Budget.parse(budget))
+    return choice.preloads(ports)
+
+
+def test_dense_operands_that_are_looked_up_are_preloaded_if_they_have_room() -> None:
+    unfused = Schedule.fuse("none")
+    assert preloads(unfused, 8) == {"W": 8}
+    assert not preloads(unfused, 8, machine=IDEAL)
+    assert not preloads(unfused, 8, budget=f"buffer={WHOLE - 1}")
+    assert not preloads(unfused.format("W", "csr"), 8)
+    assert not preloads(unfused.preload("W", 2), 8) and not preloads(unfused.buffer("W", 128), 8)
+
+
+def test_a_small_input_is_preloaded_by_no_more_ports_than_it_has_lines() -> None:
+    """W of 4 KB has 64 lines."""
+    source = source_of(PROGRAM.replace("[128, 32]", "[128, 8]"))
+    source.tensors["W"] = pack(np.ones((128, 8)), Format.parse("dense", 2))
+    schedule = Schedule.fuse("none").format("X", "dense")
+    choice = BufferChoice(
+        compile_source(source, schedule, RDA),
+        partition_program(source.program, schedule),
+        Estimator(assume_unknown=True),
+        Budget({}),
+    )
+    assert choice.preloads(16)["W"] == 16 and choice.preloads(128)["W"] == 64
+
+
+def test_a_search_preloads_where_it_may_and_computes_the_same() -> None:
+    source, budget, vectors = (
+        source_of(),
+        Budget.parse("mul=128,buffer=64KB"),
+        Schedule().block("W", 1, 32).lower(writers="lanes"),
+    )
+    plain = budget_schedule(source, vectors, RDA, BudgetRequest(budget, top=1))
+    choice = budget_schedule(source, vectors, RDA, BudgetRequest(budget, allow=frozenset({"preloads"}), top=1))
+    assert not plain.schedule.preloads
+    assert set(dict(choice.schedule.preloads)) == {"W"} and not choice.schedule.buffers
+    assert choice.chosen.cycles is not None and plain.chosen.cycles is not None
+    assert choice.chosen.cycles < plain.chosen.cycles
+    assert choice.chosen.resources.buffer <= 64 * 1024
+    assert next(lever.without for lever in choice.levers if lever.name == "preloads") > choice.chosen.estimate
+    assert choice.unfused is not None and not choice.unfused.schedule.preloads
+    run = compile_source(source, choice.schedule, RDA).run()
+    assert run.check is not None and run.check.passed
+
+
 def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     """Buffers are those of a variant, in which T may be stored or not."""
     source = source_of()

@@ -30,13 +30,15 @@ def test_no_schedule_exceeds_its_budget(case: Case, draw: int) -> None:
     limits = {"mul": int(rng.integers(1, 6)), "port": int(rng.integers(8, 50)), "fifo": int(rng.integers(8, 64)) * 1024}
     limits |= {"buffer": int(rng.integers(1, 64)) * 64}
     budget = Budget.of({name: limits[name] for name in limits if rng.random() < 0.6} or {"mul": 2})
-    allow = frozenset({"buffers"} if rng.random() < 0.5 else ())
+    allow = frozenset(lever for lever in ("buffers", "preloads") if rng.random() < 0.5)
     machine, source = MACHINES[int(rng.integers(2))], Source("random", case.program, case.tensors)
     names = [tensor.name for tensor in case.program.inputs if rng.random() < 0.3]
     base = with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
     try:
         choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=int(rng.random() < 0.3)))
-    except FuseFlowError:
+    except FuseFlowError as refusal:
+        if "preload" in refusal.message:
+            raise
         return
     estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
     assert not any(budget.exceeded(region.resources) for region in estimate.regions)
