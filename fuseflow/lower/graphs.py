@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.fusion.tree import Producer, nodes
-from fuseflow.lower.state import LoweringState, Precedent
+from fuseflow.lower.state import LoweringState, Precedent, PricedTable
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.table import FusionTable, build_table, emit
@@ -21,11 +21,13 @@ from fuseflow.transform.public import PublicForm, public_form
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. The `table` is there if it was made.
+    """The graph of a region, its expected cost, and the statistics of the tensors that it writes. It may be `renamed`: that of another
+    region, under the names of this one. The `table` is there if it was made.
 
     `own` is the graph in our own primitives. `form` is its public form if the schedule asks for public primitives, else the graph itself.
     """
 
+    renamed: bool
     table: FusionTable | None
     own: Graph
     form: PublicForm
@@ -37,39 +39,46 @@ def region_graph(state: LoweringState, fused: FusedRegion, precedent: Precedent 
     """Return the graph of a region in its order. It is that of its `precedent` under other names, if that has one already. Raises
     `FusionError` if no table can be made in this order.
     """
-    table, own = None, None if precedent is None else _renamed(precedent, fused)
-    if own is None:
-        table = build_table(fused)
-        own = emit(table)
+    renamed = None if precedent is None else _renamed(precedent, fused)
+    priced = precedent.priced if precedent is not None and precedent.candidate.region is fused else None
+    table = build_table(fused) if renamed is None and priced is None else None
+    nodes = table if priced is None else priced.nodes
+    if renamed is None:
+        assert nodes is not None, "the table was priced, or it was made here"
+        own = emit(nodes)
+    else:
+        own = renamed
     if precedent is not None and precedent.graph is None:
-        precedent.table, precedent.graph = table, own
+        precedent.nodes, precedent.graph = nodes, own
     form = scheduled_form(state, own)
-    cost, written = estimated(state, form.graph, fused)
-    return RegionGraph(table, own, form, cost, written)
+    cost, written = estimated(state, form.graph, fused, priced)
+    return RegionGraph(renamed is not None, table, own, form, cost, written)
 
 
 def _renamed(precedent: Precedent, fused: FusedRegion) -> Graph | None:
     """Return the graph of a region that has other names than its precedent, or None if only its table tells the names of the nodes."""
     region = precedent.candidate.region
-    if precedent.table is None or precedent.graph is None:
+    if precedent.nodes is None or precedent.graph is None:
         return None
     pairs = list(zip(nodes(*region.trees), nodes(*fused.trees), strict=True))
     labels = {old.label: new.label for old, new in pairs if isinstance(old, Producer) and isinstance(new, Producer)}
     results = {old.name: new.name for old, new in zip(region.results, fused.results, strict=True)}
     read = dict(zip(region.stored, fused.stored, strict=True))
-    return renamed_graph(precedent.table, precedent.graph, TableNames(fused.name, read | results, labels | results))
+    return renamed_graph(precedent.nodes, precedent.graph, TableNames(fused.name, read | results, labels | results))
 
 
-def estimated(state: LoweringState, graph: Graph, fused: FusedRegion) -> tuple[Estimate, Mapping[str, TensorStatistics]]:
+def estimated(
+    state: LoweringState, graph: Graph, fused: FusedRegion, priced: PricedTable | None = None
+) -> tuple[Estimate, Mapping[str, TensorStatistics]]:
     """Return the expected cost of a graph of a region, and the statistics of the tensors that it writes. Graphs that are equal up to names,
-    and read tensors of equal statistics, are estimated once.
+    and read tensors of equal statistics, are estimated once, and not at all if the table was `priced`.
     """
     statistics, structure, known = readable_statistics(state, fused), graph.structure, state.memo.estimates
     place = {name: n for n, name in enumerate(structure.tensors)}
     declared = tuple([place[name] for name in graph.declared])  # bytes are added in this order
     key = structure.key, declared, tuple([statistics.get(name) for name in structure.tensors if name not in graph.outputs])
     if key not in known:
-        cost, written = estimate_graph(graph, statistics)
+        cost, written = (priced.cost, priced.written_statistics) if priced else estimate_graph(graph, statistics)
         known[key] = cost, tuple([written[name] for name in graph.outputs])
     cost, results = known[key]
     return cost, dict(zip(graph.outputs, results, strict=True))

@@ -7,29 +7,28 @@ is left unfinished once the nodes that it needs so far cost more than a limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from fuseflow.estimate import Estimate, TensorStatistics
-from fuseflow.estimate.expected.cost import NodeCost, node_cost, total_cost
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes
+from fuseflow.estimate.expected.cost import NodeCost, expected_rank, node_cost, total_cost
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes, result_statistics
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
-from fuseflow.lower.state import LoweringState
-from fuseflow.samml.node import TensorUser, settings
-from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader
+from fuseflow.lower.state import LoweringState, PricedTable
+from fuseflow.samml.node import TensorUser, settings, with_names
+from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader, WriteLevel, WriteValues
+from fuseflow.table import TableNodes
 from fuseflow.table.builder import TableBuilder
-from fuseflow.table.cells import Cells
+from fuseflow.table.cells import Cells, NodeNames
 from fuseflow.table.memo import TableMemo
 from fuseflow.table.results import write_results
 
 UNTILED_BITS = 32
 """The bits of elements, where they do not matter: an operator takes a scalar of any width in one cycle."""
-NOTHING = Estimate(0.0, 0.0, 0.0, 0.0)
-"""The cost of no nodes."""
 ROUNDING = 1 - 1e-9
 """The factor by which a bound is lowered, since it adds the costs of nodes in another order than the exact cost does."""
 
@@ -67,10 +66,11 @@ class PricedCells(Cells):
     itself: bit n is that of `costs[n]`.
 
     Streams are numbered: `numbers` has the number of each port, and equal streams have the same. So nodes that do the same with equal
-    streams are priced once: `priced` has them.
+    streams are priced once: `priced` has them. `used` has the name that each node wants, and nodes that several
+    names are wanted for are `ambiguous`.
 
-    Of the table that is being filled, `counted` has the bits of the nodes that it is known to need, and `bound` their costs. Beyond the
-    `limit` of the rank, the table is given up.
+    Of the table that is being filled, `counted` has the bits of the nodes that it is known to need, and `bound` their cycles, firings and
+    bytes. Beyond the `limit` of the rank, the table is given up.
     """
 
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
@@ -81,26 +81,74 @@ class PricedCells(Cells):
     priced: dict[Hashable, PricedNode] = field(default_factory=dict)
     costs: list[NodeCost] = field(default_factory=list)
     upstream: dict[str, int] = field(default_factory=dict)
+    ambiguous: set[str] = field(default_factory=set)
     limit: float = math.inf
     counted: int = 0
-    bound: Estimate = NOTHING
+    bound: tuple[float, float, float] = (0.0, 0.0, 0.0)
     _number: dict[PricedStream, int] = field(default_factory=dict)
 
     def price(self, region: FusedRegion, memo: TableMemo, limit: float) -> Estimate | CostBound:
         """Return the cost of the graph of a region in its order, or a bound of it above a limit of its rank. `memo` has what its tables
         share, with these cells. Raises `FusionError` if no table can be made in this order.
         """
-        self.limit, self.counted, self.bound = limit, 0, NOTHING
-        self.tensors = memo.read_tensors
         try:
-            tensors, writes = write_results(TableBuilder(region, memo))
+            tensors, writes = self._filled(region, memo, limit)
         except _AboveLimit as above:
             return CostBound(above.rank)
+        return self._total(tensors, writes)
+
+    def table(self, region: FusedRegion, memo: TableMemo) -> PricedTable:
+        """Return the nodes of the table of a region in its order, as `build_table` names them. `memo` is as for `price`."""
+        tensors, writes = self._filled(region, memo, math.inf)
+        fresh = NodeNames()
+        names = {name: fresh.fresh(wanted) for name, wanted in self.used.items()}
+        shown = TableNodes(
+            region=region.name,
+            order=tuple([v for v in region.order if v not in memo.single]),
+            nodes=tuple([_renamed(self.nodes[name], names[name], names) for name in self.used]),
+            writes=tuple([_renamed(node, node.name, names) for node in writes]),
+            tensors=tuple([tensors[name] for name in sorted(tensors)]),
+            outputs=tuple([result.name for result in region.results]),
+        )
+        return PricedTable(shown, self._total(tensors, writes), self._written(tensors, writes))
+
+    def _filled(self, region: FusedRegion, memo: TableMemo, limit: float) -> tuple[dict[str, TensorDecl], tuple[Primitive, ...]]:
+        """Fill the table of a region in its order, as `write_results` does. Raises `_AboveLimit` if its rank is above the limit."""
+        self.limit, self.counted, self.bound = limit, 0, (0.0, 0.0, 0.0)
+        self.tensors = memo.read_tensors
+        return write_results(TableBuilder(region, memo))
+
+    def _written(self, tensors: Mapping[str, TensorDecl], writes: Iterable[Primitive]) -> dict[str, TensorStatistics]:
+        """Return the statistics of the tensors that are written, whose nodes stand level by level."""
+        levels: dict[str, list[ExpectedStream]] = {}
+        for node in writes:
+            if isinstance(node, WriteLevel):
+                levels.setdefault(node.tensor, []).append(self._inputs(node)[0].shape)
+            elif isinstance(node, WriteValues):  # a scalar has no levels
+                levels.setdefault(node.tensor, [])
+        return {name: result_statistics(tensors[name].format, shapes) for name, shapes in levels.items()}
+
+    def _total(self, tensors: Mapping[str, TensorDecl], writes: Sequence[Primitive]) -> Estimate:
+        """Return the cost of the table that was filled, which writes its results with these nodes."""
         ends = [self.node_cost(node, tensors) for node in writes]
         digits = bin(self.needed(writes))[:1:-1]  # digit n says whether node n is needed
         costs = [self.costs[n] for n in map(int, self.used) if digits[n : n + 1] == "1"]
         costs += ends
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
+
+    def use(self, name: str, wanted: str) -> None:
+        """Take notice that the table names a node, and of a node that several names are wanted for."""
+        self.used.setdefault(name, wanted)
+        if wanted != self.nodes[name].name:
+            self.ambiguous.add(name)
+
+    def use_all(self, used: Mapping[str, str]) -> None:
+        """Take notice that the table names the nodes of a step: the first name that is wanted stays."""
+        if used.keys().isdisjoint(self.ambiguous):
+            self.used.update(used)
+        else:
+            for name, wanted in used.items():
+                self.used.setdefault(name, wanted)
 
     def claim(self, stage: str) -> None:
         """Do nothing: nobody asks for the stages of a table that is only priced."""
@@ -118,14 +166,14 @@ class PricedCells(Cells):
         if self.limit == math.inf or not new:
             return
         self.counted |= new
-        cycles, firings, bytes = self.bound.cycles, self.bound.firings, self.bound.bytes
+        cycles, firings, bytes = self.bound
         while new:
             lowest = new & -new
             cost = self.costs[lowest.bit_length() - 1]
             cycles, firings, bytes = max(cycles, cost.cycles), firings + cost.firings, bytes + cost.bytes
             new ^= lowest
-        self.bound = Estimate(cycles, firings, 0.0, bytes)
-        if (rank := ROUNDING * self.bound.rank) > self.limit:
+        self.bound = cycles, firings, bytes
+        if (rank := ROUNDING * expected_rank(cycles, firings, bytes)) > self.limit:
             raise _AboveLimit(rank)
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
@@ -187,6 +235,12 @@ class PricedCells(Cells):
         return self._number[stream]
 
 
+def _renamed(node: Primitive, name: str, names: Mapping[str, str]) -> Primitive:
+    """Return a node under a name, which reads other nodes under theirs."""
+    inputs = tuple([Port(names[port.node], port.output) for port in node.inputs])
+    return with_names(node, name, inputs, node.tensor if isinstance(node, TensorUser) else "")
+
+
 def _operand_bits(inputs: Iterable[PricedStream]) -> int:
     """Return the bits of the elements of the widest stream of values among these, as `samml.node.operand_bits` does."""
     return max([stream.bits for stream in inputs if stream.type.kind == "val"], default=UNTILED_BITS)
@@ -210,11 +264,25 @@ class OrderCosts:
         """
         if self.state.partitioned.schedule.primitives == "public":
             return region_graph(self.state, region).cost
+        copies, cells = self._cells(region)
+        return cells.price(region, self._memo(region, copies), limit)
+
+    def table(self, region: FusedRegion) -> PricedTable | None:
+        """Return the table of a region in its order. None if the schedule asks for public primitives, or if the region reads copies: what
+        they store is known once they are made.
+        """
+        if region.copies or self.state.partitioned.schedule.primitives == "public":
+            return None
+        copies, cells = self._cells(region)
+        return cells.table(region, self._memo(region, copies))
+
+    def _cells(self, region: FusedRegion) -> tuple[Hashable, PricedCells]:
+        """Return the copies that a region reads in its order, and the cells of the tables that read the same."""
         copies = tuple([(copy.name, copy.source, copy.order(region.order)) for copy in region.copies])
         if copies not in self.cells:
             tiled = any(tensor.tile for tensor in region.declared.values())
             self.cells[copies] = PricedCells(recorder=None, statistics=readable_statistics(self.state, region), tiled=tiled)
-        return self.cells[copies].price(region, self._memo(region, copies), limit)
+        return copies, self.cells[copies]
 
     def _memo(self, region: FusedRegion, copies: Hashable) -> TableMemo:
         """Return what the tables of a region have in common with others."""

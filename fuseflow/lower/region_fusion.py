@@ -43,8 +43,10 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegi
     names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
     if key in precedents and can_rename(precedents[key].candidate.region):
         return _renamed(state, request, precedents[key], names), precedents[key]
-    precedents[key] = Precedent(names, require_candidate(search(fusion_problem(state, request), request.order)))
-    return precedents[key].candidate.region, precedents[key]
+    costs = OrderCosts(state)
+    candidate = require_candidate(search(fusion_problem(state, request, costs), request.order))
+    precedents[key] = Precedent(names, candidate, costs.table(candidate.region))
+    return candidate.region, precedents[key]
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:
@@ -62,9 +64,9 @@ def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
     return candidate
 
 
-def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProblem:
-    """Return what the search for a way to fuse the region needs to know."""
-    schedule, costs = state.partitioned.schedule, OrderCosts(state)
+def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
+    """Return what the search for a way to fuse the region needs to know. `costs` are those of the region."""
+    schedule = state.partitioned.schedule
     return FusionProblem(
         program=state.partitioned.program,
         region=request.name,

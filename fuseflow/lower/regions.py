@@ -34,7 +34,7 @@ class CompiledRegion:
     `views_before` are the tensors that are seen in other dimensions for this region to read, and `views_after` those seen so as outputs of
     the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives, if `graph` is its
     public form. `private` says what has no public form, if the schedule asks for public primitives and the graph is in our own.
-    `made_table` is the table, unless the graph is that of an earlier region under other names.
+    `made_table` is the table if it was made to lower the region.
     """
 
     name: str
@@ -162,7 +162,7 @@ def _compiled(
         own, form = parallel.graph, scheduled_form(state, parallel.graph)
         places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
         cost, _ = estimated(state, form.graph, fused)
-    if lowered.table is not None:  # else it is a region that was verified, under other names
+    if not lowered.renamed:  # else the region that it is like was verified
         verify_region(fused)
     graph = verified(state, form.graph)
     if request.einsums:

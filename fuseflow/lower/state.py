@@ -12,7 +12,7 @@ from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView
 from fuseflow.samml.nodes import Graph
-from fuseflow.table import FusionTable
+from fuseflow.table import TableNodes
 from fuseflow.tensors import Tensor
 
 
@@ -26,15 +26,26 @@ class RegionRequest:
     order: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PricedTable:
+    """The nodes of a table that was priced to its end, its cost, and the statistics of the tensors that it writes."""
+
+    nodes: TableNodes
+    cost: Estimate
+    written_statistics: Mapping[str, TensorStatistics]
+
+
 @dataclass(slots=True, eq=False)
 class Precedent:
     """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
-    that differs in names alone has other names in the same places. `table` and `graph` are there once the region is lowered.
+    that differs in names alone has other names in the same places. `priced` is its table, if the search priced it under the names that it
+    has. `nodes` and `graph` are there once the region is lowered.
     """
 
     names: tuple[str, ...]
     candidate: FusionCandidate
-    table: FusionTable | None = None
+    priced: PricedTable | None = None
+    nodes: TableNodes | None = None
     graph: Graph | None = None
 
 

@@ -3,6 +3,6 @@
 from fuseflow.table.emit import emit
 from fuseflow.table.results import build_table
 from fuseflow.table.steps import Column, TableStep
-from fuseflow.table.table import FusionTable
+from fuseflow.table.table import FusionTable, TableNodes
 
-__all__ = ["Column", "FusionTable", "TableStep", "build_table", "emit"]
+__all__ = ["Column", "FusionTable", "TableNodes", "TableStep", "build_table", "emit"]

@@ -8,7 +8,7 @@ selection is completed alike, before the first of the indices along which it com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -43,7 +43,7 @@ class TableBuilder:
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root), self.memo.single)
+        self.views = ViewReader(region, self.cells, self.declared, ViewCursor(self.root), self.memo.single, self.memo.levels)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
         self.orders_inside: dict[Producer, tuple[str, ...]] = {}
 
@@ -73,7 +73,7 @@ class TableBuilder:
             cells.claim(stage)
             step = steps[key] = Step(outcome, cells.used)
             cells.used = outside
-        cells.used.update(step.used)
+        cells.use_all(step.used)
         return step.outcome
 
     def order_inside(self, node: Producer) -> tuple[str, ...]:
@@ -260,7 +260,9 @@ class TableBuilder:
         return self.advanced(Loop(nest.inside(v, crd), scanned, moved, joiner.located))
 
     def join_tree(self, nest: Nest, v: str) -> tuple[JoinTree, dict[View, Port]]:
-        """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
+        """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it.
+
+        What is not in `trees` is defined everywhere, as most is: an operator on nothing else is so, too."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
         for node in self.reach(nest).by_index.get(v, ()):
@@ -269,15 +271,18 @@ class TableBuilder:
                     if streams := self.views.joined(node, v, nest):
                         crd, scanned[node] = streams
                         trees[node] = Side(crd, (scanned[node],))
+                case Operation():
+                    if not trees.keys().isdisjoint(node.args):
+                        pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
+                        operands = [(trees.get(a, EVERYWHERE), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
+                        trees[node] = combine_operands(operands)
+                case Reduction() | Selection():
+                    if isinstance(bundle := nest.env.get(node), Bundle):
+                        trees[node] = self.bundle_tree(node, bundle, v)
+                    elif node.body in trees:
+                        trees[node] = self.open_tree(node, trees[node.body])
                 case Constant():
                     pass
-                case Reduction() | Selection():
-                    bundle, body = nest.env.get(node), trees.get(node.body, EVERYWHERE)
-                    trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else self.open_tree(node, body)
-                case Operation():
-                    pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
-                    operands = [(trees.get(a, EVERYWHERE), fixes) for a, fixes in pairs if not isinstance(a, Constant)]
-                    trees[node] = combine_operands(operands)
                 case unknown:
                     assert_never(unknown)
         return trees.get(nest.body, EVERYWHERE), scanned
@@ -314,10 +319,9 @@ class TableBuilder:
         """Return the nest with every view and bundle advanced past a loop."""
         places: dict[Tree, ViewCursor | Bundle] = {}
         index, env = loop.index, loop.nest.env
-        for node in self.reach(loop.nest).places:
+        for node in self.reach(loop.nest).places(index):
             if isinstance(node, View):
-                if index in node.indices:
-                    places[node] = self.views.advanced(node, loop)
+                places[node] = self.views.advanced(node, loop)
             elif isinstance(bundle := env.get(node), Bundle) and bundle.levels:
                 places[node] = self.advanced_bundle(node, bundle, loop)
         return loop.nest.standing(places)
@@ -373,8 +377,7 @@ class TableBuilder:
                     assert isinstance(bundle, Bundle)
                     memo[node] = bundle.value, bundle.nullable
                 case Operation():
-                    terms = [self.arithmetic.term(a, memo[a][0] if a in memo else None) for a in node.args]
-                    value = self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)
+                    value = self.operation(node, memo, nest)
                     self.evaluated(node, value, self.around(nest, value))
                     memo[node] = value, False
                 case Constant():
@@ -383,6 +386,14 @@ class TableBuilder:
                     assert_never(unknown)
         return memo
 
+    def operation(self, node: Operation, values: Mapping[Tree, tuple[Port, bool]], nest: Nest) -> Port:
+        """Return the value stream of an operator, given those of its operands that are no constants."""
+        if self.tiling.blocks:
+            terms = [self.arithmetic.term(a, values[a][0] if a in values else None) for a in node.args]
+            return self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), nest.loops)
+        operands = [(a, values[a][0]) for a in node.args if a in values]
+        return self.arithmetic.elementwise(node.name, operands, self.memo.slots(node, self.region.fill), nest.loops)
+
     def evaluated(self, node: Tree, value: Port, around: tuple[str, ...]) -> None:
         """Record where a node is computed."""
         if self.cells.recorder is not None:
@@ -390,7 +401,7 @@ class TableBuilder:
 
     def around(self, nest: Nest, value: Port) -> tuple[str, ...]:
         """Return the loops of a nest that a value is computed in."""
-        return nest.indices[: self.cells.depth(value)]
+        return () if self.cells.recorder is None else nest.indices[: self.cells.depth(value)]
 
     def filled(self, value: Port, fill: float) -> Port:
         """Return a value stream with the implicit value in the place of `N` (L9)."""

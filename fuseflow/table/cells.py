@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.fusion.tree import View
@@ -45,7 +45,7 @@ class Cells:
     recorder: Recorder | None = field(default_factory=Recorder)
     used: dict[str, str] = field(default_factory=dict)
     _ports: dict[Hashable, tuple[Port, ...]] = field(default_factory=dict)
-    _repeated: dict[tuple[Port, Port], Port] = field(default_factory=dict)  # by what is repeated, and by what
+    _repeated: dict[tuple[Port, Port, str], Port] = field(default_factory=dict)  # by what is repeated, by what, and in which loop
     _names: NodeNames = field(default_factory=NodeNames)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
@@ -54,8 +54,16 @@ class Cells:
         ports = self._ports.get(key)
         if ports is None:
             ports = self._ports[key] = self._added(node)
-        self.used.setdefault(ports[0].node, "")
+        self.use(ports[0].node, node.name)
         return ports
+
+    def use(self, name: str, wanted: str) -> None:
+        """Take notice that the table names a node, which wants to be called `wanted` there."""
+        self.used.setdefault(name, "")
+
+    def use_all(self, used: Mapping[str, str]) -> None:
+        """Take notice that the table names the nodes of a step, which was `used` these."""
+        self.used.update(used)
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
         name = str(len(self.nodes)) if self.recorder is None else self._names.fresh(node.name)
@@ -94,11 +102,11 @@ class Cells:
         if lacking >= depth:
             return port
         for v, crd in loops[lacking:depth]:
-            source, repeated = port, self._repeated.get((port, crd))
+            source, repeated = port, self._repeated.get((port, crd, v))
             if repeated is None:
                 (repeated,) = self.put(Repeat(f"rep_{v}", (port, crd)))
-                self._repeated[port, crd] = repeated
-            self.used.setdefault(repeated.node, "")
+                self._repeated[port, crd, v] = repeated
+            self.use(repeated.node, f"rep_{v}")
             self.note(column, v, "Rep({} by {})", source, crd)
             port = repeated
         return port

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fuseflow.samml.nodes import Graph, Load, Primitive, Root, Scan, TensorUser, upstream
-from fuseflow.table.table import FusionTable
+from fuseflow.table.table import TableNodes
 
 
-def emit(table: FusionTable) -> Graph:
+def emit(table: TableNodes) -> Graph:
     """Return the graph of the nodes that the writes of the table reach, in the order in which the table made them."""
     by_name = {n.name: n for n in table.nodes}
     needed = upstream(by_name, (p for w in table.writes for p in w.inputs))

@@ -11,11 +11,23 @@ from functools import cached_property
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Operation, Producer, Reduction, Selection, Tree, View, all_indices, annihilated_value, nodes
-from fuseflow.samml.nodes import TensorDecl
+from fuseflow.fusion.tree import (
+    Constant,
+    Operation,
+    Producer,
+    Reduction,
+    Selection,
+    Tree,
+    View,
+    all_indices,
+    annihilated_value,
+    nodes,
+)
+from fuseflow.samml.nodes import Operand, TensorDecl
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Nest
 from fuseflow.table.tile_axes import Tiling
+from fuseflow.table.view_cursor import ViewLevels
 from fuseflow.tensors import Format
 
 
@@ -25,15 +37,18 @@ class Reach:
 
     nodes: tuple[Tree, ...]
     completed: frozenset[Tree]
+    _places: dict[str, tuple[View | Producer, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
         return cls(nodes(*trees, below=lambda node: () if node in completed else node.operands), completed)
 
-    @cached_property
-    def places(self) -> tuple[View | Producer, ...]:
-        """The views and producers among the nodes."""
-        return tuple([node for node in self.nodes if isinstance(node, View | Producer)])
+    def places(self, v: str) -> tuple[View | Producer, ...]:
+        """Return the nodes that a loop may move: the views that have its index, and the producers."""
+        if v not in self._places:
+            moved = [n for n in self.nodes if (v in n.indices if isinstance(n, View) else isinstance(n, Producer))]
+            self._places[v] = tuple(moved)  # type: ignore[arg-type]
+        return self._places[v]
 
     @cached_property
     def producers(self) -> tuple[Producer, ...]:
@@ -64,7 +79,7 @@ class TableMemo:
     graph declares as `read_tensors`, and locate dense levels alike.
 
     `starts` has one of equal nests, by the producer, the loops around it and the positions of what is in its body. `single` indices need
-    no loop.
+    no loop. `levels` has the levels of the views that were asked for.
     """
 
     declared: Mapping[str, TensorType]
@@ -75,7 +90,9 @@ class TableMemo:
     single: frozenset[str]
     starts: dict[Hashable, Nest] = field(default_factory=dict)
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
+    levels: dict[View, ViewLevels] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
+    _slots: dict[Operation, tuple[Operand, ...]] = field(default_factory=dict)
     _below: dict[Producer, tuple[Tree, ...]] = field(default_factory=dict)
     _inside: dict[Producer, frozenset[Producer]] = field(default_factory=dict)
     _indices: dict[Producer, frozenset[str]] = field(default_factory=dict)
@@ -100,6 +117,13 @@ class TableMemo:
         if key not in self._reached:
             self._reached[key] = Reach.of(trees, completed)
         return self._reached[key]
+
+    def slots(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[Operand, ...]:
+        """Return the operand slots of an operator, whose streams have no tiles."""
+        if node not in self._slots:
+            numbers = [(a.value, True) if isinstance(a, Constant) else (fill[a], False) for a in node.args]
+            self._slots[node] = tuple([Operand(value, constant) for value, constant in numbers])
+        return self._slots[node]
 
     def fixes(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[bool, ...]:
         """Return whether each operand fixes the result where it is absent."""

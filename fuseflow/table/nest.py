@@ -28,7 +28,7 @@ Steps: TypeAlias = dict[Hashable, Step[T]]
 """Steps from one nest, by what they depend on beside the nest."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Nest:
     """The nest of loops that computes a `producer`: the loops that have run, outermost first, the positions of its views and bundles, and
     the producers that are `completed`.

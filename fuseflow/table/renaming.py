@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fuseflow.samml.node import with_names
 from fuseflow.samml.nodes import Drop, Graph, Port, Primitive, Select, TensorUser, TensorWriter
 from fuseflow.table.cells import NodeNames
-from fuseflow.table.table import FusionTable
+from fuseflow.table.table import TableNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TableNames:
         return old
 
 
-def renamed_graph(table: FusionTable, graph: Graph, names: TableNames) -> Graph | None:
+def renamed_graph(table: TableNodes, graph: Graph, names: TableNames) -> Graph | None:
     """Return what `emit` gives for a table that differs from this one in names alone, of which `graph` was emitted. Return None if the
     names of nodes do not say what they are called after.
     """

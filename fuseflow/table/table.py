@@ -28,24 +28,32 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FusionTable:
+class TableNodes:
+    """What a graph follows from: the nodes of the table of a region, without what stands in which cell.
+
+    `order` has the loops, outermost first: the indices of the region but for those that need none. `nodes` are the primitives that cells
+    name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written.
+    """
+
+    region: str
+    order: tuple[str, ...]
+    nodes: tuple[Primitive, ...]
+    writes: tuple[Primitive, ...]
+    tensors: tuple[TensorDecl, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FusionTable(TableNodes):
     """A fusion table, with the steps in which it was filled.
 
-    `order` has the loops, outermost first: the indices of the region but for those that need none.
-    `steps` say how the table was filled, and `columns` are the result. `nodes` are the primitives
-    that cells name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written. `evaluations`
+    `steps` say how the table was filled, and `columns` are the result. `evaluations`
     say where every producer is computed, which may be at several places. `loops` has, by node name, the indices of the level that each
     scan and range makes: several where loops share the level. `stages` has, by node name, the label of the producer in whose nest the node
     stands; a node that several nests need is in the last of them.
     """
 
-    region: str
-    order: tuple[str, ...]
-    steps: tuple[TableStep, ...]
-    nodes: tuple[Primitive, ...]
-    writes: tuple[Primitive, ...]
-    tensors: tuple[TensorDecl, ...]
-    outputs: tuple[str, ...]
+    steps: tuple[TableStep, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     loops: Mapping[str, frozenset[str]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)

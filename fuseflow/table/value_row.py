@@ -59,6 +59,14 @@ class Arithmetic:
         slots = tuple(Operand(term.value, constant=term.port is None) for term in turned)
         return self.cells.put(Alu(function, inputs, function, slots))[0]
 
+    def elementwise(
+        self, function: str, operands: Sequence[tuple[Tree, Port]], slots: tuple[Operand, ...], ctx: LoopContext
+    ) -> Port:
+        """Add an operator on values without tiles, as `apply` does."""
+        depth = max([self.cells.depth(port) for _, port in operands])
+        inputs = tuple([self.cells.lift(port, ctx, depth, column_of(node)) for node, port in operands])
+        return self.cells.put(Alu(function, inputs, function, slots))[0]
+
     def turned(self, term: Term, axes: Axes) -> Term:
         """Return a term whose tiles have their rows and columns where `axes` has them."""
         if term.port is None or not needs_transpose(term.axes, axes):

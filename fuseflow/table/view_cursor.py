@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from fuseflow.samml.nodes import Port
@@ -21,6 +22,16 @@ class ViewCursor(NamedTuple):
     level: int = 0
     nullable: bool = False
     waiting: tuple[tuple[str, Port], ...] = ()
+
+
+class ViewLevels(NamedTuple):
+    """The levels of a view in storage order: the index of each, and whether it is dense. `positions` has the level of each index, and
+    `after` the first level from each level on that needs a loop.
+    """
+
+    levels: tuple[tuple[str, bool], ...]
+    positions: Mapping[str, int]
+    after: tuple[int, ...]
 
 
 class Bundle(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
@@ -12,46 +12,46 @@ from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Loop, Nest
-from fuseflow.table.view_cursor import ViewCursor
+from fuseflow.table.view_cursor import ViewCursor, ViewLevels
 
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored. Levels of
-    `single` indices are passed by: their references are those above them."""
+    """A reader of the views of a region, which begin at `start`. `declared` has the formats in which their tensors are stored, and
+    `known_levels` the levels of views that were asked for. Levels of `single` indices are passed by: their references are those above them.
+    """
 
     region: FusedRegion
     cells: Cells
     declared: Mapping[str, TensorType]
     start: ViewCursor
-    single: frozenset[str] = frozenset()
-    _levels: dict[View, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    single: frozenset[str]
+    known_levels: dict[View, ViewLevels]
 
-    def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
-        """Return the index of each level in storage order, and whether the level is dense."""
-        if view not in self._levels:
+    def levels(self, view: View) -> ViewLevels:
+        """Return the levels of a view."""
+        if view not in self.known_levels:
             format = self.declared[view.tensor].format
             assert format is not None
-            levels = zip(format.order, format.levels, strict=True)
-            self._levels[view] = tuple([(view.indices[d], level.full) for d, level in levels])
-        return self._levels[view]
+            levels = tuple([(view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True)])
+            positions = {v: p for p, (v, _) in reversed([*enumerate(levels)])}
+            needed = [p for p, (v, _) in enumerate(levels) if v not in self.single]
+            after = tuple([next((p for p in needed if p >= start), len(levels)) for start in range(len(levels) + 1)])
+            self.known_levels[view] = ViewLevels(levels, positions, after)
+        return self.known_levels[view]
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
         leaf = nest.env.get(view)
-        return leaf if isinstance(leaf, ViewCursor) else self.start._replace(level=self.passed(view, 0))
-
-    def passed(self, view: View, level: int) -> int:
-        """Return the first level from `level` on that needs a loop."""
-        levels = self.levels(view)
-        while level < len(levels) and levels[level][0] in self.single:
-            level += 1
-        return level
+        if isinstance(leaf, ViewCursor):
+            return leaf
+        first = self.levels(view).after[0]
+        return self.start._replace(level=first) if first else self.start
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
         """Return the coordinates and references of a view for the join of loop `v`, or None if it lacks the loop or is located."""
-        levels = self.levels(view)
-        position = next((p for p, (w, _) in enumerate(levels) if w == v), None)
+        levels, positions, _ = self.levels(view)
+        position = positions.get(v)
         if position is None:
             return None
         leaf = self.leaf(view, nest)
@@ -76,7 +76,7 @@ class ViewReader:
 
     def enumerates(self, view: View, v: str, nest: Nest) -> bool:
         """Return whether a view stands at the dense level of loop `v`, so that its scan has every coordinate."""
-        levels, leaf = self.levels(view), self.leaf(view, nest)
+        levels, leaf = self.levels(view).levels, self.leaf(view, nest)
         return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
 
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
@@ -89,11 +89,11 @@ class ViewReader:
 
     def advanced(self, view: View, loop: Loop) -> ViewCursor:
         """Return the cursor of a view after a loop."""
-        levels, leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
+        (levels, _, after), leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
         port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
         ref = loop.scanned.get(view)
         if ref is not None:
-            port, level, nullable = loop.moved[ref].port, self.passed(view, level + 1), loop.moved[ref].nullable
+            port, level, nullable = loop.moved[ref].port, after[level + 1], loop.moved[ref].nullable
             if ref in loop.located:
                 self.cells.note(view, v, "Kept({}) = {}", loop.crd, loop.located[ref])
             else:
@@ -102,14 +102,14 @@ class ViewReader:
             waiting[v] = loop.crd
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
             port = self._located(view, level, (waiting.pop(levels[level][0]), port), loop)
-            level = self.passed(view, level + 1)
+            level = after[level + 1]
         return ViewCursor(port, level, nullable, tuple(waiting.items()))
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
         """Locate a dense level at the coordinates and references of `streams`, and return the references below it (L2)."""
         depth = max(map(self.cells.depth, streams))
         crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, view) for stream in streams)
-        index = self.levels(view)[level][0]
+        index = self.levels(view).levels[level][0]
         tensor = self._level_tensor(view, level)
         (port,) = self.cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
         self.cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)

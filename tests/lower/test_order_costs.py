@@ -26,6 +26,7 @@ from fuseflow.lower.order_costs import OrderCosts, PricedCells
 from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Port, Primitive
 from fuseflow.schedule import Schedule
+from fuseflow.table import emit
 
 LARGE = 1e300
 """A limit that no cost reaches: everything is counted, and nothing is given up."""
@@ -34,7 +35,9 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Compare every cost with that of the graph. The list has the orders that were compared."""
+    """Compare every cost with that of the graph, and the nodes that are given names at the end with those of a table that is made anew. The
+    list has the orders that were compared.
+    """
     orders: list[str] = []
     cost, needed = OrderCosts.cost, PricedCells.needed
 
@@ -46,6 +49,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             assert isinstance(shared, Refusal) and str(shared.error) == str(expected.error)
             raise expected.error
         assert shared == expected.cost, orders[-1]
+        if made := self.table(region):
+            assert emit(made.nodes) == expected.own, orders[-1]
+            assert made.cost == expected.cost and made.written_statistics == expected.written_statistics, orders[-1]
         assert not isinstance(bound, Refusal)
         assert limit < bound.rank <= shared.rank if isinstance(bound, CostBound) else bound == shared, orders[-1]
         return bound
@@ -92,6 +98,15 @@ def test_a_cost_that_leaves_a_node_out_is_noticed(compared: list[str], monkeypat
         lower(parse(programs.TEXTS["layer"]), Schedule.fuse("full"), {})
 
 
+def test_a_name_that_another_order_wanted_is_noticed(compared: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def used(self: PricedCells, name: str, wanted: str) -> None:
+        self.used.setdefault(name, self.nodes[name].name)
+
+    monkeypatch.setattr(PricedCells, "use", used)
+    with pytest.raises(AssertionError):
+        lower(parse(SEEN_TWICE), Schedule.fuse("full"), {})
+
+
 def test_a_bound_that_counts_what_may_be_left_out_is_noticed(compared: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     added = PricedCells._added
 
@@ -104,6 +119,12 @@ def test_a_bound_that_counts_what_may_be_left_out_is_noticed(compared: list[str]
     source = load(ModelSpec(MODELS / "paper" / "graphsage.py", options={"small": True}))
     with pytest.raises(AssertionError):
         lower(source.program, Schedule.fuse("full"), source.tensors)
+
+
+SEEN_TWICE = """tensor A[3, 3] csr
+    Y[i, j] = sum(k) A[i, k] * A[j, k]
+    output Y"""
+"""The outermost level of A is that of i or of j, whichever comes first."""
 
 
 MADE_AGAIN = """tensor A[3, 4]

@@ -43,16 +43,23 @@ class Estimate:
 
     @property
     def rank(self) -> float:
-        """The expected cycles by which loop orders are compared: the larger bound, and the work that does not overlap with it."""
-        moving = self.bytes / BANDWIDTH
-        bound = max(self.cycles, moving)
-        return bound + (1 - OVERLAPPED_SHARE) * (self.firings + moving - bound)
+        """The expected cycles by which loop orders are compared."""
+        return expected_rank(self.cycles, self.firings, self.bytes)
 
     def __add__(self, other: Estimate) -> Estimate:
         """Return the cost of one graph run after the other."""
         return Estimate(
             self.cycles + other.cycles, self.firings + other.firings, self.flops + other.flops, self.bytes + other.bytes
         )
+
+
+def expected_rank(cycles: float, firings: float, bytes: float) -> float:
+    """Return the larger bound of the cycles of a graph, those of its busiest node or those of the memory, with the work that does not
+    overlap with it.
+    """
+    moving = bytes / BANDWIDTH
+    bound = max(cycles, moving)
+    return bound + (1 - OVERLAPPED_SHARE) * (firings + moving - bound)
 
 
 def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
