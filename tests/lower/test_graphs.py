@@ -42,8 +42,10 @@ def test_equal_graphs_are_verified_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_known_of_an_equal_graph_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     estimated = graphs.estimated
 
-    def checked(state: graphs.LoweringState, graph: Graph, fused: graphs.FusedRegion) -> object:
-        result = estimated(state, graph, fused)
+    def checked(
+        state: graphs.LoweringState, graph: Graph, fused: graphs.FusedRegion, priced: graphs.PricedTable | None = None
+    ) -> object:
+        result = estimated(state, graph, fused, priced)
         assert result == estimate_graph(graph, graphs.readable_statistics(state, fused))
         return result
 
