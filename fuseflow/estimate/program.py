@@ -105,7 +105,7 @@ class Estimator:
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
         for region in counted(tuple(regions), "estimating regions"):
             self.add_views(region.views_before, knowledge)
-            names, _ = self._shape(region.graph)
+            names, _ = self.shape(region.graph)
             key = self.key(region.graph, knowledge)
             if key not in first:
                 first[key] = len(estimates), names
@@ -198,12 +198,16 @@ class Estimator:
     def key(self, graph: Graph, knowledge: TensorKnowledge) -> Hashable:
         """Return a key that is equal for graphs that differ in names alone, on tensors of which the same is known: they have one
         estimate."""
-        names, shape = self._shape(graph)
+        names, shape = self.shape(graph)
         return shape, knowledge.of(names), tuple(knowledge.kept.by_node(graph).values())
+
+    def shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
+        """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
+        return self.memo.once("shape", (graph,), lambda: (used_tensors(graph), signature(graph, {}) or graph))
 
     def bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
-        names, shape = self._shape(graph)
+        names, shape = self.shape(graph)
         kept = knowledge.kept.by_node(graph)
         nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
         return self.memo.once(
@@ -224,7 +228,3 @@ class Estimator:
         return self.memo.once(
             ("stored", str(format), declared.block), (tensor,), lambda: stored_in(tensor, format, declared.block)
         )
-
-    def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
-        """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
-        return self.memo.once("shape", (graph,), lambda: (used_tensors(graph), signature(graph, {}) or graph))

@@ -6,19 +6,20 @@ range of units as one region in one loop order. A path from the first node to th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import Lanes, LoopOrder, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.autoscheduler.budget.piece_figures import PieceFigures
 from fuseflow.autoscheduler.ranges import ProgramRanges
 from fuseflow.autoscheduler.units import UnitRange
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
-from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
@@ -92,8 +93,7 @@ class CutGraph:
     """
 
     ranges: ProgramRanges
-    machine: Machine
-    estimator: Estimator
+    figures: PieceFigures
     lowering: LoweringState
     """The state before the first region."""
     knowledge: TensorKnowledge
@@ -106,6 +106,10 @@ class CutGraph:
     _longer: dict[int, tuple[OrderedRange, ...]] = field(default_factory=dict)
     _plain: dict[OrderedRange, CompiledRegion] = field(default_factory=dict)
     """The ranges in the order that ranks best that were not widened yet, each as the compiler fused it."""
+    _best: dict[Hashable, tuple[LoopOrder, ...]] = field(default_factory=dict)
+    """The orders of ranges that are considered. Ranges that differ in names alone have the same."""
+    _needed: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The tensors that are read behind a cut, and those that they are views of."""
     _states: dict[tuple[int, Hashable], CutState] = field(default_factory=dict)
 
     @classmethod
@@ -123,7 +127,7 @@ class CutGraph:
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
         at_once = len(ranges.units) <= FEW_UNITS
-        return cls(ranges, machine, estimator, lowering, knowledge, orders, at_once, deadline or Deadline())
+        return cls(ranges, PieceFigures(estimator, machine), lowering, knowledge, orders, at_once, deadline or Deadline())
 
     @property
     def last(self) -> int:
@@ -195,13 +199,17 @@ class CutGraph:
     def _other_orders(self, edge: OrderedRange, plain: CompiledRegion) -> Iterator[OrderedRange]:
         """Yield a range in its other orders, but for those whose loops have the names of another way to fuse it."""
         request = self.ranges.request(edge.part)
-        for rank, order in enumerate(self._best_orders(plain)):
+        key = edge.key, fusion_key(edge.before.lowering, request)
+        if key not in self._best:
+            self._best[key] = self._best_orders(plain)
+        for rank, order in enumerate(self._best[key]):
             if rank > 0:
                 with suppress(FuseFlowError):
                     lowered = lower_region(edge.before.lowering, replace(request, order=order))
                     yield self._edge(edge.before, edge.part, request, *lowered, rank=rank)
 
-    def _best_orders(self, plain: CompiledRegion) -> Sequence[LoopOrder]:
+    def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
+        """Return the orders of a region that are considered, the one that ranks best first."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
@@ -220,17 +228,12 @@ class CutGraph:
     ) -> OrderedRange:
         """Return a range as it was lowered in an order, estimated in one lane."""
         knowledge = state.knowledge.copy()
-        estimates, keys = list[RegionEstimate](), list[Hashable]()
-        for piece in estimator_regions(pieces):
-            self.estimator.add_views(piece.views_before, knowledge)
-            keys.append(self.estimator.key(piece.graph, knowledge))
-            estimates.append(self.estimator.region(piece, self.machine, knowledge))
-        figures = tuple(RegionFigures.of(estimate, self.machine) for estimate in estimates)
-        self.estimator.memo.forget(KEPT_COUNTS)
+        keys, figures = zip(*[self.figures.add(piece, knowledge) for piece in estimator_regions(pieces)], strict=True)
+        self.figures.estimator.memo.forget(KEPT_COUNTS)
         after = self._state(part[1], lowering, knowledge)
         region = pieces[-1]
         sizes = {index: region.fused.sizes[index] for index in region.fused.order}
-        key = tuple(keys), tuple(sizes.items())
+        key = keys, tuple(sizes.items())
         return OrderedRange(part, request.name, state, after, pieces, figures, region.fused.order, rank, sizes, key)
 
     def _state(self, cut: int, lowering: LoweringState, knowledge: TensorKnowledge) -> CutState:
@@ -252,6 +255,12 @@ class CutGraph:
 
     def _alive(self, cut: int, lowering: LoweringState) -> list[str]:
         """Return the stored tensors that are read behind a cut, sorted: inputs and copies, and results that later units read."""
+        if cut not in self._needed:
+            self._needed[cut] = self._read_behind(cut)
+        defined, needed = self.ranges.partitioned.program.defined, self._needed[cut]
+        return sorted(name for name in lowering.stored if name not in defined or name in needed)
+
+    def _read_behind(self, cut: int) -> frozenset[str]:
         program, views = self.ranges.partitioned.program, self.ranges.partitioned.views
         behind = self.ranges.members((cut, self.last)) if cut < self.last else []
         needed = {operand for e in behind for operand in program.defined[e].operands}
@@ -260,4 +269,4 @@ class CutGraph:
             source = source_of(views[waiting.pop()]).tensor
             needed.add(source)
             waiting += [source] if source in views else []
-        return sorted(name for name in lowering.stored if name not in program.defined or name in needed)
+        return frozenset(needed)

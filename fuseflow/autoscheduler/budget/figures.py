@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.program_estimate import RegionEstimate
@@ -37,6 +37,11 @@ class RegionFigures:
             lane_cycles(estimate, machine),
             estimate.resources,
         )
+
+    def renamed(self, names: Mapping[str, str]) -> RegionFigures:
+        """Return the figures of a region whose graph differs from this one in the names of its nodes alone, which `names` gives."""
+        occupied = {names[node]: cycles for node, cycles in self.occupied.items()}
+        return replace(self, occupied=occupied, held={names[node]: held for node, held in self.held.items()})
 
 
 def lane_cycles(estimate: RegionEstimate, machine: Machine) -> dict[str, float]:

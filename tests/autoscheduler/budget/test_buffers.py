@@ -147,7 +147,7 @@ def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     """Buffers are those of a variant, in which T may be stored or not."""
     source = source_of()
     variant = variant_of(source, Schedule.fuse("none").buffer("T", 64).buffer("W", 64))
-    search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.estimator), tried=1))
+    search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
     programs = search.cheapest(Budget.parse("mul=2"), 2).programs
     stored = {len(program.decisions): set(dict(program.schedule.buffers)) for program in programs}
     assert stored == {1: {"W"}, 2: {"T", "W"}}
@@ -161,7 +161,7 @@ def test_a_candidate_in_lanes_has_the_buffers_of_the_schedule(primitives: Litera
     variant = variant_of(source, base)
     edge = next(edge for edge in variant.graph.edges(variant.graph.start) if edge.is_single)
     decision = RegionDecision(edge.order, (("i", 4),))
-    cost = LoweredCosts(RDA, variant.graph.estimator)(edge, decision)
+    cost = LoweredCosts(RDA, variant.graph.figures.estimator)(edge, decision)
     compiled = compile_source(source, decision.scheduled(base, edge.name), RDA)
     (expected, _) = compiled.estimate(Estimator(assume_unknown=True)).regions
     assert cost is not None

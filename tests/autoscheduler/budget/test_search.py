@@ -62,7 +62,7 @@ def test_it_is_the_best_of_all_candidates(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) -> None:
     search, variant = searched(random_source(100 + seed), RDA)
-    costs, checked = LoweredCosts(RDA, variant.graph.estimator), 0
+    costs, checked = LoweredCosts(RDA, variant.graph.figures.estimator), 0
     edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
     for edge in edges[:: max(1, len(edges) // 6)]:
         model = LaneModel.of(edge, RDA)
@@ -93,7 +93,7 @@ def test_the_schedule_takes_what_was_expected_and_fits(seed: int, buffers: bool)
         base = base.buffer(name, 64)
     search, variant = searched(source, machine, base)
     for program in search.cheapest(budget, 3).programs:
-        estimate = compile_source(source, program.schedule, machine).estimate(variant.graph.estimator)
+        estimate = compile_source(source, program.schedule, machine).estimate(variant.graph.figures.estimator)
         assert estimate.cycles == pytest.approx(program.cycles)
         assert not any(budget.exceeded(region.resources) for region in estimate.regions)
         assert Schedule.from_yaml(program.schedule.to_yaml()) == program.schedule
@@ -135,7 +135,7 @@ def test_what_is_left_is_never_more_than_was_said(request_: BudgetRequest) -> No
 def test_cycles_by_arithmetic_are_near_to_those_of_graphs_that_are_made(seed: int) -> None:
     """Random programs of a few hundred elements have lanes of a few, which is where arithmetic is furthest off."""
     _, variant = searched(random_source(200 + seed), RDA)
-    costs, ratios = LoweredCosts(RDA, variant.graph.estimator), list[float]()
+    costs, ratios = LoweredCosts(RDA, variant.graph.figures.estimator), list[float]()
     for edge in variant.graph.edges(variant.graph.start):
         for deal in LaneModel.of(edge, RDA).deals(Budget.of({}), 64)[::3] if edge.pieces else ():
             decision = RegionDecision(edge.order, deal.lanes)
@@ -156,7 +156,7 @@ def test_candidates_are_written_in_lanes_if_the_schedule_says_so() -> None:
         _, variant = searched(source, RDA, base)
         edge = variant.graph.edges(variant.graph.start)[0]
         decision = RegionDecision(edge.order, (("i", 4),))
-        cost = LoweredCosts(RDA, variant.graph.estimator)(edge, decision)
+        cost = LoweredCosts(RDA, variant.graph.figures.estimator)(edge, decision)
         compiled = compile_source(source, decision.scheduled(base, edge.name, is_ordered=len(edge.order) > 1), RDA)
         (region,) = compiled.estimate(Estimator()).regions
         assert cost is not None and cost.resources.port == region.resources.port
