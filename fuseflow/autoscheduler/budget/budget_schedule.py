@@ -153,7 +153,6 @@ class _Chooser:
             curves = tuple(point for component in self.request.pareto for point in self._pareto(component))
         compiled = self._compiled(chosen.schedule)
         estimate = compiled.estimate(self.estimator)
-        graphs = [variant.graph for variant in self.search.variants]
         return BudgetChoice(
             compiled,
             self.budget,
@@ -165,7 +164,7 @@ class _Chooser:
             curves,
             len(self.published.graph.ranges.units),
             self.published.graph.ranges.units.granularity,
-            sum(len(graph.edges(state)) for graph in graphs for state in graph.states() if state.cut < graph.last),
+            sum(variant.graph.edge_count for variant in self.search.variants),
             self.search.costs.evaluated,
             self.deadline.passed and not (best.is_complete and unfused.is_complete),
             self.cache,
@@ -373,9 +372,9 @@ class _Chooser:
     def _no_room(self, best: SearchOutcome) -> UsageError:
         """Return the error that says what the smallest regions take more of than there is."""
         least: dict[str, int] = {}
-        for state in self.published.graph.states():
-            for edge in self.published.graph.edges(state) if state.cut < self.published.graph.last else ():
-                if edge.part[1] - edge.part[0] == 1 and edge.pieces:
+        for state in self.published.graph.states(fused=False):
+            for edge in self.published.graph.edges(state, fused=False) if state.cut < self.published.graph.last else ():
+                if edge.pieces:
                     used = Resources.most_of(figures.resources for figures in edge.figures)
                     for name in self.budget.exceeded(used):
                         value = getattr(used, name)

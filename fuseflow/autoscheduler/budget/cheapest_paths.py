@@ -5,11 +5,13 @@ The costs of regions add up. So every part of a cheapest path is a cheapest one 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import inf
 
-from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
 from fuseflow.autoscheduler.units import UnitPartition
 
 EdgeCost = Callable[[OrderedRange], float]
@@ -40,19 +42,19 @@ class Path:
 
 def cheapest_paths(graph: CutGraph, cost: EdgeCost, keep: int, fused: bool = True) -> tuple[Path, ...]:
     """Return the `keep` cheapest paths to the last cut that differ in their partitions, the best first. Infinite ones are left out. Without
-    `fused`, every range is one unit."""
-    arrived: dict[int, list[Path]] = {id(graph.start): [Path(0.0)]}
-    complete: list[Path] = []
-    for state in graph.states(fused):
-        here = best_of_partitions(arrived.get(id(state), []), keep)
-        if state.cut == graph.last:
-            complete += here
-            continue
-        for edge in graph.edges(state, fused) if here else ():
-            cycles = cost(edge)
-            if cycles < inf:
-                arrived.setdefault(id(edge.after), []).extend(path.then(edge, cycles) for path in here)
-    return tuple(best_of_partitions(complete, keep))
+    `fused`, every range is one unit. At each cut, longer ranges begin at no more states than the graph says, those that are reached in the
+    fewest cycles."""
+    arrived = defaultdict[int, dict[CutState, list[Path]]](dict)
+    arrived[0][graph.start] = [Path(0.0)]
+    for cut in range(graph.last):
+        here = {state: best_of_partitions(paths, keep) for state, paths in arrived.pop(cut, {}).items()}
+        near = nsmallest(graph.most_states, here, key=lambda state: here[state][0].rank)
+        for state, paths in here.items():
+            for edge in graph.edges(state, fused and state in near):
+                cycles = cost(edge)
+                if cycles < inf:
+                    arrived[edge.after.cut].setdefault(edge.after, []).extend(path.then(edge, cycles) for path in paths)
+    return tuple(best_of_partitions([path for paths in arrived[graph.last].values() for path in paths], keep))
 
 
 def best_of_partitions(paths: list[Path], keep: int) -> list[Path]:

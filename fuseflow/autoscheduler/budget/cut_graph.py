@@ -39,6 +39,9 @@ FEW_UNITS = 4
 """Of so many units, ranges are there in all their orders at once. Where there are more, those of the cheapest programs alone are.
 """
 
+MANY_STATES = 256
+"""Of so many states in all, longer ranges may begin. Where there are many cuts, those of each are few."""
+
 KEPT_COUNTS = 1_000
 """How many results of counting are kept for the next range, so that those of many ranges do not pile up."""
 
@@ -135,6 +138,16 @@ class CutGraph:
         return len(self.ranges.units)
 
     @property
+    def most_states(self) -> int:
+        """At how many states of a cut longer ranges begin."""
+        return max(1, MANY_STATES // self.last)
+
+    @property
+    def edge_count(self) -> int:
+        """How many ranges in an order were lowered so far."""
+        return sum(len(edges) for kept in (self._single, self._longer) for edges in kept.values())
+
+    @property
     def start(self) -> CutState:
         """The state before the first unit."""
         return self._state(0, self.lowering, self.knowledge)
@@ -169,7 +182,7 @@ class CutGraph:
                 yield from self._ordered(state, (state.cut, end))
 
     def states(self, fused: bool = True) -> Iterator[CutState]:
-        """Yield every state that can be reached, cut by cut. The edges of a state are those of the states yielded so far."""
+        """Yield every state that can be reached, cut by cut."""
         waiting: dict[int, dict[Hashable, CutState]] = {0: {self.start.signature: self.start}}
         for cut in range(self.last + 1):
             for state in waiting.get(cut, {}).values():

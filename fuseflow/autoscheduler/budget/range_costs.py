@@ -5,6 +5,7 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -25,6 +26,8 @@ MAX_COMPARED = 12
 """How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
 MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
+ALIKE = 2
+"""Once so many lanes of the same indices stand still, all others of a range are taken to do so."""
 LOOKS_PER_TRY = 4
 """Lanes that stand still are none of these, but so many times as many are lowered at most once some go on."""
 QUICK_TRIED = 2
@@ -42,7 +45,7 @@ NEAR = 1.05
 HOPEFUL = 0.9
 """Fewer lanes are estimated where they promise less than this share of the cycles of those that are known."""
 GAIN = 0.99
-"""Deeper FIFOs are taken where a region is expected to take less than this share of its cycles."""
+"""Deeper FIFOs are taken, and more lanes lowered, where a region is expected to take less than this share of its cycles."""
 
 Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
 """What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
@@ -275,15 +278,23 @@ class RangeCosts:
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
         compared = self._compared(edge, deals, depth)
         candidates = [*compared, *((deal.least, deal) for deal in deals[len(compared) :])]
-        number = looked = 0
+        number, looked, times, still = 0, 0, inf, Counter[frozenset[str]]()
         while looked < len(candidates):
             cycles, deal = candidates[looked]
+            indices = frozenset(loop for loop, _ in deal.lanes)
+            if tried is not None and still[indices] >= ALIKE:
+                looked += 1
+                continue
             enough = tried is not None and (number >= tried or looked >= LOOKS_PER_TRY * tried)
-            if best is not None and (cycles >= best[1].cycles or enough):
+            known = tried is not None and number > 0 and looked < len(compared)
+            likely = cycles * times / GAIN if known else cycles
+            if best is not None and (likely >= best[1].cycles or enough):
                 break
             decision = RegionDecision(edge.order, deal.lanes, depth)
             cost = self._fitting(edge, decision, budget)
             looked, number = looked + 1, number + (cost is not None)
+            still[indices] += self._stands_still(edge, deal.lanes, depth)
+            times = min(times, cost.cycles / cycles) if cost is not None and cycles else times
             if cost is not None and (best is None or cost.cycles < best[1].cycles):
                 best = decision, cost
         if best is None:
@@ -373,17 +384,31 @@ class RangeCosts:
             return best
         if best.cost.least >= GAIN * best.cost.cycles:
             return best
-        costs = list[tuple[RegionDecision, RegionCost]]()
-        for depth in DEEP:
-            decision = replace(best.decision, depth=depth)
+        known = self._known_depths(edge, best)
+        if known is not None:
+            costs = ((decision, self._fitting(edge, decision, budget)) for decision in reversed(known))
+            better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < GAIN * best.cost.cycles)
+            return next((DealtRange(d, cost, min(best.least, cost.cycles)) for d, cost in better), best)
+        for decision in [replace(best.decision, depth=depth) for depth in DEEP]:
             cost = self._fitting(edge, decision, budget)
             if cost is None:
                 break
-            costs.append((decision, cost))
-        for decision, cost in costs:
             if cost.cycles < GAIN * best.cost.cycles:
                 best = DealtRange(decision, cost, min(best.least, cost.cycles))
         return best
+
+    def _known_depths(self, edge: OrderedRange, best: DealtRange) -> list[RegionDecision] | None:
+        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it. None if
+        arithmetic does not know."""
+        deeper, fewest = list[RegionDecision](), best.cost.cycles
+        for depth in DEEP:
+            decision = replace(best.decision, depth=depth)
+            near = None if self.tried is None else self.costs.near(edge, decision)
+            if near is None:
+                return None
+            if near < GAIN * fewest:
+                deeper, fewest = [*deeper, decision], near
+        return deeper
 
     # What is kept --------------------------------------------------------------------------------------------------------------
 
