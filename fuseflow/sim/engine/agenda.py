@@ -24,14 +24,14 @@ AGENDA = Record(
     "askers asking "  # what is known of each part that may make requests, and their number
     "outlooks path"  # of each part, after its last visit; the steps of a walk (`horizon.py`)
 )
-ASKER = Record("part bound source delay visits port request")
+ASKER = Record("part bound source delay moves port request")
 """A part that may make requests, and the cycle before which it certainly makes none. If it waits, in the end, for an answer: the
-part that waits for that answer, how much later than it the asker fires at least, how often it was visited until then, and the port
-and the number of the request."""
-OUTLOOK = Record("ready awaited delay visits")
+part that waits for that answer, how much later than it the asker fires at least, its moves until then, and the port and the
+number of the request."""
+OUTLOOK = Record("ready awaited delay moves since")
 """The cycle before which a part certainly does not fire, which part has to fire before it does, how much later its firing is then at
-least, and how often the part was visited. In place of the awaited part stand the negative numbers below. An agenda that does not defer
-has none of this."""
+least; the moves of the part, which are the visits in which it fired; and those of the awaited part when this one was looked at last. In
+place of the awaited part stand the negative numbers below. An agenda that does not defer has none of this."""
 STEP = Record("part bound delay")
 """A step of a walk: a part, a bound of the asker's next firing, and how much later than the part the asker fires at least."""
 agenda_at, asker_at, outlook_at, step_at = AGENDA.at, ASKER.at, OUTLOOK.at, STEP.at

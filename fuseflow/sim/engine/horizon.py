@@ -36,9 +36,8 @@ from fuseflow.sim.engine.agenda import (
 from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, node_at, source
 from fuseflow.sim.engine.stream_rings import tokens_left, visible
-from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, still_waits, visit
+from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, may_go_on, note_moves, still_waits, visit_alone
 from fuseflow.sim.memory.ports import FOREVER, port_at
-from fuseflow.sim.native.bitsets import discard, is_member
 from fuseflow.sim.native.records import inline
 
 UNSURE = -2
@@ -76,11 +75,11 @@ def forget_bounds(nodes: int, a: Any) -> None:
 
 @inline
 def _waits_as_before(a: Any, asker: Any) -> bool:
-    """Return whether the part whose answer an asker waited for at its last walk was not visited since, and still has no answer."""
+    """Return whether the part whose answer an asker waited for at its last walk has not fired since, and still has no answer."""
     if asker.source == UNKNOWN:
         return False
     outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * asker.source)
-    return bool(outlook.visits == asker.visits and port_at(asker.port).answered <= asker.request)
+    return bool(outlook.moves == asker.moves and port_at(asker.port).answered <= asker.request)
 
 
 @inline
@@ -97,11 +96,11 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
         bound = max(step.bound, outlook.ready + delay)
         if bound < horizon and outlook.awaited == ENGINE:
             return UNSURE
-        if bound < horizon and (outlook.awaited == REPLY or is_member(a.due, part)):
+        if bound < horizon and may_go_on(a, outlook):
             if not still_waits(node):
                 bound = max(bound, _available(node) + delay)
                 if bound < horizon:
-                    made = visit(nodes, a, part)
+                    made = visit_alone(nodes, a, part)
                     if made == FAULTY:
                         return FAULTY
                     fired += made
@@ -109,11 +108,11 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                         depth -= 1
                     continue
             elif outlook.awaited == REPLY:
-                asker.source, asker.delay, asker.visits = part, delay, outlook.visits
+                asker.source, asker.delay, asker.moves = part, delay, outlook.moves
                 asker.port, asker.request = node.asked_port, node.request
                 bound = horizon + delay
             else:
-                discard(a.due, part)
+                note_moves(a, outlook)
         if bound >= horizon:
             asker.bound = bound
             _note_bounds(a, depth, bound)

@@ -108,7 +108,10 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
                 return BUSY
         if new_firings == FAULTY:
             return FAULT
-        wake_answered(a)
+        if a.defers != 0:
+            wake_all(a)  # walks decided about some, and left the others as they were
+        else:
+            wake_answered(a)
         complete = False
 
 

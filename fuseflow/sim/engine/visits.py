@@ -38,7 +38,17 @@ def visit(nodes: int, a: Any, part: int) -> int:
     waited = node.waits
     made = run_part(nodes, a, part)
     if made != FAULTY:
-        _note_wait(a, node, part, waited)
+        _note_wait(a, node, part, waited, made)
+    return made
+
+
+@inline
+def visit_alone(nodes: int, a: Any, part: int) -> int:
+    """Do what `visit` does, but for deciding which parts are due. All of them are, before those are visited that are."""
+    node = node_at(nodes + NODE_SIZE * part)
+    made = run_kernel(nodes + NODE_SIZE * part)
+    if made != FAULTY:
+        _note_wait(a, node, part, node.waits, made)
     return made
 
 
@@ -48,16 +58,23 @@ def run_part(nodes: int, a: Any, part: int) -> int:
     answers at once, this is all of a visit."""
     discard(a.due, part)
     address = nodes + NODE_SIZE * part
-    node = node_at(address)
-    firings_before = node.firings
-    call_kernel(node.kernel, address)
-    if node.fault != 0:
+    node, made = node_at(address), run_kernel(address)
+    if made == FAULTY:
         return FAULTY
-    if node.firings > firings_before:
+    if made > 0:
         wake_neighbours(a, part)
     if node.waits < INPUT or node.waits in (GROW, ROOM):
         add(a.due, part)
-    made: int = node.firings - firings_before
+    return made
+
+
+@inline
+def run_kernel(address: int) -> int:
+    """Run the part whose node has this address as far as it gets, and return the number of its firings, or FAULTY."""
+    node = node_at(address)
+    firings_before = node.firings
+    call_kernel(node.kernel, address)
+    made: int = FAULTY if node.fault != 0 else node.firings - firings_before
     return made
 
 
@@ -75,12 +92,9 @@ def still_waits(node: Any) -> bool:
 
 
 @inline
-def _note_wait(a: Any, node: Any, part: int, waited: int) -> None:
-    """Note what a part waits for: an answer, the engine, or which other part. `waited` is what it waited for before its visit."""
-    if node.waits == ANSWER:
-        add(a.answers, part)
-    elif waited == ANSWER:
-        discard(a.answers, part)
+def _note_wait(a: Any, node: Any, part: int, waited: int, made: int) -> None:
+    """Note what a part waits for: the engine, or which other part, or an answer. `waited` is what it waited for before its visit, in which
+    it made so many firings."""
     stuck = needs_engine(node)
     if stuck:
         add(a.held, part)
@@ -89,8 +103,28 @@ def _note_wait(a: Any, node: Any, part: int, waited: int) -> None:
     if a.defers != 0:
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
         outlook.ready = node.ready
-        outlook.visits += 1
+        outlook.moves += made > 0
         outlook.awaited, outlook.delay = (ENGINE, 0) if stuck else _awaited(node, part)
+        note_moves(a, outlook)
+    elif node.waits == ANSWER:
+        add(a.answers, part)
+    elif waited == ANSWER:
+        discard(a.answers, part)
+
+
+@inline
+def note_moves(a: Any, outlook: Any) -> None:
+    """Note how often the part has fired that a part waits for."""
+    if outlook.awaited >= 0:
+        outlook.since = outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves
+
+
+@inline
+def may_go_on(a: Any, outlook: Any) -> bool:
+    """Return whether what a part waits for may have happened since it was looked at last."""
+    if outlook.awaited < 0:
+        return bool(outlook.awaited == REPLY)
+    return bool(outlook_at(a.outlooks + OUTLOOK_SIZE * outlook.awaited).moves != outlook.since)
 
 
 @inline
