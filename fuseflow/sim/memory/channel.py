@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fuseflow.sim.memory.histogram import BUCKETS
 from fuseflow.sim.memory.timing import DISTANCE_NAMES
-from fuseflow.sim.native.records import LANES, Record, get_int, inline, set_int
+from fuseflow.sim.native.records import LANES, Record, get_int, inline, set_int, whole_lines, zeros
 
 BANKS, PCS = LANES, 2
 QUEUE = 32
@@ -63,12 +63,12 @@ READS, WRITES = 0, 1
 PLACES = 62
 """The places of a queue, which fit into a word beside its sign. They are more than it has requests, so gaps are closed seldom."""
 
-# Where the parts of the block stand, in bytes
+# Where the parts of the block stand, in bytes. Arrays start with a cache line, so that a vector of one is in as few lines as it can be.
 COUNTS, PINNED = CHANNEL.offset("queued_reads"), CHANNEL.offset("pinned_reads")
 PCS_AT = CHANNEL_SIZE
 OF_BANKS = 8 * BANKS
 """The size of an array with a word for each bank."""
-COLUMNS_AT = PCS_AT + PCS * PC_SIZE  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
+COLUMNS_AT = whole_lines(PCS_AT + PCS * PC_SIZE)  # the earliest cycle of a RD of each bank's open row, and behind these of a WR
 ACTS_AT = COLUMNS_AT + 2 * OF_BANKS  # of an ACT
 CLOSES_AT = ACTS_AT + OF_BANKS  # of a PRE
 OPEN_AT = CLOSES_AT + OF_BANKS  # the place of the open row, -1 if there is none
@@ -76,11 +76,11 @@ ACTIVE_AT = OPEN_AT + OF_BANKS  # the entry of the request for which the row was
 OPENED_AT = ACTIVE_AT + OF_BANKS  # and the cycle of its ACT
 WAITING_AT = OPENED_AT + OF_BANKS
 # In a queue: the set of the requests of each bank, the first of those of its open row, and the first of its others; and the entries
-BY_BANK = WAITING.size
+BY_BANK = whole_lines(WAITING.size)
 FIRST_HITS = BY_BANK + OF_BANKS
 FIRST_OTHERS = FIRST_HITS + OF_BANKS // 2
 ENTRIES = FIRST_OTHERS + OF_BANKS // 2
-WAITING_SIZE = ENTRIES + 8 * PLACES
+WAITING_SIZE = whole_lines(ENTRIES + 8 * PLACES)
 HISTOGRAM_AT = WAITING_AT + 2 * WAITING_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
 
@@ -93,12 +93,12 @@ SLOT_MASK = (1 << SLOT_BITS) - 1
 def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
     """Return the block of a channel at cycle 0, with all banks closed and without a pool. `timing` is the address of the command
     distances."""
-    block = np.zeros(BLOCK // 8, np.int64)
+    block = zeros(BLOCK // 8, np.int64)
     channel = block[: CHANNEL_SIZE // 8].view(CHANNEL.dtype)[0]
     channel["timing"], channel["next_refresh"] = timing, refresh_period
     channel["first"] = channel["last"] = channel["free"] = -1
     block[OPEN_AT // 8 : OPEN_AT // 8 + BANKS] = -1
-    pcs = block[PCS_AT // 8 : COLUMNS_AT // 8].view(PC.dtype)
+    pcs = block[PCS_AT // 8 : (PCS_AT + PCS * PC_SIZE) // 8].view(PC.dtype)
     pcs["direction"] = -1
     for last in ("act_1", "act_2", "act_3"):
         pcs[last] = -(1 << 30)

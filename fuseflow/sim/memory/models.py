@@ -119,7 +119,7 @@ class Hbm2:
         """Double the room in the pool of a channel, whose number is `short` - 1. Its slots keep their numbers, and the new ones are
         free."""
         channel, old = self.record(short - 1), self.pools[short - 1]
-        pool = np.zeros(2 * len(old) or POOL, TRANSACTION.dtype)
+        pool = TRANSACTION.array(2 * len(old) or POOL)
         pool[: len(old)] = old
         pool["next"][len(old) :] = np.arange(len(old) + 1, len(pool) + 1)
         pool["next"][-1] = channel["free"]

@@ -150,6 +150,23 @@ prefetch, trailing_zeros, bit_length = Prefetch(), TrailingZeros(), BitLength()
 at_most, least, least_int32 = AtMost(), Least("int64"), Least("int32")
 
 
+LINE = 64
+"""The bytes of a cache line."""
+
+
+def whole_lines(size: int) -> int:
+    """Return the bytes of the cache lines in which so many bytes fit."""
+    return -(-size // LINE) * LINE
+
+
+def zeros(count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return a zeroed array that starts with a cache line. Records and vectors of the size of a line are then each in one."""
+    size = count * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, np.uint8)
+    start = -address(room) % LINE
+    return room[start : start + size].view(dtype)
+
+
 class Record:
     """A record type has 64-bit fields, which are integers, except those in `floats`. `at(address)` returns the record there, by
     reference."""
@@ -168,8 +185,8 @@ class Record:
         return int(self.dtype.fields[field][1])
 
     def array(self, count: int) -> npt.NDArray[Any]:
-        """Return an array of so many zeroed records."""
-        return np.zeros(count, self.dtype)
+        """Return an array of so many zeroed records, which starts with a cache line."""
+        return zeros(count, self.dtype)
 
 
 def address(array: npt.NDArray[Any]) -> int:
