@@ -21,7 +21,7 @@ from fuseflow.sim.memory.channel import (
 )
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete
-from fuseflow.sim.memory.readiness import columns, postpone, postpone_far, postpone_near, row_ready
+from fuseflow.sim.memory.readiness import columns, postpone, postpone_all, postpone_pc, row_ready
 from fuseflow.sim.memory.waiting_requests import entry_in, first_hit, note_unpinned, remove_entry, waiting_of
 from fuseflow.sim.native.records import at_most, get_int, inline, least, trailing_zeros
 
@@ -136,9 +136,8 @@ def _serve(channel: int, entry: int) -> None:
 def _read(channel: int, bank: int) -> None:
     c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
     clock, after = c.clock, timing_at(c.timing)
-    postpone_far(reads, bank, clock + after.same_far)
-    postpone_near(reads, bank, clock + after.same_near)
-    postpone_far(writes, bank, clock + after.read_to_write)
+    postpone_pc(reads, bank, 0, clock + after.same_near, clock + after.same_far)
+    postpone_all(writes, bank, clock + after.read_to_write)
     postpone(channel + CLOSES_AT, bank, clock + after.read_to_close)
     p.close = max(p.close, clock + after.read_to_close)
     c.turnarounds += p.direction == 1
@@ -149,10 +148,8 @@ def _read(channel: int, bank: int) -> None:
 def _write(channel: int, bank: int) -> None:
     c, p, reads, writes = channel_at(channel), pc_of(channel, bank), columns(channel, READS), columns(channel, WRITES)
     clock, after = c.clock, timing_at(c.timing)
-    postpone_far(writes, bank, clock + after.same_far)
-    postpone_near(writes, bank, clock + after.same_near)
-    postpone_far(reads, bank, clock + after.write_to_read_far)
-    postpone_near(reads, bank, clock + after.write_to_read_near)
+    postpone_pc(writes, bank, 0, clock + after.same_near, clock + after.same_far)
+    postpone_pc(reads, bank, 0, clock + after.write_to_read_near, clock + after.write_to_read_far)
     postpone(channel + CLOSES_AT, bank, clock + after.write_to_close)
     p.close = max(p.close, clock + after.write_to_close)
     c.turnarounds += p.direction == 0

@@ -9,7 +9,7 @@ from fuseflow.sim.native.records import Raise, at_most, get_int, inline, least, 
 
 NEAR, FAR = 4, BANKS // PCS
 """The banks of a bank group, and of a pseudo channel."""
-raise_group, raise_pc = Raise(NEAR), Raise(FAR)
+raise_pc = Raise(FAR, NEAR)
 
 
 @inline
@@ -25,15 +25,17 @@ def postpone(cycles: int, bank: int, cycle: int) -> None:
 
 
 @inline
-def postpone_near(cycles: int, bank: int, cycle: int) -> None:
-    """Let the next commands of all banks of a bank's group come no earlier than a cycle."""
-    raise_group(cycles + 8 * (bank & -NEAR), cycle)
+def postpone_pc(cycles: int, bank: int, own: int, near: int, far: int) -> None:
+    """Let the next command of a bank come no earlier than the cycle `own`, those of the others in its group no earlier than `near`, and
+    those of the other banks of its pseudo channel no earlier than `far`. What holds for other banks also holds for nearer ones."""
+    near = max(near, far)
+    raise_pc(cycles + 8 * (bank & -FAR), bank & (FAR - 1), max(own, near), near, far)
 
 
 @inline
-def postpone_far(cycles: int, bank: int, cycle: int) -> None:
+def postpone_all(cycles: int, bank: int, cycle: int) -> None:
     """Let the next commands of all banks of a bank's pseudo channel come no earlier than a cycle."""
-    raise_pc(cycles + 8 * (bank & -FAR), cycle)
+    raise_pc(cycles + 8 * (bank & -FAR), 0, cycle, cycle, cycle)
 
 
 @inline

@@ -23,8 +23,8 @@ from fuseflow.sim.memory.readiness import (
     columns,
     next_row_command,
     postpone,
-    postpone_far,
-    postpone_near,
+    postpone_all,
+    postpone_pc,
 )
 from fuseflow.sim.memory.waiting_requests import entry_in, first_other, note_closed, note_opened, remove_entry, waiting_of
 from fuseflow.sim.native.records import inline, outline, set_int
@@ -85,9 +85,8 @@ def _activate(channel: int, entry: int) -> None:
     set_int(channel + OPEN_AT, bank, place)
     pin(channel, entry)
     note_opened(channel, place)
-    postpone_far(acts, bank, max(clock + after.act_to_act_far, p.act_3 + after.four_acts))
-    postpone_near(acts, bank, clock + after.act_to_act_near)
-    postpone(acts, bank, clock + after.act_to_act)
+    far = max(clock + after.act_to_act_far, p.act_3 + after.four_acts)
+    postpone_pc(acts, bank, clock + after.act_to_act, clock + after.act_to_act_near, far)
     postpone(channel + CLOSES_AT, bank, clock + after.act_to_close)
     postpone(columns(channel, READS), bank, clock + after.act_to_read)
     postpone(columns(channel, WRITES), bank, clock + after.act_to_write)
@@ -111,7 +110,7 @@ def refresh_slot(channel: int) -> None:
     if ready > clock:
         return
     if opened == 0:
-        postpone_far(channel + ACTS_AT, bank, clock + after.refresh_to_act)
+        postpone_all(channel + ACTS_AT, bank, clock + after.refresh_to_act)
         p.close = max(p.close, clock + after.refresh_to_close)
         c.refreshes -= 1
         if c.refreshes == 0:
@@ -119,5 +118,5 @@ def refresh_slot(channel: int) -> None:
             c.refreshing += clock + after.refresh_to_act - c.refresh_due
     elif (pinned_banks(channel, READS) | pinned_banks(channel, WRITES)) & banks == 0:
         _close_all(channel, bank)
-        postpone_far(channel + ACTS_AT, bank, clock + after.close_to_act)
+        postpone_all(channel + ACTS_AT, bank, clock + after.close_to_act)
         p.refresh = max(p.refresh, clock + after.close_to_refresh)

@@ -197,7 +197,8 @@ def _definition(instruction: Instruction) -> Callable[..., Any]:
         case AtMost():
             return lambda typing, address, limit: (types.int64(types.int64, types.int64), _at_most)
         case Raise():
-            return lambda typing, address, limit: (types.void(types.int64, types.int64), partial(_raise, instruction.count))
+            generate = partial(_raise, instruction.count, instruction.group)
+            return lambda typing, address, place, own, near, far: (types.void(*[types.int64] * 5), generate)
         case Least():
             kind = ir.IntType(64 if instruction.scalar == "int64" else 32)
             return lambda typing, address, places: (types.int64(types.int64, types.int64), partial(_least, kind))
@@ -272,11 +273,17 @@ def _least(kind: Any, context: Any, builder: Any, signature: Any, values: Any) -
     return number if kind.width == 64 else builder.sext(number, ir.IntType(64))
 
 
-def _raise(count: int, context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    address, limit = values
-    place = _lanes(builder, ir.IntType(64), count, address)
-    numbers, limits = builder.load(place, align=8), _in_all_lanes(builder, limit, count)
-    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), place, align=8)
+def _raise(count: int, group: int, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    address, place, own, near, far = values
+    at = _lanes(builder, ir.IntType(64), count, address)
+    numbers = builder.load(at, align=8)
+    places = ir.Constant(numbers.type, list(range(count)))
+    groups = ir.Constant(numbers.type, [k // group for k in range(count)])
+    is_own = builder.icmp_signed("==", places, _in_all_lanes(builder, place, count))
+    is_near = builder.icmp_signed("==", groups, _in_all_lanes(builder, builder.sdiv(place, place.type(group)), count))
+    own, near, far = (_in_all_lanes(builder, limit, count) for limit in (own, near, far))
+    limits = builder.select(is_own, own, builder.select(is_near, near, far))
+    builder.store(builder.select(builder.icmp_signed(">", numbers, limits), numbers, limits), at, align=8)
     return context.get_dummy_value()
 
 

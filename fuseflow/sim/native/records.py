@@ -122,12 +122,16 @@ class Least:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Raise:
-    """Let each of the first `count` integers at an address be at least a limit."""
+    """Let each of the first `count` integers at an address be at least a limit: `own` is that of the one at a place, `near` that of the
+    others in its group of `group`, and `far` that of all others. The three are stored at once, for a vector that is loaded soon behind a
+    store of a part of it takes long."""
 
     count: int
+    group: int
 
-    def __call__(self, address: int, limit: int) -> None:
+    def __call__(self, address: int, place: int, own: int, near: int, far: int) -> None:
         for k in range(self.count):
+            limit = own if k == place else near if k // self.group == place // self.group else far
             set_int(address, k, max(get_int(address, k), limit))
 
 

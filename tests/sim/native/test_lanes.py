@@ -14,7 +14,7 @@ from fuseflow.sim.native.processor import host, host_levels
 from fuseflow.sim.native.records import COMPILED, LANES, Raise, address, at_most, bit_length, least, least_int32
 from fuseflow.sim.native.signatures import Function, Signature, integers
 
-raise_all, raise_four = Raise(LANES), Raise(4)
+raise_all, raise_pc = Raise(LANES, 8), Raise(16, 4)
 LARGE = 1 << 62
 
 
@@ -30,12 +30,12 @@ def smallest_int32(numbers: int, places: int) -> int:
     return least_int32(numbers, places)
 
 
-def lift(numbers: int, limit: int) -> None:
-    raise_all(numbers, limit)
+def lift(numbers: int, place: int, own: int, near: int, far: int) -> None:
+    raise_all(numbers, place, own, near, far)
 
 
-def lift_four(numbers: int, limit: int) -> None:
-    raise_four(numbers, limit)
+def lift_pc(numbers: int, place: int, own: int, near: int, far: int) -> None:
+    raise_pc(numbers, place, own, near, far)
 
 
 def width(number: int) -> int:
@@ -95,15 +95,20 @@ def test_the_least_of_some_numbers(compile_for: Compile) -> None:
     assert found_int32(address(narrow), 0) == 2**31 - 1
 
 
-def test_numbers_are_raised_to_a_limit_and_none_behind_them(compile_for: Compile) -> None:
+def test_numbers_are_raised_to_limits_and_none_behind_them(compile_for: Compile) -> None:
     source = random.Random(3)
-    for function, count in ((lift, LANES), (lift_four, 4)):
-        found = compile_for(function, Signature(None, ("int64", "int64")))
+    for function, count, group in ((lift, LANES, 8), (lift_pc, 16, 4)):
+        found = compile_for(function, Signature(None, ("int64",) * 5))
         for _ in range(100):
-            numbers = draws(source)
-            limit, array = source.choice((*numbers, 7)), np.array(numbers)
-            found(address(array), limit)
-            assert array.tolist() == [max(number, limit) for number in numbers[:count]] + numbers[count:]
+            numbers, place = draws(source), source.randrange(count)
+            own, near, far = source.choices((*numbers, 7), k=3)
+            first = place - place % group
+            limits = [far] * count
+            limits[first : first + group] = [near] * group
+            limits[place] = own
+            array = np.array(numbers)
+            found(address(array), place, own, near, far)
+            assert array.tolist() == [*map(max, numbers, limits), *numbers[count:]]
 
 
 def test_the_length_of_a_number_in_bits(compile_for: Compile) -> None:
