@@ -54,6 +54,11 @@ class Deal:
     least: float
 
     @property
+    def indices(self) -> frozenset[str]:
+        """The indices that are dealt."""
+        return frozenset(index for index, _ in self.lanes)
+
+    @property
     def rank(self) -> tuple[float, float, Lanes]:
         """The place of the deal in the order in which deals are tried: the fastest first, of equal ones the smallest."""
         return self.least, prod(count for _, count in self.lanes), self.lanes

@@ -5,7 +5,6 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -16,6 +15,7 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
+from fuseflow.autoscheduler.budget.lane_trials import GAIN, LaneTrials
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
@@ -26,10 +26,6 @@ MAX_COMPARED = 12
 """How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
 MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
-ALIKE = 2
-"""Once so many lanes of the same indices stand still, all others of a range are taken to do so."""
-LOOKS_PER_TRY = 4
-"""Lanes that stand still are none of these, but so many times as many are lowered at most once some go on."""
 QUICK_TRIED = 2
 """How many are for a quick choice."""
 BOUNDED_DEPTH = 64
@@ -44,8 +40,6 @@ NEAR = 1.05
 """Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
 HOPEFUL = 0.9
 """Fewer lanes are estimated where they promise less than this share of the cycles of those that are known."""
-GAIN = 0.99
-"""Deeper FIFOs are taken, and more lanes lowered, where a region is expected to take less than this share of its cycles."""
 
 Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
 """What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
@@ -274,33 +268,16 @@ class RangeCosts:
         tried = QUICK_TRIED if freedom.quick else self.tried
         if bound == inf:
             return None
-        best: tuple[RegionDecision, RegionCost] | None = None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
         compared = self._compared(edge, deals, depth)
-        candidates = [*compared, *((deal.least, deal) for deal in deals[len(compared) :])]
-        number, looked, times, still = 0, 0, inf, Counter[frozenset[str]]()
-        while looked < len(candidates):
-            cycles, deal = candidates[looked]
-            indices = frozenset(loop for loop, _ in deal.lanes)
-            if tried is not None and still[indices] >= ALIKE:
-                looked += 1
-                continue
-            enough = tried is not None and (number >= tried or looked >= LOOKS_PER_TRY * tried)
-            known = tried is not None and number > 0 and looked < len(compared)
-            likely = cycles * times / GAIN if known else cycles
-            if best is not None and (likely >= best[1].cycles or enough):
-                break
-            decision = RegionDecision(edge.order, deal.lanes, depth)
-            cost = self._fitting(edge, decision, budget)
-            looked, number = looked + 1, number + (cost is not None)
-            still[indices] += self._stands_still(edge, deal.lanes, depth)
-            times = min(times, cost.cycles / cycles) if cost is not None and cycles else times
-            if cost is not None and (best is None or cost.cycles < best[1].cycles):
-                best = decision, cost
-        if best is None:
+        trials = LaneTrials([*compared, *((deal.least, deal) for deal in deals[len(compared) :])], len(compared), tried)
+        for deal in trials:
+            cost = self._fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
+            trials.keep(deal, cost, self._stands_still(edge, deal.lanes, depth))
+        if trials.best is None:
             return None
-        unknown = (deal.least for cycles, deal in candidates[looked:] if cycles < best[1].cycles)
-        bound = max(bound, min(unknown, default=inf))
+        deal, cost = trials.best
+        best, bound = (RegionDecision(edge.order, deal.lanes, depth), cost), max(bound, trials.least_left)
         if self.tried is not None and dealt and not freedom.quick:
             best = self._narrowed(edge, budget, best)
         return DealtRange(*best, min(bound, best[1].cycles))

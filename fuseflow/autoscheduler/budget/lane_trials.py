@@ -1,0 +1,79 @@
+"""Which lanes of a range are worth a graph: those that are expected to take the fewest cycles first, until no others promise less.
+
+lanes   expected   its graph
+i=16    1,000      1,030      the first
+i=8     1,100      -          3 % more than arithmetic expects is more than 1,030, too: it is not made
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+
+from fuseflow.autoscheduler.budget.costs import RegionCost
+from fuseflow.autoscheduler.budget.deals import Deal
+
+ALIKE = 2
+"""Once so many lanes of the same indices stand still, all others of a range are taken to do so."""
+LOOKS_PER_TRY = 4
+"""Lanes that stand still are none of those that are tried, but so many times as many are looked at at most once some go on."""
+GAIN = 0.99
+"""What takes this share of some cycles or more is taken to be as slow."""
+
+
+@dataclass(slots=True)
+class LaneTrials:
+    """The lanes of a range with the cycles that are expected of them, of which the first so many were `compared` by arithmetic.
+
+    At most `tried` are made whose graphs have room. None stands for all that may be the best.
+    """
+
+    candidates: list[tuple[float, Deal]]
+    compared: int
+    tried: int | None
+    best: tuple[Deal, RegionCost] | None = None
+    _looked: int = 0
+    _number: int = 0
+    _times: float = inf
+    """The least that a graph took, in times of what arithmetic expects."""
+    _still: Counter[frozenset[str]] = field(default_factory=Counter)
+    """How many lanes of the same indices stood still."""
+
+    def __iter__(self) -> Iterator[Deal]:
+        """Yield lanes that are to be made. What comes of each has to be kept before the next one."""
+        while self._looked < len(self.candidates):
+            cycles, deal = self.candidates[self._looked]
+            if self.best is not None and (self._is_enough or self._likely(cycles) >= self.best[1].cycles):
+                return
+            if self.tried is None or self._still[deal.indices] < ALIKE:
+                yield deal
+            self._looked += 1
+
+    def keep(self, deal: Deal, cost: RegionCost | None, stands_still: bool) -> None:
+        """Keep what the graph with some lanes costs; None if it has no room, or stands still."""
+        self._still[deal.indices] += stands_still
+        if cost is None:
+            return
+        self._number += 1
+        expected = self.candidates[self._looked][0]
+        self._times = min(self._times, cost.cycles / expected if expected else inf)
+        if self.best is None or cost.cycles < self.best[1].cycles:
+            self.best = deal, cost
+
+    @property
+    def least_left(self) -> float:
+        """What those lanes promise at least that were not made, although they may be the best. Infinite if there are none."""
+        assert self.best is not None
+        left = self.candidates[self._looked :]
+        return min((deal.least for cycles, deal in left if cycles < self.best[1].cycles), default=inf)
+
+    @property
+    def _is_enough(self) -> bool:
+        return self.tried is not None and (self._number >= self.tried or self._looked >= LOOKS_PER_TRY * self.tried)
+
+    def _likely(self, cycles: float) -> float:
+        """Return what lanes are likely to take: arithmetic is taken to be wrong about them as about those that were made."""
+        is_known = self.tried is not None and self._times < inf and self._looked < self.compared
+        return cycles * self._times / GAIN if is_known else cycles
