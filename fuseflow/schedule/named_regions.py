@@ -4,11 +4,10 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
-from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.schedule.module_paths import in_module, lone_einsums, module_paths
 from fuseflow.schedule.partition import Partition, Region, RegionDraft
@@ -51,9 +50,9 @@ def named_regions(program: Program, members: dict[str, RegionMembers], kept: Col
     return partition.regions()
 
 
-def find_members(program: Program, schedule: Schedule, name: str, kept: Collection[str]) -> RegionMembers:
-    """Return the Einsums that a name of the schedule stands for: a region of the file, a module, or an Einsum. Raises `ScheduleError` for a
-    name that the program does not have, and for a region with a reshape inside.
+def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[str]) -> RegionMembers:
+    """Return the Einsums that a name of the schedule stands for: a region of the file, a module, or an Einsum. `barriers` are the reshapes
+    that end a region. Raises `ScheduleError` for a name that the program does not have, and for a region with such a reshape inside.
     """
     words = dict(schedule.regions).get(name, (name,))
     paths, einsums, modules = module_paths(program), set[str](), list[str]()
@@ -71,8 +70,8 @@ def find_members(program: Program, schedule: Schedule, name: str, kept: Collecti
                 problem, span = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 candidates += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(problem, hint=did_you_mean(word, candidates), span=span)
-    if len(einsums) > 1 and (barriers := eliminate_reshapes(program, kept).barriers & einsums):
-        einsum = min((program.defined[s] for s in barriers), key=program.einsums.index)
+    if len(einsums) > 1 and (inside := barriers & einsums):
+        einsum = min((program.defined[s] for s in inside), key=program.einsums.index)
         raise ScheduleError(
             f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",
             hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",

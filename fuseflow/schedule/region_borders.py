@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import networkx as nx
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.schedule.granularities import layer_labels, undivided_regions
 from fuseflow.schedule.module_paths import reshape_einsums
 from fuseflow.schedule.named_regions import find_members
@@ -92,4 +93,5 @@ def detour(program: Program, regions: Sequence[Region], producer: str, consumer:
 
 def _owner(program: Program, schedule: Schedule, names: Sequence[str], einsums: Sequence[str]) -> str:
     """Return the first region of the user that holds one of the Einsums, or an empty name."""
-    return next((n for n in names if not find_members(program, schedule, n, ()).einsums.isdisjoint(einsums)), "")
+    barriers = eliminate_reshapes(program).barriers
+    return next((n for n in names if not find_members(program, schedule, n, barriers).einsums.isdisjoint(einsums)), "")

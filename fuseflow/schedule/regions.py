@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.schedule.granularities import full_regions, layerwise_regions
 from fuseflow.schedule.named_regions import find_members, named_regions
 from fuseflow.schedule.partition import Region
@@ -26,7 +27,8 @@ def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = (
         case ("none",):
             return named_regions(program, {}, kept)
         case names:
-            members = {name: find_members(program, schedule, name, kept) for name in names}
+            barriers = eliminate_reshapes(program, kept).barriers
+            members = {name: find_members(program, schedule, name, barriers) for name in names}
             return named_regions(program, members, kept)
 
 

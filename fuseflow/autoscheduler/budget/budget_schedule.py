@@ -110,6 +110,8 @@ class _Chooser:
     budget: Budget = field(init=False)
     _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
     """The program of each schedule that was considered."""
+    _fastest: tuple[float, Schedule, Compiled] | None = None
+    """The fewest cycles that are expected of a program, its schedule, and the program, which is likely to be chosen."""
 
     def __post_init__(self) -> None:
         self.budget = self.request.budget
@@ -242,9 +244,12 @@ class _Chooser:
         schedule, name = program.schedule, program_name(program)
         self._programs.setdefault(schedule, program)
         try:
-            estimate = self._compiled(schedule).estimate(self.estimator)
+            compiled = self._compiled(schedule)
+            estimate = compiled.estimate(self.estimator)
         except FuseFlowError as error:
             return Trial(name, schedule, inf, Resources(), is_unfused, refused=error.message)
+        if self._fastest is None or estimate.cycles < self._fastest[0]:
+            self._fastest = estimate.cycles, schedule, compiled
         used = Resources.most_of(region.resources for region in estimate.regions)
         refused = excess_text(self.budget.exceeded(used), self.budget)
         return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
@@ -388,6 +393,8 @@ class _Chooser:
         )
 
     def _compiled(self, schedule: Schedule) -> Compiled:
+        if self._fastest is not None and self._fastest[1] == schedule:
+            return self._fastest[2]
         return compile_source(self.source, schedule, self.machine)
 
 

@@ -63,6 +63,7 @@ class OrderedRange:
     `pieces` are the copies that the region reads, and the region. They are empty if nothing of the range is read. `figures` are those of
     the pieces. `rank` numbers the orders of a range, the one that the compiler ranks best first, and `loops` are the sizes of its indices.
     `key` is equal for ranges that cost the same in any lanes: those whose graphs differ in names alone, on tensors with the same patterns.
+    `best_ranked` is the range in the order that ranks best, None if it is this one.
     """
 
     part: UnitRange
@@ -75,6 +76,7 @@ class OrderedRange:
     rank: int
     loops: Mapping[str, int]
     key: Hashable
+    best_ranked: OrderedRange | None = None
 
     @property
     def is_single(self) -> bool:
@@ -219,7 +221,7 @@ class CutGraph:
             if rank > 0:
                 with suppress(FuseFlowError):
                     lowered = lower_region(edge.before.lowering, replace(request, order=order))
-                    yield self._edge(edge.before, edge.part, request, *lowered, rank=rank)
+                    yield replace(self._edge(edge.before, edge.part, request, *lowered, rank=rank), best_ranked=edge)
 
     def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
         """Return the orders of a region that are considered, the one that ranks best first."""

@@ -19,6 +19,8 @@ ALIKE = 2
 """Once so many lanes of the same indices stand still, all others of a range are taken to do so."""
 LOOKS_PER_TRY = 4
 """Lanes that stand still are none of those that are tried, but so many times as many are looked at at most once some go on."""
+RIGHT = 0.01
+"""Arithmetic whose error was less is right."""
 GAIN = 0.99
 """What takes this share of some cycles or more is taken to be as slow."""
 
@@ -36,8 +38,8 @@ class LaneTrials:
     best: tuple[Deal, RegionCost] | None = None
     _looked: int = 0
     _number: int = 0
-    _times: float = inf
-    """The least that a graph took, in times of what arithmetic expects."""
+    _error: float = 0.0
+    """The largest error of arithmetic about a graph that was made, as a share of what it expected."""
     _still: Counter[frozenset[str]] = field(default_factory=Counter)
     """How many lanes of the same indices stood still."""
 
@@ -58,7 +60,7 @@ class LaneTrials:
             return
         self._number += 1
         expected = self.candidates[self._looked][0]
-        self._times = min(self._times, cost.cycles / expected if expected else inf)
+        self._error = max(self._error, abs(cost.cycles / expected - 1) if expected else inf)
         if self.best is None or cost.cycles < self.best[1].cycles:
             self.best = deal, cost
 
@@ -74,6 +76,6 @@ class LaneTrials:
         return self.tried is not None and (self._number >= self.tried or self._looked >= LOOKS_PER_TRY * self.tried)
 
     def _likely(self, cycles: float) -> float:
-        """Return what lanes are likely to take: arithmetic is taken to be wrong about them as about those that were made."""
-        is_known = self.tried is not None and self._times < inf and self._looked < self.compared
-        return cycles * self._times / GAIN if is_known else cycles
+        """Return what lanes are likely to take. Where arithmetic was right about those that were made, others are to promise a gain."""
+        is_right = self.tried is not None and self._number > 0 and self._error < RIGHT and self._looked < self.compared
+        return cycles / GAIN if is_right else cycles

@@ -27,7 +27,7 @@ MAX_COMPARED = 12
 MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
 QUICK_TRIED = 2
-"""How many are for a quick choice."""
+"""How many are for a quick choice, and how many tell whether an order is hopeless."""
 BOUNDED_DEPTH = 64
 """The slots of FIFOs on a machine that does not bound them, where the budget does."""
 SHALLOW = (16, 4)
@@ -36,6 +36,8 @@ CROWDED = 1 / 8
 """FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
 DEEP = (256, 1024, 4096)
 """The slots of all FIFOs of a region that are tried once its lanes are chosen, or where it stands still with fewer."""
+HOPELESS = 1.25
+"""An order is left of whose lanes arithmetic expects more than so many times the cycles of those of the best-ranked order."""
 NEAR = 1.05
 """Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
 HOPEFUL = 0.9
@@ -105,6 +107,9 @@ class RangeCosts:
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
+    _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
+    _expected: dict[tuple[int, RegionDecision], float | None] = field(default_factory=dict)
+    """About how many cycles ranges take under decisions, by arithmetic."""
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
     _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
     """The cycles of decisions in runs that took more than was expected."""
@@ -139,6 +144,8 @@ class RangeCosts:
         if key not in self._dealt:
             first = self._first(edge)
             depths = self._depths(first, budget) if freedom.depths else [self.depth(budget)]
+            if depths and freedom.dealing != "nothing" and self._is_hopeless(first, budget):
+                depths = []
             choices = [self._dealt_over(first, budget, freedom, depth) for depth in depths]
             dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
             if dealt is None and freedom.depths and depths:
@@ -147,6 +154,23 @@ class RangeCosts:
             self._compare(first, budget, freedom, self._dealt[key])
         dealt = self._dealt[key]
         return None if dealt is None else replace(dealt, decision=self._named(edge, dealt.decision))
+
+    def _is_hopeless(self, edge: OrderedRange, budget: Budget) -> bool:
+        """Return whether by arithmetic a range takes many times the cycles of the same one in the order that the compiler ranks best."""
+        if self.tried is None or edge.best_ranked is None:
+            return False
+        return self._reach(edge, budget) > HOPELESS * self._reach(self._first(edge.best_ranked), budget) > 0
+
+    def _reach(self, edge: OrderedRange, budget: Budget) -> float:
+        """Return the fewest cycles that arithmetic expects of the lanes of a whole range that promise most, with FIFOs that are never full.
+        They are 0 if it does not know."""
+        key = self.kind(edge), budget
+        if key not in self._reaches:
+            depth = None if self.machine.first_depth is None else DEEP[-1]
+            deals = self._model(edge).deals(budget, self.machine.first_depth)[:QUICK_TRIED]
+            near = [self._near(edge, RegionDecision(edge.order, deal.lanes, depth)) for deal in deals]
+            self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
+        return self._reaches[key]
 
     def fitting(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> list[tuple[RegionDecision, RegionCost]]:
         """Return the decisions about a range that were estimated and have room, of those for which there is the freedom. If the lanes
@@ -291,7 +315,7 @@ class RangeCosts:
         for deal in deals[:MAX_COMPARED]:
             if deal.least > fewest:
                 break
-            near = self.costs.near(edge, RegionDecision(edge.order, deal.lanes, depth))
+            near = self._near(edge, RegionDecision(edge.order, deal.lanes, depth))
             compared.append((deal.least if near is None else max(near, deal.least), deal))
             fewest = min(fewest, inf if near is None else compared[-1][0])
         return sorted(compared, key=lambda one: (one[0], one[1].rank))
@@ -322,7 +346,7 @@ class RangeCosts:
         """Return whether fewer lanes may take less than so many cycles, by what they promise and by arithmetic."""
         if self._least(edge, decision) >= HOPEFUL * cycles:
             return False
-        near = self.costs.near(edge, decision)
+        near = self._near(edge, decision)
         return near is None or near < cycles
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
@@ -361,7 +385,7 @@ class RangeCosts:
             return best
         if best.cost.least >= GAIN * best.cost.cycles:
             return best
-        known = self._known_depths(edge, best)
+        known = self._known_depths(edge, budget, best)
         if known is not None:
             costs = ((decision, self._fitting(edge, decision, budget)) for decision in reversed(known))
             better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < GAIN * best.cost.cycles)
@@ -374,18 +398,23 @@ class RangeCosts:
                 best = DealtRange(decision, cost, min(best.least, cost.cycles))
         return best
 
-    def _known_depths(self, edge: OrderedRange, best: DealtRange) -> list[RegionDecision] | None:
-        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it. None if
-        arithmetic does not know."""
+    def _known_depths(self, edge: OrderedRange, budget: Budget, best: DealtRange) -> list[RegionDecision] | None:
+        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it, and has
+        room. None if arithmetic does not know."""
         deeper, fewest = list[RegionDecision](), best.cost.cycles
         for depth in DEEP:
             decision = replace(best.decision, depth=depth)
-            near = None if self.tried is None else self.costs.near(edge, decision)
+            near = None if self.tried is None else self._near(edge, decision)
             if near is None:
                 return None
-            if near < GAIN * fewest:
+            if near < GAIN * fewest and self._has_room(best, depth, budget):
                 deeper, fewest = [*deeper, decision], near
         return deeper
+
+    def _has_room(self, best: DealtRange, depth: int, budget: Budget) -> bool:
+        """Return whether a range is likely to have room with FIFOs of so many slots, given what those that it has take."""
+        slots, used = best.decision.depth or self.machine.first_depth, best.cost.resources.fifo
+        return slots is None or used is None or used * depth / slots <= budget.limits.get("fifo", inf)
 
     # What is kept --------------------------------------------------------------------------------------------------------------
 
@@ -402,9 +431,16 @@ class RangeCosts:
         slots = self.machine.first_depth if depth is None else depth
         deals = self._model(edge).deals(budget, slots)
         near = bool(deals) and deals[0].least <= NEAR * self.relaxed(edge, budget)
-        if self.tried is None or (near and not self._stands_still(edge, deals[0].lanes, depth)):
+        if self.tried is None or (near and not self._stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth)):
             return deals
         return self._model(edge, "pairs").deals(budget, slots)
+
+    def _near(self, edge: OrderedRange, decision: RegionDecision) -> float | None:
+        """Return about how many cycles a range takes under a decision, by arithmetic. None if that does not know."""
+        key = self.kind(edge), decision
+        if key not in self._expected:
+            self._expected[key] = self.costs.near(edge, decision)
+        return self._expected[key]
 
     def _stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
         """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""
