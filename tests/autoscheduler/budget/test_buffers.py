@@ -79,17 +79,20 @@ def test_buffers_of_the_schedule_stay() -> None:
     assert "W" not in chosen(Schedule.fuse("none").buffer("W", 128))
 
 
-def test_a_search_takes_them_where_they_are_allowed_and_computes_the_same() -> None:
+@pytest.mark.parametrize(("lever", "other"), [("buffers", "preloads"), ("preloads", "buffers")])
+def test_a_search_takes_them_where_they_are_allowed_and_computes_the_same(lever: str, other: str) -> None:
     source, budget, vectors = source_of(), Budget.parse("mul=128,buffer=64KB"), Schedule().block("W", 1, 32)
+    if lever == "preloads":
+        vectors = vectors.lower(writers="lanes")
     plain = budget_schedule(source, vectors, RDA, BudgetRequest(budget, top=1))
-    choice = budget_schedule(source, vectors, RDA, BudgetRequest(budget, allow=frozenset({"buffers"}), top=1))
-    assert not plain.schedule.buffers
-    assert set(dict(choice.schedule.buffers)) == {"W"}
+    choice = budget_schedule(source, vectors, RDA, BudgetRequest(budget, allow=frozenset({lever}), top=1))
+    assert not getattr(plain.schedule, lever)
+    assert set(dict(getattr(choice.schedule, lever))) == {"W"} and not getattr(choice.schedule, other)
     assert choice.chosen.cycles is not None and plain.chosen.cycles is not None
     assert choice.chosen.cycles < plain.chosen.cycles
     assert choice.chosen.resources.buffer <= 64 * 1024
-    assert next(lever.without for lever in choice.levers if lever.name == "buffers") > choice.chosen.estimate
-    assert choice.unfused is not None and not choice.unfused.schedule.buffers
+    assert next(one.without for one in choice.levers if one.name == lever) > choice.chosen.estimate
+    assert choice.unfused is not None and not getattr(choice.unfused.schedule, lever)
     run = compile_source(source, choice.schedule, RDA).run()
     assert run.check is not None and run.check.passed
 
@@ -122,25 +125,6 @@ def test_a_small_input_is_preloaded_by_no_more_ports_than_it_has_lines() -> None
         Budget({}),
     )
     assert choice.preloads(16)["W"] == 16 and choice.preloads(128)["W"] == 64
-
-
-def test_a_search_preloads_where_it_may_and_computes_the_same() -> None:
-    source, budget, vectors = (
-        source_of(),
-        Budget.parse("mul=128,buffer=64KB"),
-        Schedule().block("W", 1, 32).lower(writers="lanes"),
-    )
-    plain = budget_schedule(source, vectors, RDA, BudgetRequest(budget, top=1))
-    choice = budget_schedule(source, vectors, RDA, BudgetRequest(budget, allow=frozenset({"preloads"}), top=1))
-    assert not plain.schedule.preloads
-    assert set(dict(choice.schedule.preloads)) == {"W"} and not choice.schedule.buffers
-    assert choice.chosen.cycles is not None and plain.chosen.cycles is not None
-    assert choice.chosen.cycles < plain.chosen.cycles
-    assert choice.chosen.resources.buffer <= 64 * 1024
-    assert next(lever.without for lever in choice.levers if lever.name == "preloads") > choice.chosen.estimate
-    assert choice.unfused is not None and not choice.unfused.schedule.preloads
-    run = compile_source(source, choice.schedule, RDA).run()
-    assert run.check is not None and run.check.passed
 
 
 def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
