@@ -46,6 +46,13 @@ OPTIONS = (
         metavar="TENSOR=16x16",
         help="Blocks in which a tensor is stored; repeatable.",
     ),
+    click.option(
+        "--split",
+        multiple=True,
+        shell_complete=complete_tensor_value,
+        metavar="TENSOR=16x1",
+        help="Parts of dimensions of an input, which are two loops; repeatable.",
+    ),
     click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
     click.option(
         "--par",
@@ -123,6 +130,7 @@ def schedule_options(command: Command) -> Command:
         order: tuple[str, ...],
         formats: tuple[str, ...],
         block: tuple[str, ...],
+        split: tuple[str, ...],
         vector: int | None,
         par: tuple[str, ...],
         depth: tuple[str, ...],
@@ -153,7 +161,7 @@ def schedule_options(command: Command) -> Command:
         lowering["resident"] = resident
         plan = None if plan_file is None else Plan(auto=True) if str(plan_file) == AUTO else read_plan(plan_file)
         schedule = Schedule.from_flags(
-            fuse, order, formats, par, block, base, plan, depth, associate, buffer, preload, **lowering
+            fuse, order, formats, par, block, base, plan, depth, associate, buffer, preload, split, **lowering
         )
         return command(*args, schedule=schedule, **kwargs)
 

@@ -12,12 +12,12 @@ of one stored tensor are seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
+from fuseflow.einsum.dimensions import Dimensions, InputSplit, split_axes, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.nodes import (
     Access,
@@ -63,13 +63,16 @@ class ReshapeElimination:
         return tuple(self.statements.get(e, e) for e in einsums if e not in self.aliases)
 
 
-def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
+def eliminate_reshapes(program: Program, kept: Collection[str] = (), splits: Sequence[InputSplit] = ()) -> ReshapeElimination:
     """Carry the splits of a program to everything that shares a dimension with them. Inputs and outputs keep their names and shapes, and
     the tensors in `kept` are stored as they are.
+
+    `splits` are further ones, of inputs. They come last, so that the reshapes that the program has end as many regions as without them.
+    Raises `ProgramError` for one that cannot be.
     """
-    if not any(einsum.reshapes for einsum in program.einsums):
+    if not splits and not any(einsum.reshapes for einsum in program.einsums):
         return ReshapeElimination(program)
-    return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept))).run()
+    return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept), splits)).run()
 
 
 def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:

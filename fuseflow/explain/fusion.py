@@ -115,6 +115,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     unfused = Schedule(
         formats=schedule.formats,
         blocks=schedule.blocks,
+        splits=schedule.splits,
         vector=schedule.vector,
         associations=schedule.associations,
         primitives="own",

@@ -14,11 +14,12 @@ from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
-from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
+from fuseflow.einsum.reshapes import ReshapeElimination
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
+from fuseflow.lower.splits import without_reshapes
 from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
@@ -89,7 +90,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     regions = form_regions(typed.program, schedule, kept) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)
-    reshapes = eliminate_reshapes(typed.source, kept)
+    reshapes = without_reshapes(typed.source, kept, schedule)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)

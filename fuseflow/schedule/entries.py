@@ -108,6 +108,18 @@ def block_sizes(tensor: str, sizes: Block) -> Block:
     return tuple(sizes)
 
 
+def split_sizes(tensor: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of the parts of each dimension. Raises `ScheduleError` for what are none, and where no dimension is split. Whether
+    they fit the tensor is checked when a program is compiled.
+    """
+    hint = "one for each dimension, as in `[16, 1]`: parts of 16 coordinates of the first, and the second whole"
+    if not sizes or any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
+        raise ScheduleError(f"split of `{tensor}`: {list(sizes)} are no sizes", hint=hint)
+    if set(sizes) == {1}:
+        raise ScheduleError(f"split of `{tensor}`: {list(sizes)} splits nothing", hint=hint)
+    return tuple(sizes)
+
+
 def vector_width(width: int) -> int:
     """Return the number of elements of a vector. Raises `ScheduleError` for a width that no vector can have."""
     if isinstance(width, bool) or not 1 <= width <= MAX_BLOCK_SIDE:
@@ -258,6 +270,14 @@ def preload_text(tensor: str, text: str) -> int:
         hint = f"1 to {MOST_PRELOAD_PORTS:,}"
         raise UsageError(f"`--preload {tensor}={text}`: `{text}` is not a number of ports", hint=hint)
     return int(text)
+
+
+def split_text(tensor: str, text: str) -> tuple[int, ...]:
+    """Return the sizes of `--split TENSOR=TEXT`. Raises `UsageError` if the text has another form."""
+    if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
+        hint = "write the size of the parts of each dimension: `16x1`"
+        raise UsageError(f"`--split {tensor}={text}`: `{text}` are no sizes", hint=hint)
+    return tuple(map(int, text.split("x")))
 
 
 def block_text(tensor: str, text: str) -> Block:

@@ -34,6 +34,8 @@ from fuseflow.schedule.entries import (
     sorted_entries,
     split_depth_policy,
     split_order_policy,
+    split_sizes,
+    split_text,
     tensor_names,
     vector_width,
 )
@@ -81,6 +83,8 @@ class Schedule:
     """The storage formats of tensors."""
     blocks: Entries[Block] = ()
     """The blocks in which tensors are stored: their size along each of the dimensions."""
+    splits: Entries[tuple[int, ...]] = ()
+    """The dimensions of inputs that are two loops: the size of the parts of each dimension, which is 1 where it stays whole."""
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
@@ -139,6 +143,7 @@ class Schedule:
             "orders": sorted_entries("order of", self.orders, loop_order),
             "formats": sorted_entries("format of", self.formats, format_text),
             "blocks": sorted_entries("block of", self.blocks, block_sizes),
+            "splits": sorted_entries("split of", self.splits, split_sizes),
             "vector": vector_width(self.vector),
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "depths": sorted_entries("depth of", self.depths, fifo_depth),
@@ -185,6 +190,12 @@ class Schedule:
         """Store the tensor in blocks of this size along each dimension: `block("adj", 16, 16)`. Whatever shares a dimension with it is in
         blocks too."""
         return replace(self, blocks=_with(self.blocks, tensor, sizes))
+
+    @_fluent
+    def split(self, tensor: str, *sizes: int) -> Schedule:
+        """Take dimensions of an input apart into parts of this size along each, 1 where it stays whole: `split("W", 16, 1)`. Whatever
+        shares such a dimension has two loops there, and no value is stored elsewhere."""
+        return replace(self, splits=_with(self.splits, tensor, sizes))
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
@@ -258,12 +269,13 @@ class Schedule:
         associations: Sequence[str] = (),
         buffers: Sequence[str] = (),
         preloads: Sequence[str] = (),
+        splits: Sequence[str] = (),
         **lowering: Any,
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`,
-        `--associate "T=A (X W)"`, `--buffer T=64KB` and `--preload T=8`, each repeatable, of `--plan`, and of those that `lower` takes.
-        They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions, and `--depth auto` that
-        for all other FIFOs. Raises `UsageError` for a malformed flag.
+        `--associate "T=A (X W)"`, `--buffer T=64KB`, `--preload T=8` and `--split T=16x1`, each repeatable, of `--plan`, and of those that
+        `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions, and
+        `--depth auto` that for all other FIFOs. Raises `UsageError` for a malformed flag.
         """
         start = cls() if base is None else base
         policy, orders = split_order_policy(orders)
@@ -274,6 +286,7 @@ class Schedule:
             lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
+        parts = {tensor: split_text(tensor, text) for tensor, text in parse_assignments("--split", splits, "W=16x1").items()}
         sizes_of_buffers = {t: buffer_size(t, text) for t, text in parse_assignments("--buffer", buffers, "W1=64KB").items()}
         ports_of_preloads = {t: preload_text(t, text) for t, text in parse_assignments("--preload", preloads, "W1=8").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
@@ -285,6 +298,7 @@ class Schedule:
             ),
             formats=_merged(start.formats, parse_assignments("--format", formats, "adj=csr")),
             blocks=_merged(start.blocks, sizes),
+            splits=_merged(start.splits, parts),
             parallel=_merged(start.parallel, lanes),
             depths=_merged(start.depths, slots),
             associations=_merged(start.associations, parse_assignments("--associate", associations, '"T1=A (X W)"')),
@@ -322,6 +336,9 @@ class Schedule:
         for tensor, sizes in sections.block.items():
             with document.blame("block", tensor):
                 schedule = schedule.block(tensor, *sizes)
+        for tensor, sizes in sections.split.items():
+            with document.blame("split", tensor):
+                schedule = schedule.split(tensor, *sizes)
         for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
@@ -376,6 +393,7 @@ class Schedule:
             "order": self.orders,
             "format": self.formats,
             "block": self.blocks,
+            "split": self.splits,
             "par": self.parallel,
             "depth": self.depths,
             "associate": self.associations,
@@ -393,6 +411,7 @@ class Schedule:
             "order": {target: list(indices) for target, indices in self.orders},
             "format": dict(self.formats),
             "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
+            "split": {tensor: list(sizes) for tensor, sizes in self.splits},
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
             "depth": dict(self.depths),
