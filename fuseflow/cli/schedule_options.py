@@ -49,9 +49,8 @@ OPTIONS = (
     click.option(
         "--split",
         multiple=True,
-        shell_complete=complete_tensor_value,
-        metavar="TENSOR=16x1",
-        help="Parts of dimensions of an input, which are two loops; repeatable.",
+        metavar="EINSUM.i=16",
+        help="An index that is two loops in its region, and the size of the inner one; repeatable.",
     ),
     click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
     click.option(

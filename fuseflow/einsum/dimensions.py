@@ -5,20 +5,17 @@
 Dimensions are joined where one index runs over them. A split of one of them holds for all of them. Several splits of one dimension are
 combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with those before it, or if a compressed
 level or a `keep` over the dimension forbids it.
-
-Dimensions of inputs may be split without a reshape, too, after all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Access, Einsum, Keep, Program, Split
 from fuseflow.einsum.verify import shapes_and_extents
-from fuseflow.errors import ProgramError
 
 Axis: TypeAlias = tuple[str, str | int]
 """An axis is a dimension of a tensor (the tensor and its position) or an index of an Einsum (the Einsum and the name of the index). A
@@ -27,12 +24,16 @@ tensor and an Einsum may have the same name, but a position never equals an inde
 
 
 @dataclass(frozen=True, slots=True)
-class InputSplit:
-    """Dimension `position` of the input `tensor` is taken apart into parts of `size` coordinates."""
+class OwnParts:
+    """The parts of an axis that other axes of its dimension do not have, of the index `name`: `n` comes apart into `n0` and `n1`."""
 
-    tensor: str
-    position: int
-    size: int
+    name: str
+    sizes: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the parts."""
+        return tuple(f"{self.name}{k}" for k in range(len(self.sizes)))
 
 
 @dataclass(slots=True)
@@ -41,13 +42,14 @@ class Dimensions:
 
     `extent` is the extent of every axis. `cuts` gives the sizes of the inner parts of a dimension, by its representative: {32, 64} of 768
     makes it (12, 2, 32). `names` gives the two axes that a dimension comes apart into, where a split of the program names them. `unsplit`
-    holds the dimensions that must stay whole.
+    holds the dimensions that must stay whole. `own` has the axes that are in parts of their own, in one region.
     """
 
     extent: dict[Axis, int] = field(default_factory=dict)
     cuts: dict[Axis, frozenset[int]] = field(default_factory=dict)
     names: dict[Axis, tuple[Axis, Axis]] = field(default_factory=dict)
     unsplit: set[Axis] = field(default_factory=set)
+    own: dict[Axis, OwnParts] = field(default_factory=dict)
     _parent: dict[Axis, Axis] = field(default_factory=dict)
     _splits: dict[Axis, list[tuple[Axis, Axis]]] = field(default_factory=dict)
     _within: dict[Axis, list[Axis]] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class Dimensions:
         >>> dims.parts(("T", 0))
         (12, 2, 32)
         """
+        if axis in self.own:
+            return self.own[axis].sizes
         root = self.find(axis)
         if not self.cuts.get(root):
             return (self.extent[root],)
@@ -83,6 +87,8 @@ class Dimensions:
 
     def labels(self, axis: Axis) -> tuple[str, ...]:
         """Return the names that the program gives to the parts of a dimension, or () if its splits do not name them all."""
+        if axis in self.own:
+            return self.own[axis].labels
         names = tuple(name for part in self.names.get(self.find(axis), ()) for name in self._label(part))
         return names if len(names) == len(self.parts(axis)) else ()
 
@@ -139,72 +145,33 @@ class Dimensions:
         return changed
 
 
-def unify_dimensions(program: Program, whole: Collection[str] = (), splits: Sequence[InputSplit] = ()) -> Dimensions:
-    """Compute the dimensions of a program, with all splits that are possible. The tensors in `whole` are not split. Raises `ProgramError`
-    for one of the `splits` of inputs that cannot be.
-    """
+def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
+    """Compute the dimensions of a program, with all splits that are possible. The tensors in `whole` are not split."""
     dims, (shape_by_tensor, extents_by_einsum) = Dimensions(), shapes_and_extents(program)
     for name, lengths in shape_by_tensor.items():
         dims.extent |= {(name, position): size for position, size in enumerate(lengths)}
     for einsum in program.einsums:
         dims.extent |= {(einsum.name, index): size for index, size in extents_by_einsum[einsum.name].items()}
-        for access in _accesses(einsum):
+        for access in all_accesses(einsum):
             for position, index in enumerate(access.indices):
                 if isinstance(index, str):
                     dims.join((access.tensor, position), (einsum.name, index))
-    reshapes = [split for einsum in program.einsums if einsum.reshapes for split in _splits(einsum, dims)]
-    _join_parts(dims, reshapes)
+    splits = [split for einsum in program.einsums if einsum.reshapes for split in _splits(einsum, dims)]
+    _join_parts(dims, splits)
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
         dims.unsplit |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
     keeps = ((einsum.name, einsum.body) for einsum in program.einsums if isinstance(einsum.body, Keep))
     dims.unsplit |= {dims.find((name, v)) for name, keep in keeps for v in keep.over}
     dims.unsplit |= {dims.find((name, position)) for name in whole for position in range(len(shape_by_tensor.get(name, ())))}
-    for axis, outer, inner in reshapes:
+    for axis, outer, inner in splits:
         dims.split(axis, outer, inner)
-    for split in splits:
-        _split_input(program, dims, split)
     return dims
-
-
-def _split_input(program: Program, dims: Dimensions, split: InputSplit) -> None:
-    """Take a dimension of an input apart. Its parts are called after the first index that runs over it: `d` is `d0*16 + d1`."""
-    axis = split.tensor, split.position
-    size, whole = dims.extent[axis], dims.find(axis)
-    index = next((v for name, v in dims.extent if isinstance(v, str) and dims.find((name, v)) == whole), None)
-    if index is None:
-        raise ProgramError("no index runs over it alone", hint="name an input over whose dimension one does")
-    if size % split.size or not 1 < split.size < size:
-        raise ProgramError(f"{size:,} coordinates are not several parts of {split.size:,}", hint=_divisor_hint(size, split.size))
-    outer, inner = ((f"{split.tensor}.{split.position}", f"{index}{k}") for k in range(2))
-    dims.extent |= {outer: size // split.size, inner: split.size}
-    if not dims.split(axis, outer, inner):
-        raise _whole_dimension(program, dims, whole)
-
-
-def _divisor_hint(size: int, wanted: int) -> str:
-    """Return a hint that names the sizes of parts nearest to the one that is wanted."""
-    divisors = [n for n in range(2, size // 2 + 1) if size % n == 0]
-    nearest = sorted(sorted(divisors, key=lambda n: abs(n - wanted))[:2])
-    return f"parts of {' or '.join(f'{n:,}' for n in nearest)}" if nearest else "leave it whole"
-
-
-def _whole_dimension(program: Program, dims: Dimensions, whole: Axis) -> ProgramError:
-    """Return the error that says why a dimension cannot come apart."""
-    for tensor in program.tensors:
-        for level, position in zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ():
-            if not level.full and dims.find((tensor.name, position)) == whole:
-                message = f"`{tensor.name}` stores it in a level that is {level.text}, which has no parts"
-                return ProgramError(message, hint="store it in a dense level")
-    if whole in dims.unsplit:
-        return ProgramError("a `keep` compares along it, or a result is stored in it as it is")
-    others = " x ".join(f"{size:,}" for size in dims.parts(whole))
-    return ProgramError(f"a reshape takes it apart into {others}, with which these parts have none in common")
 
 
 def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis]]:
     """Yield the dimensions that come apart, each with its two parts. A split in which a part has one value, or none, is left out."""
-    for access in _accesses(einsum):
+    for access in all_accesses(einsum):
         for position, index in enumerate(access.indices):
             if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
                 yield (access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner)
@@ -225,10 +192,10 @@ def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None
 
 def split_axes(einsum: Einsum) -> Iterator[Axis]:
     """Yield the dimensions that an Einsum sees as two indices."""
-    for access in _accesses(einsum):
+    for access in all_accesses(einsum):
         yield from ((access.tensor, position) for position, index in enumerate(access.indices) if isinstance(index, Split))
 
 
-def _accesses(einsum: Einsum) -> tuple[Access, ...]:
+def all_accesses(einsum: Einsum) -> tuple[Access, ...]:
     """Return all accesses of an Einsum, the left side first."""
     return (Access(einsum.name, einsum.indices), *einsum.accesses)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, InputSplit, split_axes, unify_dimensions
+from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.nodes import (
     Access,
@@ -34,6 +34,7 @@ from fuseflow.einsum.nodes import (
     TensorType,
     index_names,
 )
+from fuseflow.einsum.region_splits import RegionSplit, split_in_region
 from fuseflow.tensors import Format
 
 Parts = tuple[tuple[int, ...], ...]
@@ -63,16 +64,18 @@ class ReshapeElimination:
         return tuple(self.statements.get(e, e) for e in einsums if e not in self.aliases)
 
 
-def eliminate_reshapes(program: Program, kept: Collection[str] = (), splits: Sequence[InputSplit] = ()) -> ReshapeElimination:
+def eliminate_reshapes(program: Program, kept: Collection[str] = (), splits: Sequence[RegionSplit] = ()) -> ReshapeElimination:
     """Carry the splits of a program to everything that shares a dimension with them. Inputs and outputs keep their names and shapes, and
-    the tensors in `kept` are stored as they are.
+    the tensors in `kept` are stored as they are. `splits` are further ones, each in one region.
 
-    `splits` are further ones, of inputs. They come last, so that the reshapes that the program has end as many regions as without them.
-    Raises `ProgramError` for one that cannot be.
+    Raises `ProgramError` for a split of a region that cannot be.
     """
     if not splits and not any(einsum.reshapes for einsum in program.einsums):
         return ReshapeElimination(program)
-    return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept), splits)).run()
+    dims = unify_dimensions(program, frozenset(kept))
+    for split in splits:
+        dims.own |= split_in_region(program, dims, kept, split)
+    return _Refinement(program, frozenset(kept), dims).run()
 
 
 def regroupings(program: Program, kept: Collection[str] = ()) -> frozenset[str]:

@@ -90,7 +90,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     regions = form_regions(typed.program, schedule, kept) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)
-    reshapes = without_reshapes(typed.source, kept, schedule)
+    reshapes = without_reshapes(typed.source, kept, regions, schedule)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)

@@ -108,16 +108,18 @@ def block_sizes(tensor: str, sizes: Block) -> Block:
     return tuple(sizes)
 
 
-def split_sizes(tensor: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the sizes of the parts of each dimension. Raises `ScheduleError` for what are none, and where no dimension is split. Whether
-    they fit the tensor is checked when a program is compiled.
+def split_size(target: str, size: int) -> int:
+    """Return the size of the parts of an index. Raises `ScheduleError` for a name that is no index of an Einsum, and for a size below 2.
+    Whether it divides the index is checked when a program is compiled.
     """
-    hint = "one for each dimension, as in `[16, 1]`: parts of 16 coordinates of the first, and the second whole"
-    if not sizes or any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
-        raise ScheduleError(f"split of `{tensor}`: {list(sizes)} are no sizes", hint=hint)
-    if set(sizes) == {1}:
-        raise ScheduleError(f"split of `{tensor}`: {list(sizes)} splits nothing", hint=hint)
-    return tuple(sizes)
+    einsum, _, index = target.rpartition(".")
+    if not einsum or not index.isidentifier():
+        raise ScheduleError(
+            f"split of `{target}`: not an index of an Einsum", hint="write `T1.i` for the index i of the Einsum T1"
+        )
+    if isinstance(size, bool) or size < 2:
+        raise ScheduleError(f"split of `{target}`: parts of {size}", hint="2 or more coordinates")
+    return size
 
 
 def vector_width(width: int) -> int:
@@ -272,12 +274,11 @@ def preload_text(tensor: str, text: str) -> int:
     return int(text)
 
 
-def split_text(tensor: str, text: str) -> tuple[int, ...]:
-    """Return the sizes of `--split TENSOR=TEXT`. Raises `UsageError` if the text has another form."""
-    if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
-        hint = "write the size of the parts of each dimension: `16x1`"
-        raise UsageError(f"`--split {tensor}={text}`: `{text}` are no sizes", hint=hint)
-    return tuple(map(int, text.split("x")))
+def split_text(target: str, text: str) -> int:
+    """Return the size of `--split EINSUM.INDEX=TEXT`. Raises `UsageError` if the text is none."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 2:
+        raise UsageError(f"`--split {target}={text}`: `{text}` is not a size of parts", hint="2 or more")
+    return int(text)
 
 
 def block_text(tensor: str, text: str) -> Block:

@@ -36,7 +36,7 @@ class Sections(BaseModel):
     order: dict[str, NameList] = {}
     format: dict[str, str] = {}
     block: dict[str, list[int]] = {}
-    split: dict[str, list[int]] = {}
+    split: dict[str, int] = {}
     vector: int | None = None
     par: dict[str, int] = {}
     depth: dict[str, int] = {}

@@ -34,7 +34,7 @@ from fuseflow.schedule.entries import (
     sorted_entries,
     split_depth_policy,
     split_order_policy,
-    split_sizes,
+    split_size,
     split_text,
     tensor_names,
     vector_width,
@@ -83,8 +83,8 @@ class Schedule:
     """The storage formats of tensors."""
     blocks: Entries[Block] = ()
     """The blocks in which tensors are stored: their size along each of the dimensions."""
-    splits: Entries[tuple[int, ...]] = ()
-    """The dimensions of inputs that are two loops: the size of the parts of each dimension, which is 1 where it stays whole."""
+    splits: Entries[int] = ()
+    """The indices that are two loops in their region, as `T1.i`: the inner one runs over so many coordinates."""
     vector: int = 1
     """The number of elements of a dense innermost dimension that go through a stream together."""
     parallel: Entries[int] = ()
@@ -143,7 +143,7 @@ class Schedule:
             "orders": sorted_entries("order of", self.orders, loop_order),
             "formats": sorted_entries("format of", self.formats, format_text),
             "blocks": sorted_entries("block of", self.blocks, block_sizes),
-            "splits": sorted_entries("split of", self.splits, split_sizes),
+            "splits": sorted_entries("split of", self.splits, split_size),
             "vector": vector_width(self.vector),
             "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "depths": sorted_entries("depth of", self.depths, fifo_depth),
@@ -192,10 +192,10 @@ class Schedule:
         return replace(self, blocks=_with(self.blocks, tensor, sizes))
 
     @_fluent
-    def split(self, tensor: str, *sizes: int) -> Schedule:
-        """Take dimensions of an input apart into parts of this size along each, 1 where it stays whole: `split("W", 16, 1)`. Whatever
-        shares such a dimension has two loops there, and no value is stored elsewhere."""
-        return replace(self, splits=_with(self.splits, tensor, sizes))
+    def split(self, target: str, size: int) -> Schedule:
+        """Make an index of an Einsum two loops, in its region, of which the inner one has this size: `split("T1.i", 16)`. The loops are
+        called `i0` and `i1`. Lanes of `i0` take runs of rows then. No value is stored elsewhere."""
+        return replace(self, splits=_with(self.splits, target, size))
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
@@ -273,7 +273,7 @@ class Schedule:
         **lowering: Any,
     ) -> Schedule:
         """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, `--depth R=128`,
-        `--associate "T=A (X W)"`, `--buffer T=64KB`, `--preload T=8` and `--split T=16x1`, each repeatable, of `--plan`, and of those that
+        `--associate "T=A (X W)"`, `--buffer T=64KB`, `--preload T=8` and `--split T.i=16`, each repeatable, of `--plan`, and of those that
         `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions, and
         `--depth auto` that for all other FIFOs. Raises `UsageError` for a malformed flag.
         """
@@ -286,7 +286,7 @@ class Schedule:
             lowering["depth_policy"] = depth_policy
         lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
         sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
-        parts = {tensor: split_text(tensor, text) for tensor, text in parse_assignments("--split", splits, "W=16x1").items()}
+        parts = {target: split_text(target, text) for target, text in parse_assignments("--split", splits, "T.i=16").items()}
         sizes_of_buffers = {t: buffer_size(t, text) for t, text in parse_assignments("--buffer", buffers, "W1=64KB").items()}
         ports_of_preloads = {t: preload_text(t, text) for t, text in parse_assignments("--preload", preloads, "W1=8").items()}
         slots = {name: depth_text(name, text) for name, text in parse_assignments("--depth", depths, "layer1=128").items()}
@@ -336,9 +336,9 @@ class Schedule:
         for tensor, sizes in sections.block.items():
             with document.blame("block", tensor):
                 schedule = schedule.block(tensor, *sizes)
-        for tensor, sizes in sections.split.items():
-            with document.blame("split", tensor):
-                schedule = schedule.split(tensor, *sizes)
+        for target, part in sections.split.items():
+            with document.blame("split", target):
+                schedule = schedule.split(target, part)
         for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
@@ -411,7 +411,7 @@ class Schedule:
             "order": {target: list(indices) for target, indices in self.orders},
             "format": dict(self.formats),
             "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
-            "split": {tensor: list(sizes) for tensor, sizes in self.splits},
+            "split": dict(self.splits),
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
             "depth": dict(self.depths),
