@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views] [--keep] [--narrow]
-        [--surfaces 5]
+        [--split] [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
 
@@ -29,8 +29,9 @@ results of which every group is kept are stored n:m.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps. With --nm, some of the
 compressed levels of what they read are stored n:m. With --narrow, some of what they read and
-write has elements of few bits. With --select other graphs are drawn, each of which has a `select`. With --f32 the same graphs run on
-machines that compute in 32-bit floats. With --lanes other graphs are drawn, whose dense results are written in lanes.
+write has elements of few bits. With --split, some indices of programs are two loops in their region. With --select other graphs are
+drawn, each of which has a `select`. With --f32 the same graphs run on machines that compute in 32-bit floats. With --lanes other graphs
+are drawn, whose dense results are written in lanes.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -72,6 +73,7 @@ LONG = 1000
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
 @click.option("--nm", is_flag=True, help="store some compressed levels of inputs n:m")
+@click.option("--split", is_flag=True, help="make some indices two loops")
 @click.option("--narrow", is_flag=True, help="store some tensors in elements of few bits")
 @click.option("--select", is_flag=True, help="graphs: each with a `select`")
 @click.option("--f32", is_flag=True, help="graphs: on machines that compute in 32-bit floats")
@@ -88,6 +90,7 @@ def main(
     size: Any,
     bitmap: bool,
     nm: bool,
+    split: bool,
     narrow: bool,
     select: bool,
     f32: bool,
@@ -99,8 +102,8 @@ def main(
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or keep or surfaces):
-        raise click.UsageError("--wide, --views, --keep and --surfaces are of --programs")
+    if graphs is not None and (wide or views or keep or split or surfaces):
+        raise click.UsageError("--wide, --views, --keep, --split and --surfaces are of --programs")
     if wide and views:
         raise click.UsageError("give either --wide or --views")
     if programs is not None and (select or f32 or lanes):
@@ -108,7 +111,7 @@ def main(
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, surfaces)))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
@@ -122,6 +125,7 @@ class Options:
     views: bool
     keep: bool
     narrow: bool
+    split: bool
     surfaces: int
 
     @property
@@ -138,12 +142,13 @@ class Options:
             "views": self.views,
             "keep": self.keep,
             "narrow": self.narrow,
+            "split": self.split,
         }
 
     @property
     def kinds(self) -> dict[str, bool]:
         """The modes that have quotas."""
-        return {mode: on for mode, on in self.modes.items() if mode != "bitmap"}
+        return {mode: on for mode, on in self.modes.items() if mode not in ("bitmap", "split")}
 
 
 def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:

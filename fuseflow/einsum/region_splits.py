@@ -80,7 +80,7 @@ def _refuse_whole(
     stored = next((name for name, position in axes if name in kept and isinstance(position, int)), None)
     if stored is not None:
         raise ProgramError(f"`{stored}` is stored in the dimensions that it has")
-    if any(len(dims.parts(axis)) > 1 for axis in axes):
+    if any(len(dims.parts(axis)) > 1 for axis in axes if isinstance(axis[1], str)):
         raise ProgramError("it is in parts already, by a reshape or another split")
 
 

@@ -21,6 +21,7 @@ from program_files import Kept, load, save
 from program_levels import Difference, check, lowered, ordered, selected
 from program_surfaces import check_surfaces
 from random_programs import Case, planned, view_programs, wide_programs
+from split_faults import SPLIT_FAULTS
 from view_faults import VIEW_FAULTS
 
 from fuseflow.einsum.parse import parse
@@ -123,6 +124,19 @@ def test_random_programs_with_narrow_types(wide: bool) -> None:
     tally = program_fuzz.run(SEEDS[0], EXAMPLES, wide=wide, narrow=True)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert all(tally.quotas[name] for name in program_fuzz.NARROW_QUOTAS)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_random_programs_with_splits(wide: bool) -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, wide=wide, split=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.quotas[program_fuzz.SPLIT] >= 5
+
+
+@pytest.mark.parametrize("fault", SPLIT_FAULTS)
+def test_a_fault_of_splits_is_found(fault: str) -> None:
+    with SPLIT_FAULTS[fault]():
+        assert program_fuzz.run(SEEDS[0], EXAMPLES, smaller=False, split=True).differing
 
 
 @pytest.mark.parametrize("seed", SEEDS[:2])

@@ -17,6 +17,7 @@ import narrows
 import nm_levels
 import numpy as np
 import repeatable_draws  # noqa: F401 - a seed draws the same in every process
+import splits
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
@@ -96,6 +97,8 @@ NARROW_QUOTAS = {
     "a narrow result that is fused": 0.10,
 }
 """The same of programs with narrow element types."""
+SPLIT = "an index in two loops"
+"""Held by programs with splits."""
 SURFACES = "everything else that a user asks"
 """The quota of programs that were saved and read again, estimated, explained, and so on (`program_surfaces`)."""
 
@@ -146,17 +149,19 @@ def run(
     nm: bool = False,
     narrow: bool = False,
     views: bool = False,
+    split: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
-    `views`: programs with views."""
+    `views`: programs with views. `split`: with indices that are two loops (`splits`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
-    drawn = (view_programs if views else wide_programs if wide else planned)()
+    drawn = view_programs() if views else wide_programs() if wide else planned(splits.SIZES) if split else planned()
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
     drawn = drawn.map(nm_levels.in_program) if nm else drawn
     drawn = drawn.map(keeps.in_program) if keep else drawn
     drawn = drawn.map(narrows.in_program) if narrow else drawn
+    drawn = drawn.map(splits.in_program) if split else drawn
 
     def one(case: Case) -> None:
         try:
@@ -243,6 +248,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
         "locate never": checked.schedule.locate == "never",
         "an input stored n:m": any(is_grouped(tensor) for name, tensor in case.tensors.items() if is_read(name, checked)),
+        SPLIT: bool(checked.schedule.splits),
         **keeps_held(program, checked),
         **views_held(case, checked),
         **narrows_held(program, checked),

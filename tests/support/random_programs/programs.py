@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
-from .builder import Builder
+from .builder import SIZES, Builder
 from .case import Case
 from .chains import chain, statement
 from .plans import partition, settings
 
 
-def _draw(draw: st.DrawFn, einsums: int, leaves: int) -> Builder:
-    b = Builder(draw)
+def _draw(draw: st.DrawFn, einsums: int, leaves: int, sizes: Sequence[tuple[int, int]] = SIZES) -> Builder:
+    b = Builder(draw, sizes)
     for _ in range(draw(st.integers(2, 3))):
         b.add_input()
     while (room := einsums - len(b.einsums)) > 0:
@@ -34,9 +36,9 @@ def cases(draw: st.DrawFn, max_einsums: int = 3, max_leaves: int = 3) -> Case:
 
 
 @st.composite
-def planned(draw: st.DrawFn) -> Case:
-    """Programs of one to six statements with everything that decides how they are compiled and run."""
-    b = _draw(draw, draw(st.sampled_from((1, 2, 2, 3, 3, 4, 4, 5, 6))), 3)
+def planned(draw: st.DrawFn, sizes: Sequence[tuple[int, int]] = SIZES) -> Case:
+    """Programs of one to six statements with everything that decides how they are compiled and run, of dimensions of these sizes."""
+    b = _draw(draw, draw(st.sampled_from((1, 2, 2, 3, 3, 4, 4, 5, 6))), 3, sizes)
     program = b.program()
     schedule = partition(draw, program)
     schedule = settings(draw, schedule, program, b.reassociates)
