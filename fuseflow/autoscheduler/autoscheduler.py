@@ -190,6 +190,7 @@ def check_open_schedule(schedule: Schedule, top: int) -> None:
     names_by_section = {
         "regions": [n for n, _ in schedule.regions],
         "order": [n for n, _ in schedule.orders],
+        "split": [n for n, _ in schedule.splits],
         "par": lanes,
         "depth": [n for n, _ in schedule.depths],
     }

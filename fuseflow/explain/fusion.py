@@ -115,12 +115,11 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     unfused = Schedule(
         formats=schedule.formats,
         blocks=schedule.blocks,
-        splits=schedule.splits,
         vector=schedule.vector,
         associations=schedule.associations,
         primitives="own",
     )
-    apart = partition_program(source.program, unfused, singletons)
+    apart = partition_program(source.program, unfused, singletons, partitioned.splits)
     # What nothing needs is not lowered, so that it may ask of a tensor what no tensor can give.
     computed = {e for region in compiled for e in region.einsums}
     apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
@@ -187,6 +186,7 @@ def _refusal(
             orders=(),
             formats=(),
             blocks=(),
+            splits=(),
             vector=1,
             parallel=(),
             depths=(),

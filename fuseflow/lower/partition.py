@@ -14,12 +14,13 @@ from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.narrowing import round_results
 from fuseflow.einsum.nodes import Einsum, Program, TensorType, stored_index
 from fuseflow.einsum.padding import guard_padding
-from fuseflow.einsum.reshapes import ReshapeElimination
+from fuseflow.einsum.region_splits import RegionSplit
+from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.lower.garbage import collector_off
-from fuseflow.lower.splits import without_reshapes
+from fuseflow.lower.splits import region_splits
 from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
@@ -35,7 +36,8 @@ class PartitionedProgram:
     is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has them. `program` is
     what is lowered: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the user
     chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a tensor
-    that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`.
+    that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`, and `splits` the indices that are two loops
+    in one of them.
     """
 
     schedule: Schedule
@@ -49,6 +51,7 @@ class PartitionedProgram:
     views: Mapping[str, Einsum]
     user_names: Mapping[str, str]
     formed: tuple[Region, ...]
+    splits: tuple[RegionSplit, ...] = ()
 
     @cached_property
     def extents(self) -> Extents:
@@ -66,8 +69,14 @@ class PartitionedProgram:
         return region_results(self.program, self.regions)
 
 
-def partition_program(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None = None) -> PartitionedProgram:
-    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish.
+def partition_program(
+    program: Program,
+    schedule: Schedule,
+    regions: tuple[Region, ...] | None = None,
+    splits: tuple[RegionSplit, ...] | None = None,
+) -> PartitionedProgram:
+    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish. `splits` take
+    the place of those of the schedule, where regions are others than those in which it splits.
 
     Formats are inferred once; after a rewriting, only those of what it changed. Raises `ProgramError` for a program without a meaning, and
     `ScheduleError` for a schedule that does not fit it.
@@ -78,10 +87,12 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
             for index in access.indices:
                 stored_index(index)
     with collector_off():
-        return _partitioned(program, schedule, regions)
+        return _partitioned(program, schedule, regions, splits)
 
 
-def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None) -> PartitionedProgram:
+def _partitioned(
+    program: Program, schedule: Schedule, regions: tuple[Region, ...] | None, splits: tuple[RegionSplit, ...] | None
+) -> PartitionedProgram:
     typed = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule)
     typed = typed.rewritten(round_results(typed.source, typed.program.declared))
     source = typed.source
@@ -90,7 +101,8 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
     regions = form_regions(typed.program, schedule, kept) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)
-    reshapes = without_reshapes(typed.source, kept, regions, schedule)
+    splits = region_splits(typed.source, kept, regions, schedule) if splits is None else splits
+    reshapes = eliminate_reshapes(typed.source, kept, splits)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     formed, regions = regions, _refined_regions(blocked, reshapes, regions)
@@ -106,6 +118,7 @@ def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ..
         views={e.name: e for e in blocked.einsums if e.name in reshapes.views},
         user_names={ours: name for name, ours in reshapes.statements.items()},
         formed=formed,
+        splits=splits,
     )
 
 

@@ -148,6 +148,7 @@ def test_a_program_without_a_legal_partition_says_why() -> None:
         (AUTO.region("front", "T0"), "`regions` names `front`"),
         (AUTO.order("T0", "i,f,k"), "`order` names `T0`"),
         (AUTO.par(**{"layer1.i": 2}), "`par` names `layer1.i`"),
+        (AUTO.split("T0.i", 2), "`split` names `T0.i`"),
         (AUTO.lower(intermediates="dense"), "real intermediates"),
         (AUTO.par(zz=2), "no region has this index"),
         (AUTO.format("Q", "csr"), "there is no such tensor"),

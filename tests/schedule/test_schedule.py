@@ -36,6 +36,9 @@ schedules = st.builds(
         names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
     ).map(lambda d: tuple(d.items())),
     parallel=st.dictionaries(dealt, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+    splits=st.dictionaries(st.builds("{}.{}".format, places, indices), st.integers(2, 64), max_size=3).map(
+        lambda d: tuple(d.items())
+    ),
     buffers=st.dictionaries(names, st.integers(1, 1 << 40) | st.integers(1, 4096).map(lambda n: n << 20), max_size=3).map(
         lambda d: tuple(d.items())
     ),
@@ -78,6 +81,9 @@ def test_three_ways_to_say_it() -> None:
     text = "par: {i: 4}\nfuse: layer1\norder: {layer1: 'i, k, j'}\nformat:\n  adj: csr\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == "fuse: [layer1]\norder:\n  layer1: [i, k, j]\nformat: {adj: csr}\npar: {i: 4}\n"
+    split = Schedule.fuse("layer1").split("layer1.lin.i", 16)
+    assert split == Schedule.from_flags(["layer1"], splits=["layer1.lin.i=16"]) == Schedule.from_yaml(str(split))
+    assert str(split) == "fuse: [layer1]\nsplit: {layer1.lin.i: 16}\n"
 
 
 def test_canonical() -> None:
@@ -111,6 +117,9 @@ def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:
         ("par:\n  i: many\n", "s.yaml:2:3", "`par.i`: input should be a valid integer, not `many`"),
         ("par:\n  i: 0\n", "s.yaml:2:3", "0 is not a number of lanes"),
         ("par: {i: true}\n", "s.yaml:1:7", "`par.i`"),
+        ("split:\n  i: 4\n", "s.yaml:2:3", "write `T1.i` for the index i of the Einsum T1"),
+        ("split: {T.i: 1}\n", "s.yaml:1:9", "parts of 1"),
+        ("split: {T.i: a}\n", "s.yaml:1:9", "`split.T.i`"),
         ("order:\n  a: [i]\n  b: [i, 3]\n", "s.yaml:3:10", "`order.b.1`"),
         ("order: {b: [i, i]}\n", "s.yaml:1:9", "index `i` stands twice"),
         ("format: {A: crs}\n", "s.yaml:1:10", "did you mean `csr`?"),
@@ -143,6 +152,8 @@ def test_a_bad_file_names_the_place(text: str, where: str, what: str) -> None:
         ({"par": ["i=0"]}, "`0` is not a number of lanes"),
         ({"par": ["i=2.5"]}, "`2.5` is not a number of lanes"),
         ({"par": ["i=2", "i=4"]}, "gives `i` twice"),
+        ({"splits": ["T.i=1"]}, "`1` is not a size of parts"),
+        ({"splits": ["T.i=4x4"]}, "`4x4` is not a size of parts"),
     ],
 )
 def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:

@@ -146,7 +146,7 @@ def auto(run: ProgramRun) -> None:
     own = run.compiled.schedule
     lanes = tuple((index, count) for index, count in own.parallel if "." not in index)
     policy = "auto" if run.case.pick else own.order_policy
-    wanted = replace(own, fuse_regions=("auto",), regions=(), orders=(), parallel=lanes, order_policy=policy)
+    wanted = replace(own, fuse_regions=("auto",), regions=(), orders=(), splits=(), parallel=lanes, order_policy=policy)
     choice = choose_schedule(run.source, wanted, run.compiled.machine, top=TOP)
     result = choice.run()
     agree_outputs("auto", run, result)

@@ -40,6 +40,7 @@ def refuse_decided(schedule: Schedule) -> None:
     sections = {
         "par": [name for name, _ in schedule.parallel],
         "order": [name for name, _ in schedule.orders],
+        "split": [name for name, _ in schedule.splits],
         "depth": [name for name, _ in schedule.depths],
         "regions": [name for name, _ in schedule.regions],
         "fuse": [] if schedule.fuse_regions in (("layerwise",), ("auto",)) else list(schedule.fuse_regions),
