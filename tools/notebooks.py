@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import nbformat
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -19,11 +20,17 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
 
-def executed(path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of its cells. Raise `nbclient.exceptions.CellExecutionError` for a cell that fails."""
+def executed(path: Path, kernel: KernelManager | None = None) -> NotebookNode:
+    """Return a notebook with the outputs of its cells. Raise `nbclient.exceptions.CellExecutionError` for a cell that fails.
+
+    With `kernel`, it runs there, and leaves modules that are imported, but no names.
+    """
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=240, record_timing=False, resources=where).execute()
+    notebook.cells.append(nbformat.v4.new_code_cell("%reset -f"))
+    client = NotebookClient(notebook, km=kernel, timeout=240, record_timing=False, resources=where)
+    client.execute(cleanup_kc=kernel is None)
+    notebook.cells.pop()
     for cell in code_cells(notebook):
         cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     notebook.metadata.pop("language_info", None)  # the version of Python, which the kernel writes

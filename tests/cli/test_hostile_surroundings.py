@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -160,13 +161,22 @@ def run_fuseflow(*arguments: str, **variables: str) -> subprocess.Popen[str]:
     )
 
 
+ALL_WORDS = ["--help", "--version", "ops", "compile p.ein --emit samml", "run p.ein --tensors t.yaml --json -"]
+BUFFERINGS: dict[str, dict[str, str]] = {"buffered": {}, "unbuffered": {"PYTHONUNBUFFERED": "1"}}
+
+
 @pytest.mark.parametrize(
-    "words", ["--help", "--version", "ops", "compile p.ein --emit samml", "run p.ein --tensors t.yaml --json -"]
+    ("words", "target", "buffering"),
+    [
+        *product(ALL_WORDS[:2], ["> /dev/full", ">&-"], BUFFERINGS),
+        ("ops", "> /dev/full", "buffered"),
+        ("ops", ">&-", "unbuffered"),
+        ("compile p.ein --emit samml", "> /dev/full", "unbuffered"),
+        ("run p.ein --tensors t.yaml --json -", ">&-", "buffered"),
+    ],
 )
-@pytest.mark.parametrize("target", ["> /dev/full", ">&-"])
-@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
 def test_an_output_that_cannot_be_written_is_an_error(here, words, target, buffering):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | buffering
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | BUFFERINGS[buffering]
     command = f"exec '{sys.executable}' -m fuseflow {words} {target}"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, cwd=here, env=environment)
     assert done.returncode == 2

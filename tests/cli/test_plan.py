@@ -147,10 +147,10 @@ def test_auto_chooses_a_plan_that_the_schedule_says_in_full(run: tuple[str, ...]
 
 def test_explain_plan_says_why_a_plan_was_chosen(run: tuple[str, ...]) -> None:
     words = ("explain", "plan", *run[1:], "--plan", "auto", "--machine", "ideal", "--auto-top", "1")
-    result = fuseflow(*words)
+    result = fuseflow(*words, "--json", "plan.json")
     assert result.exit_code == 0 and "no change" in result.stderr and "chosen" in result.stderr
     assert "cycles" in result.stdout
-    values = json.loads(fuseflow(*words, "--json", "-").stdout)
+    values = json.loads(Path("plan.json").read_text())
     assert sum(trial["chosen"] for trial in values["auto"]["plans"]) == 1
 
 

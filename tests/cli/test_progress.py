@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import plain, shown
+from click.testing import CliRunner
+from terminal import messages_here, plain, shown
+
+from fuseflow.cli.main import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 SPMM = (str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"))
@@ -39,15 +42,24 @@ def test_a_terminal_is_told_what_a_command_does(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.py").write_text(MODEL)
     if words[0] == "report":
-        subprocess.run([sys.executable, "-m", "fuseflow", "run", *SPMM, "-o", "out", "-q"], check=True)
-    text = plain(shown(60, *words, messages=True))
+        assert CliRunner().invoke(main, ["run", *SPMM, "-o", "out", "-q"]).exit_code == 0
+    assert_told(messages_here(monkeypatch, *words), said)
+
+
+def test_a_terminal_of_a_process_is_told_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert_told(shown(60, "compile", *SPMM, "-o", "out", messages=True), "lowering Einsums")
+
+
+def assert_told(messages: str, said: str) -> None:
+    text = plain(messages)
     assert said in text and ("0:00:0" in text or "-:--:--" in text)
 
 
 @pytest.mark.parametrize("words", [("compile", *SPMM, "-o", "out", "--quiet"), ("run", *SPMM, "--quiet")], ids=["compile", "run"])
 def test_who_wants_quiet_sees_nothing(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    assert shown(60, *words, messages=True) == shown(60, *words) == ""
+    assert messages_here(monkeypatch, *words) == CliRunner().invoke(main, words).output == ""
 
 
 def test_a_pipe_gets_neither_bars_nor_colours():

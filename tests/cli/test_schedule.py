@@ -82,8 +82,9 @@ def test_what_is_kept_is_not_simulated_again(chosen: Path) -> None:
     assert "0 simulated, 2 known from before" in again.stderr
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "1"])
-def test_the_same_bytes_for_any_hash_seed_and_number_of_jobs(chosen: Path, tmp_path: Path, hash_seed: str) -> None:
+def test_the_same_bytes_for_any_hash_seed_and_number_of_jobs(chosen: Path, tmp_path: Path) -> None:
+    """In a process with another seed than this one has, where strings stand in another order in their sets."""
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
     words = [
         "schedule",
         *PROGRAM,
