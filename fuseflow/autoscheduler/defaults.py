@@ -14,5 +14,7 @@ LEVERS = {
     "preloads": "preloads",
 }
 """The kinds of decisions, in the order in which they are taken away, each with what the user has to allow for it."""
-ALLOWED = tuple(allowed for allowed in LEVERS.values() if allowed)
+SPLITS = "splits"
+"""What the user allows so that loops may be split. That is tried last, by simulation, so it is not among the levers."""
+ALLOWED = (*(allowed for allowed in LEVERS.values() if allowed), SPLITS)
 """What a search within a budget decides only if the user allows it."""

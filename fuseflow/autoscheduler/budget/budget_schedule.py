@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -15,6 +15,7 @@ from fuseflow.autoscheduler.budget.figures import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
+from fuseflow.autoscheduler.budget.row_runs import ROUNDS, RowRuns, fastest, rounds, row_runs
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
@@ -28,7 +29,7 @@ from fuseflow.autoscheduler.budget.search import (
 )
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch, variant_changes
-from fuseflow.autoscheduler.defaults import LEVERS
+from fuseflow.autoscheduler.defaults import LEVERS, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, UsageError
@@ -175,7 +176,7 @@ class _Chooser:
     @property
     def _changes_variants(self) -> bool:
         """Whether formats or products may be changed."""
-        return bool(self.request.allow - {"buffers", "preloads"})
+        return bool(self.request.allow - {"buffers", "preloads", SPLITS})
 
     @property
     def _changes_buffers(self) -> bool:
@@ -195,7 +196,8 @@ class _Chooser:
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
-        self.agenda.expect("simulations", self._kept + 1 + again + 2 * top if top else 0)
+        runs = 2 * (ROUNDS + 1) if SPLITS in self.request.allow else 0
+        self.agenda.expect("simulations", self._kept + 1 + again + 2 * top + runs if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
@@ -241,8 +243,10 @@ class _Chooser:
         return sorted(trials.values(), key=lambda trial: trial.rank)
 
     def _trial(self, program: DealtPath, is_unfused: bool) -> Trial:
-        schedule, name = program.schedule, program_name(program)
-        self._programs.setdefault(schedule, program)
+        self._programs.setdefault(program.schedule, program)
+        return self._weighed(program_name(program), program.schedule, is_unfused)
+
+    def _weighed(self, name: str, schedule: Schedule, is_unfused: bool) -> Trial:
         try:
             compiled = self._compiled(schedule)
             estimate = compiled.estimate(self.estimator)
@@ -269,6 +273,7 @@ class _Chooser:
             alike = [trial for trial in done if trial.is_unfused == is_unfused]
             alike += self._searched_again(alike, levers)
             alike += self._refined(alike, levers)
+            alike += self._in_runs(alike)
             done += [trial for trial in alike if trial not in done]
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
@@ -312,6 +317,39 @@ class _Chooser:
         combined = self._trial(refinement.combined(), first.is_unfused)
         known = {trial.schedule for trial in (*done, *trials)}
         return trials + self._simulated([combined] if combined.schedule not in known and not combined.refused else [])
+
+    def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with lanes that take runs of rows, and with the fastest of these in each
+        region."""
+        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
+        if SPLITS not in self.request.allow or not ran or self.deadline.passed:
+            return []
+        first = min(ran, key=lambda trial: trial.rank)
+        tried = [(runs, self._with_runs(first, runs)) for runs in rounds(tuple(row_runs(self._compiled(first.schedule))))]
+        trials = [trial for _, trial in tried if trial.schedule != first.schedule]
+        regions = [(runs, trial.regions) for runs, trial in tried if trial.regions is not None]
+        best = fastest(first.regions or {}, regions, self.budget.limits.get("fifo", inf))
+        known = {trial.schedule for trial in (first, *trials)}
+        combined = self._with_runs(first, best, known)
+        return trials + ([combined] if combined.schedule not in known else [])
+
+    def _with_runs(self, first: Trial, runs: Sequence[RowRuns], known: Container[Schedule] = ()) -> Trial:
+        """Return the simulation of a trial with those of some runs of rows that its loops can have, unless its schedule is known."""
+        schedule = first.schedule
+        for each in runs:
+            try:
+                self._compiled(each.added(schedule))
+            except FuseFlowError:
+                continue
+            schedule = each.added(schedule)
+        if schedule == first.schedule or schedule in known:
+            return first
+        trial = self._weighed(f"{first.name}, lanes in runs", schedule, first.is_unfused)
+        if trial.refused or self.deadline.passed:
+            return trial
+        self.agenda.trying(f"simulating {trial.name}")
+        (run,) = self.run([schedule])
+        return trial.after(run, self.budget)
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
         if self.deadline.passed:

@@ -1,0 +1,98 @@
+"""Lanes that take runs of rows instead of single ones, for a program whose other decisions are made.
+
+The estimate does not tell them apart from lanes of single rows, which take as many firings. What they change is who shares lines of the
+memory, and which lane has how much to do. So they are simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fuseflow.autoscheduler.budget.trials import RegionRun
+from fuseflow.einsum.nodes import index_names
+from fuseflow.einsum.verify import extents
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+
+SHORT = 16
+"""The rows that a short run is to have: so many values are a line of the memory."""
+SHORTEST, LONGEST = 2, 64
+"""The rows that it has at least and at most, since a run divides the index."""
+
+ROUNDS = 2
+"""How many kinds of runs there are: short ones, and one run for each lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRuns:
+    """Lanes of an index of a region take runs of `size` rows: the loop is split in two, `target` (`T1.i`), and the outer one is dealt.
+    `order` is that of the region before."""
+
+    region: str
+    index: str
+    target: str
+    size: int
+    order: tuple[str, ...]
+
+    def added(self, schedule: Schedule) -> Schedule:
+        """Return a schedule with these runs beside what it says."""
+        outer, inner = f"{self.index}0", f"{self.index}1"
+        lanes = f"{self.region}.{self.index}"
+        parallel = tuple((f"{self.region}.{outer}" if name == lanes else name, count) for name, count in schedule.parallel)
+        order = tuple(part for index in self.order for part in ((outer, inner) if index == self.index else (index,)))
+        return replace(schedule, parallel=parallel).order(self.region, order).split(self.target, self.size)
+
+
+def row_runs(compiled: Compiled) -> Iterator[tuple[RowRuns, ...]]:
+    """Yield, for each region with lanes of one index, the runs that its lanes can take: short ones, or one run for each lane."""
+    for region in compiled.regions:
+        own = {name: count for name, count in compiled.schedule.parallel if name.partition("/")[0].startswith(f"{region.name}.")}
+        staged = any(name.startswith(f"{region.name}/") for name, _ in compiled.schedule.parallel)
+        if len(own) == 1 and not staged and not compiled.schedule.splits:
+            ((name, lanes),) = own.items()
+            yield tuple(_runs(compiled, region, name.removeprefix(f"{region.name}."), lanes))
+
+
+def _runs(compiled: Compiled, region: CompiledRegion, index: str, lanes: int) -> Iterator[RowRuns]:
+    """Yield the runs that lanes of an index of a region can take, in the name of its first Einsum that has the index."""
+    size_of, defined = extents(compiled.program), compiled.program.defined
+    names = (e for e in region.einsums if index in _indices(compiled, e) and e in defined)
+    einsum = next(names, None)
+    if einsum is None:
+        return
+    size = size_of[einsum][index]
+    divisors = [n for n in range(SHORTEST, LONGEST + 1) if size % n == 0 and n < size]
+    short = min(divisors, key=lambda n: abs(math.log(n / SHORT)), default=0)
+    whole = size // lanes if size % lanes == 0 else 0
+    for run in dict.fromkeys((short, whole)):
+        if 1 < run < size:
+            yield RowRuns(region.name, index, f"{einsum}.{index}", run, region.fused.order)
+
+
+def _indices(compiled: Compiled, einsum: str) -> frozenset[str]:
+    defined = compiled.program.defined[einsum]
+    return frozenset(index_names((*defined.indices, *(i for access in defined.accesses for i in access.indices))))
+
+
+def rounds(options: Sequence[tuple[RowRuns, ...]]) -> Iterator[tuple[RowRuns, ...]]:
+    """Yield the runs that are simulated together: one for each region that has as many."""
+    for number in range(max(map(len, options), default=0)):
+        yield tuple(of_region[number] for of_region in options if number < len(of_region))
+
+
+def fastest(
+    rows: Mapping[str, RegionRun], tried: Sequence[tuple[Sequence[RowRuns], Mapping[str, RegionRun]]], fifo: float
+) -> tuple[RowRuns, ...]:
+    """Return the runs that took fewer cycles in their region than single `rows`, the fastest of each region. Those whose FIFOs became
+    deeper than `fifo` bytes in a run are left out."""
+    best: dict[str, tuple[int, RowRuns]] = {}
+    for round, regions in tried:
+        for runs in (runs for runs in round if runs.region in regions and runs.region in rows):
+            ran = regions[runs.region]
+            least = min(rows[runs.region].cycles, best[runs.region][0] if runs.region in best else rows[runs.region].cycles)
+            if ran.cycles < least and ran.fifo is not None and ran.fifo <= fifo:
+                best[runs.region] = ran.cycles, runs
+    return tuple(runs for _, runs in best.values())

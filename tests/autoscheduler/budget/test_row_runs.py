@@ -1,0 +1,91 @@
+"""Lanes that take runs of rows: which there are, which is the fastest, and that a search takes it where splits are allowed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fuseflow as ff
+from fuseflow.autoscheduler.budget.row_runs import RowRuns, fastest, rounds, row_runs
+from fuseflow.autoscheduler.budget.trials import RegionRun
+from fuseflow.einsum.parse import parse
+from fuseflow.run.compiled import Compiled
+
+ROWS = """
+tensor W[{rows}, 8] csr
+tensor b[{rows}]
+tensor c[{rows}]
+tensor x[8]
+O[e] = sum(h) W[e, h] * x[h] + b[e] * c[e]
+output O
+"""
+LANES = ff.Schedule.lower(writers="lanes")
+
+
+def inputs(rows: int) -> tuple[ff.Program, dict[str, np.ndarray]]:
+    program, rng = parse(ROWS.format(rows=rows)), np.random.default_rng(0)
+    return program, {t.name: (rng.random(t.shape) * (rng.random(t.shape) < 0.6)).astype(np.float32) for t in program.inputs}
+
+
+def compiled(rows: int, schedule: ff.Schedule) -> Compiled:
+    program, tensors = inputs(rows)
+    return ff.compile(program, tensors=tensors, schedule=schedule, machine="rda")
+
+
+@pytest.mark.parametrize(
+    ("rows", "lanes", "sizes"),
+    [
+        (2400, 6, [16, 400]),
+        (2708, 4, [4, 677]),
+        (2708, 3, [4]),  # no run of each lane is as long as the others
+        (677, 4, []),  # a prime has no runs
+        (48, 3, [16]),  # both are the same
+        (34, 2, [17]),
+    ],
+)
+def test_the_runs_that_there_are(rows: int, lanes: int, sizes: list[int]) -> None:
+    program = compiled(rows, LANES.fuse("none").par(**{"O.e": lanes}))
+    (options,) = row_runs(program)
+    assert [runs.size for runs in options] == sizes
+    assert {runs.target for runs in options} <= {"O.e"}
+
+
+def test_a_schedule_with_runs_means_the_same() -> None:
+    program = compiled(240, LANES.fuse("none").par(**{"O.e": 3}))
+    (options,) = row_runs(program)
+    for runs in options:
+        schedule = runs.added(program.schedule)
+        assert schedule.splits == (("O.e", runs.size),) and schedule.parallel == (("O.e0", 3),)
+        result = compiled(240, schedule).run()
+        assert result.check is not None and result.check.passed
+
+
+def test_lanes_that_are_not_of_one_index_have_no_runs() -> None:
+    for schedule in (LANES.fuse("none"), LANES.fuse("none").par(**{"O.e": 2, "O.h": 2}), LANES.fuse("none").par(**{"O/O.e": 2})):
+        assert list(row_runs(compiled(240, schedule))) == []
+
+
+def test_the_fastest_of_each_region() -> None:
+    a, b, c = (RowRuns(region, "i", f"{region}.i", size, ("i",)) for region, size in (("A", 4), ("A", 32), ("B", 4)))
+    assert list(rounds([(a, b), (c,)])) == [(a, c), (b,)]
+    rows = {"A": RegionRun(100, 64), "B": RegionRun(50, 64)}
+    tried = [((a, c), {"A": RegionRun(90, 64), "B": RegionRun(50, 64)}), ((b,), {"A": RegionRun(80, 64), "B": RegionRun(50, 64)})]
+    assert fastest(rows, tried, 64) == (b,)
+    deeper = [tried[0], ((b,), {"A": RegionRun(80, 65), "B": RegionRun(50, 64)})]
+    assert fastest(rows, deeper, 64) == (a,)
+    assert fastest(rows, [], 64) == ()
+
+
+def test_a_search_takes_them_where_they_are_allowed() -> None:
+    program, tensors = inputs(2400)
+    chosen = {
+        allow: ff.autoschedule(
+            program, tensors=tensors, machine="rda", budget="mul=16,fifo=1MB", top=1, allow=allow, schedule=LANES
+        ).chosen
+        for allow in ((), ("splits",))
+    }
+    without, with_runs = chosen[()], chosen["splits",]
+    assert without.schedule.splits == () and with_runs.schedule.splits == (("O.e", 400),)
+    assert with_runs.cycles is not None and without.cycles is not None
+    assert with_runs.cycles < 0.75 * without.cycles
+    assert with_runs.resources.mul <= 16
