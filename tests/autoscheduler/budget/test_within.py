@@ -34,8 +34,10 @@ def test_no_schedule_exceeds_its_budget(case: Case, draw: int) -> None:
     machine, source = MACHINES[int(rng.integers(2))], Source("random", case.program, case.tensors)
     names = [tensor.name for tensor in case.program.inputs if rng.random() < 0.3]
     base = with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
+    top = int(rng.random() < 0.3)
+    allow |= {"splits"} if top else set()
     try:
-        choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=int(rng.random() < 0.3)))
+        choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=top))
     except FuseFlowError as refusal:
         if "preload" in refusal.message:
             raise
