@@ -71,7 +71,7 @@ def main(number: int, seed: int) -> None:
         except FuseFlowError:
             continue
         if not cost.by_arithmetic:
-            near = costs.near(lanes)
+            (near,) = costs.near([(lanes, None)])
             folded += [] if near is None else [near / cost.cycles]
             continue
         made = costs.made(lanes)

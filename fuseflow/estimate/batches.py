@@ -88,7 +88,7 @@ def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
 def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
     """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
     nest, label = stream.nest, stream.label
-    lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: _list_sums(nest, depth))
+    lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
     if label is None:
         return Flow(lists, filled, elements, NONE)
     return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: _absent_sums(nest, label, depth)))
@@ -115,7 +115,7 @@ def _absent_sums(nest: FiberNest | None, label: Ints, depth: int) -> Number:
     return as_number(ElementCounts(nest, absent.astype(np.int64)).summed(depth)) if absent.any() else NONE
 
 
-def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
+def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
     """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
     around = batch_nest(nest, depth)
     elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []

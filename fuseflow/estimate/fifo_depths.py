@@ -13,8 +13,8 @@ from math import ceil, inf
 
 import numpy as np
 
-from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, loop_cycles
-from fuseflow.estimate.graph_cycles import REFRESH_GAP, BusyLoops, GraphCycles
+from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, hidden_work, loop_cycles
+from fuseflow.estimate.graph_cycles import REFRESH_GAP, GraphCycles
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
@@ -78,10 +78,9 @@ class DepthChoice:
         if not isinstance(memory, Hbm2Memory):
             return None
         gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.machine.clock_ghz)) / self.base
-        around = BusyLoops(self.loops, shares, self.work)
         for read in self.graph.load.reads:
             wanted = gap - (memory.prefetch / read.most if read.in_order else 0.0)
-            if read.most * gap < 1 or around.hidden(read.stage) * TOLERANCE >= wanted:
+            if read.most * gap < 1 or hidden_work(shares, read.stage) * TOLERANCE >= wanted:
                 continue
             before, after = np.isfinite(shares[read.stage]), np.isfinite(shares[:, read.stage])
             before[read.stage] = False

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.estimate.flows import Number
+from fuseflow.estimate.flows import Number, largest
 
 Matrix = npt.NDArray[np.float64]
 
@@ -45,51 +45,75 @@ class LongestWays:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BusyLoops:
+    """The loops of FIFOs of a graph: what their ways hold (`shares`), the longest ways, with the work on them, and the cycles of all
+    batches by each loop, 0 where there is none."""
+
+    shares: Matrix
+    longest: LongestWays
+    cycles: Matrix
+
+    @classmethod
+    def of(cls, shares: Matrix, longest: LongestWays) -> BusyLoops:
+        return cls(shares, longest, loop_cycles(shares, longest))
+
+    def of_graph(self, at: int) -> BusyLoops:
+        """Return the loops of one graph, where they are those of many."""
+        longest = LongestWays(self.longest.latency[at], self.longest.batches[at])
+        return BusyLoops(self.shares[at], longest, self.cycles[at])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FifoLoops:
     """A graph as its ways compare. Nodes are numbered in order, and `fifos` are in the order of their targets.
 
     `batches` is how often each node emits what it holds back, `emitted` the tokens that it emits then, and `held` the part of all work
     that it holds itself: batches, or elements for which it waits for the memory. `batches` is 0 for a node that emits as it goes.
+
+    Numbers may be arrays, with one for each of `many` graphs that are the same but for these. So are those of matrices then.
     """
 
     fifos: tuple[Fifo, ...]
     batches: tuple[Number, ...]
     emitted: tuple[Number, ...]
     held: tuple[float, ...]
+    many: tuple[int, ...] = ()
 
     def shares(self, slots: Sequence[Number]) -> Matrix:
         """Return the part of all work that the way with the fewest slots holds, by its end and its beginning, given the slots of each
         FIFO. It is infinite where there is no way.
         """
-        count = len(self.batches)
-        fewest = np.full((count, count), np.inf)
-        behind = np.empty((count, count))  # what a way holds up to the FIFO behind its last node
+        fewest = self._matrix(np.inf)
+        behind = np.empty_like(fewest)  # what a way holds up to the FIFO behind its last node
         node = 0
         for fifo, room in zip(self.fifos, slots, strict=True):
             while node < fifo.target:
                 self._finish_share(behind, fewest, node)
                 node += 1
-            np.minimum(fewest[node], behind[fifo.source] + room / max(1, fifo.tokens), out=fewest[node])
+            np.minimum(fewest[node], behind[fifo.source] + room / largest((1, fifo.tokens)), out=fewest[node])
         return fewest
 
+    def _matrix(self, number: float) -> Matrix:
+        """Return a number for every two nodes, which are as many as there are `batches`."""
+        return np.full((len(self.batches), len(self.batches), *self.many), number)
+
     def _finish_share(self, behind: Matrix, fewest: Matrix, node: int) -> None:
-        behind[node] = fewest[node] + self.held[node]
+        np.add(fewest[node], self.held[node], out=behind[node])
         behind[node, node] = 0.0
 
     def work(self, occupied: Sequence[Number]) -> Matrix:
         """Return the cycles for which the busiest node works on the way behind the last workspace, up to the end of the way, and at the
         end as well, given the cycles of the firings of each node.
         """
-        count = len(self.batches)
-        most = np.full((count, count), -np.inf)
-        behind = np.empty((count, count))
+        most = self._matrix(-np.inf)
+        behind = np.empty_like(most)
         node = 0
         for fifo in (*self.fifos, None):
-            end = count if fifo is None else fifo.target
+            end = len(self.batches) if fifo is None else fifo.target
             while node < end:
                 reached = most[node] >= 0
-                most[node][reached] = np.maximum(most[node][reached], occupied[node])
-                behind[node] = np.where(reached, self.emitted[node], -np.inf) if self.batches[node] else most[node]
+                np.maximum(most[node], occupied[node], out=most[node], where=reached)
+                behind[node] = np.where(reached, self.emitted[node], -np.inf) if np.any(self.batches[node]) else most[node]
                 behind[node, node] = 0.0
                 node += 1
             if fifo is not None:
@@ -98,16 +122,15 @@ class FifoLoops:
 
     def longest(self, latency: Sequence[float], work: Matrix) -> LongestWays:
         """Return the longest ways, given the latency of each node, and the work on the ways."""
-        count = len(self.batches)
-        arrival, fewest = np.full((count, count), -np.inf), np.full((count, count), np.inf)
-        behind, whole = np.empty((count, count)), np.empty((count, count))
+        arrival, fewest = self._matrix(-np.inf), self._matrix(np.inf)
+        behind, whole = np.empty_like(arrival), np.empty_like(arrival)
         node = 0
         for fifo in self.fifos:
             while node < fifo.target:
                 batches = self.batches[node]
                 np.add(arrival[node], latency[node], out=behind[node])
                 whole[node] = fewest[node]
-                if batches:
+                if np.any(batches):
                     behind[node] += np.maximum(work[node], 0.0) / batches
                     np.minimum(whole[node], batches, out=whole[node])
                 behind[node, node], whole[node, node] = 0.0, np.inf
@@ -116,6 +139,14 @@ class FifoLoops:
             np.copyto(arrival[node], behind[fifo.source], where=later)
             np.copyto(fewest[node], whole[fifo.source], where=later)
         return LongestWays(arrival, fewest)
+
+
+def hidden_work(shares: Matrix, stage: int) -> float:
+    """Return the part of all work that the others can go on with while a stage stands still, given what the ways hold."""
+    before, after = np.isfinite(shares[stage]), np.isfinite(shares[:, stage])
+    before[stage] = False
+    around = shares[after][:, before]
+    return float(around.min()) if around.size else np.inf
 
 
 def loop_cycles(shares: Matrix, longest: LongestWays) -> Matrix:
@@ -139,4 +170,4 @@ def fewest_batches(shares: Matrix, longest: LongestWays) -> float:
     return float((shares[loops] * longest.batches[loops]).min(initial=np.inf))
 
 
-__all__ = ["Fifo", "FifoLoops", "LongestWays", "fewest_batches", "loop_cycles"]
+__all__ = ["BusyLoops", "Fifo", "FifoLoops", "LongestWays", "fewest_batches", "hidden_work", "loop_cycles"]

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from math import expm1
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from fuseflow.estimate.counted.nests import CountedStream
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 
 Number = float
-"""A count. It is a whole number where it is exact."""
+"""A count. It is a whole number where it is exact. Many counts may be one array of numbers, which computes like one number."""
+Truth: TypeAlias = bool | npt.NDArray[np.bool_]
+"""Whether something holds: for one number, or for each of an array."""
+
+
+def largest(numbers: Iterable[Number]) -> Number:
+    """Return the largest of some numbers, one by one if they are arrays."""
+    several = list(numbers)
+    if any(isinstance(number, np.ndarray) for number in several):
+        return reduce(np.maximum, several)
+    return max(several)
+
+
+def least(numbers: Iterable[Number]) -> Number:
+    """Return the least of some numbers, one by one if they are arrays."""
+    several = list(numbers)
+    if any(isinstance(number, np.ndarray) for number in several):
+        return reduce(np.minimum, several)
+    return min(several)
+
+
+def choose(holds: Truth, number: Number, otherwise: Number) -> Number:
+    """Return one of two numbers, one by one if there are many."""
+    if isinstance(holds, np.ndarray):
+        chosen: Number = np.where(holds, number, otherwise)  # type: ignore[assignment]
+        return chosen
+    return number if holds else otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.fifo_depths import DepthChoice, edge_depths, fifo_bytes
+from fuseflow.estimate.fifo_loops import BusyLoops, FifoLoops, Matrix
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
-from fuseflow.estimate.graph_cycles import BusyLoops, GraphCycles
+from fuseflow.estimate.graph_cycles import GraphCycles
 from fuseflow.estimate.graph_work import Intervals, TimingClasses, Work, work_on
 from fuseflow.estimate.memory_bound import memory_latency, request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
@@ -66,19 +67,18 @@ class GraphBounds:
     def depths(self, machine: Machine) -> Mapping[Edge, int]:
         """Return the depths of the FIFOs that need more slots than the graph and the machine give them, so that none holds it up."""
         graph, _, key = self._cycles(machine)
-        around = None if machine.first_depth is None else self._loops(machine, graph.occupied, key)
-        if around is None:
+        if machine.first_depth is None:
             return {}
-        pipeline = graph.pipeline
-        base = float(max(graph.bound(machine, lambda: None, "").stages, 1))
-        bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, around.loops)
-        choice = DepthChoice(graph, around.loops, around.work, bytes_, base, machine)
+        pipeline, (loops, work) = graph.pipeline, self._fifo_loops(machine, graph.occupied, key)
+        base = float(max(graph.bound(machine, None, "").stages, 1))
+        bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, loops)
+        choice = DepthChoice(graph, loops, work, bytes_, base, machine)
         return edge_depths(self.counts.graph, pipeline.of_node, choice, pipeline.slots(self.counts.graph, machine))
 
     def _on(self, machine: Machine) -> MachineBounds:
         graph, work, key = self._cycles(machine)
         busiest = max(work.nodes, key=lambda node: node.occupied).name
-        bound = graph.bound(machine, lambda: self._loops(machine, graph.occupied, key), busiest)
+        bound = graph.bound(machine, self._loops(machine, graph, key), busiest)
         return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
@@ -98,23 +98,28 @@ class GraphBounds:
             busy,
             self._memory_load(request_bytes(machine.memory), machine),
             max(0, self._largest_stages(key, work, timings.intervals, machine) - compute),
+            machine.rules != "comal",
         )
         return graph, work, key
 
-    def _loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> BusyLoops | None:
-        """Return the loops of FIFOs as far as latencies do not matter, None if no FIFO is ever full."""
+    def _loops(self, machine: Machine, graph: GraphCycles, key: Hashable) -> BusyLoops | None:
+        """Return the loops of FIFOs, None if no FIFO is ever full."""
         if machine.first_depth is None and (machine.rules == "comal" or not self.counts.graph.depths):
             return None
-        pipeline: Pipeline = self._kept["pipeline"]
-        memory = machine.memory
-        ahead = (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
-        loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
+        loops, work = self._fifo_loops(machine, graph.occupied, key)
         depths = machine.fifo_depth, machine.first_depth
         if depths not in self._of_depths:
-            self._of_depths[depths] = pipeline.slots(self.counts.graph, machine)
+            self._of_depths[depths] = graph.pipeline.slots(self.counts.graph, machine)
         slots = self._of_depths[depths]
-        shares = self._once(("shares", ahead, slots), lambda: loops.shares(slots))
-        return BusyLoops(loops, shares, self._once(("busy", key, ahead), lambda: loops.work(busy)))
+        shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
+        return BusyLoops.of(shares, loops.longest(graph.latency, work))
+
+    def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
+        """Return the loops of FIFOs as far as neither latencies nor slots matter, with the work on their ways."""
+        pipeline: Pipeline = self._kept["pipeline"]
+        ahead = lines_ahead(machine)
+        loops = self._once(("loops", ahead), lambda: pipeline.loops(*ahead))
+        return loops, self._once(("busy", key, ahead), lambda: loops.work(busy))
 
     def _memory_load(self, line: int, machine: Machine) -> MemoryLoad:
         """Return what the graph requests of the memory, in lines."""
@@ -156,6 +161,12 @@ class GraphBounds:
             self._kept[key] = compute()
         value: Value = self._kept[key]
         return value
+
+
+def lines_ahead(machine: Machine) -> tuple[int, int]:
+    """Return how many lines a port has without an answer, and their bytes."""
+    memory = machine.memory
+    return (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
 
 
 def lines_written(counts: GraphCounts, line: int) -> list[WrittenLines]:

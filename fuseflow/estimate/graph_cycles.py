@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from fuseflow.estimate.bound import Bound
-from fuseflow.estimate.fifo_loops import FifoLoops, LongestWays, Matrix, fewest_batches, loop_cycles
+from fuseflow.estimate.fifo_loops import BusyLoops, fewest_batches, hidden_work
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.memory_load import (
@@ -32,22 +33,6 @@ A_BATCH = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BusyLoops:
-    """The loops of FIFOs of a graph: what their ways hold (`shares`), and the work on them, as `FifoLoops` has both."""
-
-    loops: FifoLoops
-    shares: Matrix
-    work: Matrix
-
-    def hidden(self, stage: int) -> float:
-        """Return the part of all work that the others can go on with while a stage stands still."""
-        before, after = np.isfinite(self.shares[stage]), np.isfinite(self.shares[:, stage])
-        before[stage] = False
-        around = self.shares[np.ix_(after, before)]
-        return float(around.min()) if around.size else np.inf
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SlowestLoop:
     """The loop of FIFOs that holds the graph up most: the stages where its ways begin and end, and the cycles of the whole run by it."""
 
@@ -56,31 +41,45 @@ class SlowestLoop:
     cycles: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # with places for what is computed once
 class GraphCycles:
-    """A graph of which the latency and the cycles of every stage are known on a machine, its imbalance, and its load of the memory."""
+    """A graph of which the latency and the cycles of every stage are known on a machine, its imbalance, and its load of the memory.
+
+    `emission_takes_time` is not so by the rules of `comal`.
+    """
 
     pipeline: Pipeline
     latency: Sequence[float]
     occupied: Sequence[Number]
     load: MemoryLoad
     imbalance: Number
+    emission_takes_time: bool
 
-    def bound(self, machine: Machine, loops: Callable[[], BusyLoops | None], node: str) -> Bound:
-        """Return the bounds of the graph. `node` is its busiest node."""
+    @cached_property
+    def starts(self) -> list[float]:
+        """The cycle in which the first token reaches each stage."""
+        return self.pipeline.first_tokens(self.latency, self.occupied)
+
+    @cached_property
+    def ends(self) -> list[float]:
+        """The cycles from the last firing of each stage to the end."""
+        return self.pipeline.last_tokens(self.latency, self.occupied, self.emission_takes_time)
+
+    @cached_property
+    def whole(self) -> float:
+        """The cycles from the beginning to the end, if each stage works on without a wait once it has its first token."""
+        return max(map(sum, zip(self.starts, self.occupied, self.ends, strict=True)))
+
+    def bound(self, machine: Machine, around: BusyLoops | None, node: str) -> Bound:
+        """Return the bounds of the graph, given its loops of FIFOs, or None if no FIFO is ever full. `node` is its busiest node."""
         pipeline, occupied = self.pipeline, self.occupied
         compute = max(occupied)
-        starts = pipeline.first_tokens(self.latency, occupied)
-        ends = pipeline.last_tokens(self.latency, occupied, machine.rules != "comal")
-        control = max(map(sum, zip(starts, occupied, ends, strict=True))) - compute
+        control = self.whole - compute
         inside = max((cycles for at, cycles in enumerate(occupied) if at not in pipeline.behind), default=0)
-        around = loops()
-        longest = None if around is None else around.loops.longest(self.latency, around.work)
-        loop = None if around is None or longest is None else self.slowest_loop(around, longest, starts, ends)
-        turns = None if around is None else self.slowest_turns(around, starts, ends)
+        loop = None if around is None else self.slowest_loop(around)
+        turns = None if around is None else self.slowest_turns(around)
         slowest = max((held_up for held_up in (loop, turns) if held_up), key=lambda held_up: held_up.cycles, default=None)
         fifos = max(0.0, slowest.cycles - control) if slowest else 0.0
-        names = [stage.node.name for stage in pipeline.stages]
         first = Bound(
             compute,
             control,
@@ -88,28 +87,27 @@ class GraphCycles:
             node,
             imbalance=self.imbalance,
             fifos=fifos,
-            fifo=(names[slowest.begin], names[slowest.end]) if slowest and fifos else None,
+            fifo=(pipeline.stages[slowest.begin].node.name, pipeline.stages[slowest.end].node.name)
+            if slowest and fifos
+            else None,
             lanes=inside if pipeline.behind else 0,
             answers=answer_cycles(self.load, machine),
             stands_still=machine.fifo_depth != "auto"
             and around is not None
-            and longest is not None
-            and fewest_batches(around.shares, longest) < A_BATCH,
+            and fewest_batches(around.shares, around.longest) < A_BATCH,
         )
         return self._with_memory(first, machine, around)
 
-    def slowest_loop(
-        self, around: BusyLoops, longest: LongestWays, starts: Sequence[float], ends: Sequence[float]
-    ) -> SlowestLoop | None:
+    def slowest_loop(self, around: BusyLoops) -> SlowestLoop | None:
         """Return the loop by which the run takes longest, from the first token at its beginning to the last behind its end."""
-        cycles = loop_cycles(around.shares, longest)
+        cycles = around.cycles
         if not cycles.any():
             return None
-        whole = np.where(cycles > 0, cycles + np.asarray(starts) + np.asarray(ends)[:, None], 0.0)
+        whole = np.where(cycles > 0, cycles + np.asarray(self.starts) + np.asarray(self.ends)[:, None], 0.0)
         end, begin = divmod(int(whole.argmax()), len(whole))
         return SlowestLoop(begin, end, float(whole[end, begin]))
 
-    def slowest_turns(self, around: BusyLoops, starts: Sequence[float], ends: Sequence[float]) -> SlowestLoop | None:
+    def slowest_turns(self, around: BusyLoops) -> SlowestLoop | None:
         """Return the lanes that wait longest for each other's turns, from the first token at their beginning to the last behind their
         end; None if all have room for what they do before their turn."""
         slowest: SlowestLoop | None = None
@@ -121,7 +119,7 @@ class GraphCycles:
             for other in self.pipeline.lanes_at(at):
                 begin, end = (other, at) if merges else (at, other)
                 ahead = waiting + turns * float(around.shares[end, begin])
-                whole = lanes * self._in_turn(other, at) * (1 - ahead) + starts[begin] + ends[end]
+                whole = lanes * self._in_turn(other, at) * (1 - ahead) + self.starts[begin] + self.ends[end]
                 if ahead < 1 and (slowest is None or whole > slowest.cycles):
                     slowest = SlowestLoop(begin, end, whole)
         return slowest
@@ -186,11 +184,11 @@ class GraphCycles:
         for read in self.load.reads:
             if read.most < base / period:  # few refreshes meet it
                 continue
-            hidden = around.hidden(read.stage) * base if around is not None else np.inf
+            hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)
         return longest / period
 
 
-__all__ = ["BusyLoops", "GraphCycles", "SlowestLoop"]
+__all__ = ["GraphCycles", "SlowestLoop"]

@@ -2,6 +2,7 @@
 
     costs = LaneCosts.of(estimator, region.serial, region.table.loops, region.fused.order, machine, knowledge)
     costs.cost({"i": 8}).cycles, costs.cost({"i": 8, "h": 4}).resources.mul
+    costs.near([({"i": lanes}, None) for lanes in (2, 4, 8)])
 
 Firings are those of the graph with these lanes, exactly: what a node does in a lane follows from the elements that the lane gets when they
 are dealt in turn. Where lanes are folded, since something is reduced over their index, the graph is made and counted. `near` says for any
@@ -11,8 +12,10 @@ lanes how many cycles to expect without making the graph.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fuseflow.errors import ScheduleError
 from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.dealt_graph import DealtGraph
 from fuseflow.estimate.graph_bounds import GraphBounds
@@ -20,10 +23,11 @@ from fuseflow.estimate.lane_template import LaneTemplate
 from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.resources import Resources
+from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.transform.parallelize import parallelize
-from fuseflow.transform.stream_levels import Loops, stream_levels
+from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class LaneCosts:
     machine: Machine
     knowledge: TensorKnowledge
     serial: GraphBounds
+    levels: Mapping[n.Port, Levels]
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
     _costs: dict[tuple[tuple[str, int], ...], LaneCost] = field(default_factory=dict)
 
@@ -67,7 +72,8 @@ class LaneCosts:
     ) -> LaneCosts:
         """Count a region on one lane."""
         knowledge = knowledge.copy()
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge, estimator.bounds(graph, knowledge))
+        bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
+        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels)
 
     def cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost with so many lanes of each index; an index that is not there has one. `depths` are those of FIFOs of the graph on
@@ -83,7 +89,7 @@ class LaneCosts:
         return self._costs[key]
 
     def _cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int]) -> LaneCost:
-        dealt = self._graph(tuple(lanes))
+        dealt = self.shape(tuple(lanes))
         if dealt is not None and dealt.template.is_exact:
             try:
                 made = dealt.cost(lanes, self.machine, depths)
@@ -93,27 +99,28 @@ class LaneCosts:
                 return LaneCost(made.cycles, made.firings, made.resources, True)
         return self.made(lanes, depths)
 
-    def near(self, lanes: Mapping[str, int], depth: int | None = None) -> float | None:
-        """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine. None if
-        nothing follows from the graph on one lane.
-
-        Raises `ScheduleError` for lanes that the graph cannot have.
+    def near(self, candidates: Sequence[tuple[Mapping[str, int], int | None]]) -> list[float | None]:
+        """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine (None), for
+        each of many candidates. None if nothing follows from the graph on one lane, or if it cannot have these lanes.
         """
-        dealt = self._graph(tuple(index for index in self.order if lanes.get(index, 1) > 1))
-        if dealt is None:
-            return None
-        try:
-            return dealt.cycles(lanes, self.machine, depth)
-        except Uncountable:
-            return None
+        found: list[float | None] = [None] * len(candidates)
+        together: dict[tuple[str, ...], list[int]] = {}
+        for at, (lanes, _) in enumerate(candidates):
+            together.setdefault(tuple(index for index in self.order if lanes.get(index, 1) > 1), []).append(at)
+        for indices, places in together.items():
+            with suppress(Uncountable, ScheduleError):
+                dealt = self.shape(indices)
+                cycles = [] if dealt is None else dealt.cycles([candidates[at] for at in places], self.machine)
+                for at, own in zip(places, cycles, strict=False):
+                    found[at] = own
+        return found
 
-    def _graph(self, indices: tuple[str, ...]) -> DealtGraph | None:
+    def shape(self, indices: tuple[str, ...]) -> DealtGraph | None:
         """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            levels = stream_levels(self.graph, self.loops)
-            template = LaneTemplate.of(self.graph, self.loops, indices) if counted else None
-            self._dealt[indices] = None if template is None else DealtGraph(template, self.serial, levels)
+            template = LaneTemplate.of(self.graph, self.levels, self.loops, indices) if counted else None
+            self._dealt[indices] = None if template is None else DealtGraph.of(template, self.serial, self.levels)
         return self._dealt[indices]
 
     def made(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from fuseflow.estimate.counted.nests import Ints
 from fuseflow.samml import nodes as n
 from fuseflow.transform.parallelize import parallelize
-from fuseflow.transform.stream_levels import Levels, Loops, common_levels, stream_levels
+from fuseflow.transform.stream_levels import Levels, Loops, common_levels
+
+Lanes = TypeVar("Lanes", int, Ints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,14 @@ class LaneTemplate:
     indices: tuple[str, ...]
     nodes: tuple[TemplateNode, ...]
     first: Mapping[str, str]
+    places: Mapping[str, int]
+    """The place of each of `nodes`, by name."""
 
     @classmethod
-    def of(cls, serial: n.Graph, loops: Loops, indices: Sequence[str]) -> LaneTemplate:
-        """Return the template. Raises `ScheduleError` as `parallelize` does."""
+    def of(cls, serial: n.Graph, levels: Mapping[n.Port, Levels], loops: Loops, indices: Sequence[str]) -> LaneTemplate:
+        """Return the template, given the levels of the streams on one lane. Raises `ScheduleError` as `parallelize` does."""
         lowered = parallelize(serial, loops, dict.fromkeys(indices, 2))
-        by_name, types, levels = serial.by_name, serial.types(), stream_levels(serial, loops)
+        by_name, types = serial.by_name, serial.types()
         streams, kept = dict[n.Port, DealtStream](), list[TemplateNode]()
         around, folds, first = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, str]()
         for node in lowered.graph.nodes:
@@ -87,18 +93,19 @@ class LaneTemplate:
             if all(lane == 0 for _, lane in place):
                 folded = "" if dealt_index else folds[node.name]
                 kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index, folded))
-        return cls(lowered.graph, tuple(indices), tuple(kept), first)
+        places = {each.node.name: at for at, each in enumerate(kept)}
+        return cls(lowered.graph, tuple(indices), tuple(kept), first, places)
 
     @property
     def is_exact(self) -> bool:
         """Whether each node stands for as many as there are in the graph, whatever the lanes."""
         return not any(node.folded for node in self.nodes)
 
-    def lanes(self, node: TemplateNode, counts: Mapping[str, int]) -> int:
-        """Return how often a node is there, given the lanes of each index."""
-        number = counts[node.folded] - 1 if node.combines else 1
+    def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
+        """Return how often a node is there, given the lanes of each index, or those of many candidates."""
+        number: Lanes | int = counts[node.folded] - 1 if node.combines else 1
         for index in node.indices:
-            number *= counts[index]
+            number = number * counts[index]
         return number
 
 

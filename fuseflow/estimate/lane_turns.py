@@ -19,7 +19,7 @@ from fuseflow.samml import nodes as n
 class LaneTurns:
     """The turns of lanes at a node that takes rows from them, or deals rows to them: how many `lanes` there are, and the turns of each."""
 
-    lanes: int
+    lanes: Number
     number: Number
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, gcd
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
@@ -47,8 +47,7 @@ LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLoad:
+class ArrayLoad(NamedTuple):
     """What ports that are the same but for the lane request of one array.
 
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
@@ -166,8 +165,7 @@ class WrittenLines:
         return cls(min(lines, each), part.lanes)
 
 
-@dataclass(frozen=True, slots=True)
-class LanePorts:
+class LanePorts(NamedTuple):
     """Ports that are the same but for the lane: one of them, their number, what they request together, and what the busiest requests.
     `hits` are the lines that this one finds in its reuse buffer."""
 

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.flows import Flow, Number, least
 from fuseflow.samml import nodes as n
 from fuseflow.samml.lane_writers import LanePart, lane_part
 from fuseflow.samml.public_streams import is_coordinate_drop
@@ -195,7 +195,7 @@ def elements_read(
         case n.Locate() if node.keeps({node.tensor: decl}):
             return {"crd": outputs[0].read}
         case n.Locate():
-            present = min(flow.elements - flow.absent for flow in inputs)  # only repeated coordinates can be `N`
+            present = least(flow.elements - flow.absent for flow in inputs)  # only repeated coordinates can be `N`
             return {array.kind: present for array in decl.stored_arrays(node.level) if array.told}
         case unknown:
             assert_never(unknown)

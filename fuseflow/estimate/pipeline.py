@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
+
+import numpy as np
 
 from fuseflow.estimate.fifo_loops import Fifo, FifoLoops
-from fuseflow.estimate.flows import Number
+from fuseflow.estimate.flows import Number, largest
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.lane_turns import LaneTurns, lane_turns
 from fuseflow.estimate.memory_bound import memory_answers
@@ -18,8 +21,7 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.lane_depths import lane_kinds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class Stage(NamedTuple):
     """Nodes that are the same but for the lane. Numbers are those of the lane that has most.
 
     `batches` is how often a node emits what it holds back, and `emitted` the tokens that it emits then. Both are 0 for a node that emits as
@@ -28,7 +30,7 @@ class Stage:
     """
 
     node: n.Primitive
-    lanes: int
+    lanes: Number
     batches: Number
     emitted: Number
     answers: int
@@ -96,13 +98,15 @@ class Pipeline:
             float(stated.get((fifo.target, fifo.input), merged if fifo.target in self.merges else first)) for fifo in self.fifos
         )
 
-    def loops(self, lines_ahead: int, line: int) -> FifoLoops:
-        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer."""
+    def loops(self, lines_ahead: int, line: int, many: tuple[int, ...] = ()) -> FifoLoops:
+        """Return the loops of FIFOs, where a port has up to `lines_ahead` lines of `line` bytes without an answer. The numbers of stages
+        and FIFOs may be arrays of so `many`."""
         return FifoLoops(
             self.fifos,
             tuple(stage.batches for stage in self.stages),
             tuple(stage.emitted for stage in self.stages),
             tuple(_held(stage, lines_ahead, line) for stage in self.stages),
+            many,
         )
 
     def lanes_at(self, at: int) -> tuple[int, ...]:
@@ -159,10 +163,10 @@ def _together(a: Stage, b: Stage) -> Stage:
 
 def _held(stage: Stage, lines_ahead: int, line: int) -> float:
     """Return the part of all work that a stage holds: the batches of its buffers, or the elements for which it waits for the memory."""
-    if stage.batches:
+    if np.any(stage.batches):
         return (2 if isinstance(stage.node, n.Workspace) else 1) / stage.batches
     if stage.answers and not isinstance(stage.node, n.TensorWriter):
-        return lines_ahead * max(1, line // 4) / max(1, stage.elements)
+        return lines_ahead * max(1, line // 4) / largest((1, stage.elements))
     return 0.0
 
 

@@ -7,13 +7,14 @@ anywhere in a line. Single elements that are looked up request a line each, unle
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd, prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.flows import Flow, Number, Truth, choose, largest, least
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
@@ -26,8 +27,7 @@ ArrayPlace: TypeAlias = tuple[str, int, str]
 """An array: its tensor, a storage level of that (-1 for the values), and its kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class PortLines:
+class PortLines(NamedTuple):
     """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other. `hits` are those that it finds
     in its reuse buffer, beside these.
 
@@ -43,8 +43,8 @@ class PortLines:
     lines: Number
     jumps: Number
     in_order: bool = False
-    dealt: int = 1
-    divided: int = 1
+    dealt: Number = 1
+    divided: Number = 1
     hits: Number = 0
     awaited: bool = False
 
@@ -94,11 +94,11 @@ def node_lines(
     level = -1 if isinstance(node, n.Load) else node.level
     lookup = addresses.lookup(node)
     for kind, words in words_of.items():
-        if not words:
+        if not np.any(words):
             continue
         width, bytes_ = _bytes_spanned(node, decl, kind, words, line)
         if lookup is None:
-            yield PortLines(node.name, node.tensor, level, kind, max(1.0, bytes_ / line), 1, in_order=True)
+            yield PortLines(node.name, node.tensor, level, kind, largest((1.0, bytes_ / line)), 1, in_order=True)
             continue
         refs = flows[lookup.inputs[0]] if lookup is not node else inputs[0]
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
@@ -110,7 +110,7 @@ def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, in
     """Return a port of a node that reads a preloaded array with its share of the lines, which are read once for all `readers`."""
     place = port.tensor, port.level, port.kind
     lines = array_bytes.get(place, 0) / line / max(1, readers)
-    return replace(port, lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1, awaited=port.jumps > 1)
+    return port._replace(lines=lines, jumps=1 / max(1, readers), in_order=True, dealt=1, divided=1, awaited=port.jumps > 1)
 
 
 def buffered(
@@ -140,7 +140,7 @@ def buffered(
         share = fetched_share(
             refs, addresses.loops(lookup, array_lines), port.lines, min(each, array_lines), array_lines, capacity
         )
-    return replace(port, lines=port.lines * share, jumps=port.jumps * share, hits=port.lines * (1 - share))
+    return port._replace(lines=port.lines * share, jumps=port.jumps * share, hits=port.lines * (1 - share))
 
 
 def _bytes_spanned(node: Lookup, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
@@ -165,35 +165,67 @@ def _lookup_lines(
     The references of each list are a share of the coordinates of a dimension, in order: anywhere, or every so many where the list was
     dealt to lanes.
     """
-    present, lists = refs.elements - refs.absent, refs.inner_filled or 1
-    if not present:
+    present, lists = refs.elements - refs.absent, choose(refs.inner_filled > 0, refs.inner_filled, 1)
+    some: Truth = (present > 0) & (bytes_ > 0)
+    if not np.any(some):
         return 0.0, 0.0
+    present, bytes_ = choose(some, present, 1), choose(some, bytes_, 1)
     each = bytes_ / present  # bytes below a reference
     level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
     sizes = [decl.shape[d] for d in decl.format.order]
-    if each * prod(sizes[: level + 1]) <= line:  # the line that was read last
-        return 1.0, 1.0
+    lines, jumps = _spread_lines(node, addresses, present, lists, each, width, decl, level, line)
+    is_one = each * prod(sizes[: level + 1]) <= line  # the line that was read last
+    return choose(some, choose(is_one, 1.0, lines), 0.0), choose(some, choose(is_one, 1.0, jumps), 0.0)
+
+
+def _spread_lines(
+    node: Lookup,
+    addresses: Addresses,
+    present: Number,
+    lists: Number,
+    each: Number,
+    width: int,
+    decl: n.TensorDecl,
+    level: int,
+    line: int,
+) -> tuple[Number, Number]:
+    """Return the lines of an array of more than one line, and the pieces, given the bytes below `each` reference that is `present`."""
     if level < 0:  # from the start again
-        return present * max(1.0, each / line), present
+        return present * largest((1.0, each / line)), present
     varying = addresses.varying_level(node, level)
+    sizes = [decl.shape[d] for d in decl.format.order]
     stride = each * prod(sizes[varying + 1 : level + 1])  # bytes from one coordinate to the next
-    in_line = width if not _is_even(decl, level) else gcd(round(each), line)
+    in_line = _common_divisor(each, line) if _is_even(decl, level) else width
+    across = largest((1.0, (each + line - in_line) / line))  # lines of a piece that begins anywhere
     if varying < 0:  # a line that is the last one read is not read again
-        times = lists if each <= line else present
-        return times * max(1.0, (each + line - in_line) / line), times
-    if stride > each and stride >= line:
-        return present * max(1.0, (each + line - in_line) / line), present
-    dealt, _ = addresses.lanes(node)
-    coordinates = sizes[varying] if dealt == 1 else min(sizes[varying], dealt * present / lists)
-    share = min(1.0, present / lists / coordinates)
+        times = choose(each <= line, lists, present)
+        return times * across, times
+    lines, jumps = _dealt_lines(addresses.lanes(node)[0], sizes[varying], present, lists, each, stride, in_line, line)
+    is_apart = (stride > each) & (stride >= line)
+    return choose(is_apart, present * across, lines), choose(is_apart, present, jumps)
+
+
+def _dealt_lines(
+    dealt: Number, size: int, present: Number, lists: Number, each: Number, stride: Number, in_line: Number, line: int
+) -> tuple[Number, Number]:
+    """Return the lines and pieces of references that lie `stride` bytes apart in a dimension of so many coordinates."""
+    coordinates = choose(dealt == 1, size, least((size, dealt * present / lists)))
+    share = least((1.0, present / lists / coordinates))
     # The references that have elements in one line. A line that is no longer than an element is that of one reference.
-    in_reach = (each + max(0, line - in_line)) / stride
-    hit = min(1.0, share * in_reach) if dealt > 1 else 1 - (1 - share) ** in_reach
-    lines = lists * max(1.0, coordinates * stride / line * hit)
-    if dealt > 1:
-        return lines, lists
-    followers = present - lists if stride >= line else lines - lists
-    return lines, lists + max(0.0, followers * (1 - (share if stride >= line else hit)))
+    in_reach = (each + largest((0, line - in_line))) / stride
+    hit = choose(dealt > 1, least((1.0, share * in_reach)), 1 - (1 - share) ** in_reach)
+    lines = lists * largest((1.0, coordinates * stride / line * hit))
+    followers = choose(stride >= line, present - lists, lines - lists)
+    jumps = lists + largest((0.0, followers * (1 - choose(stride >= line, share, hit))))
+    return lines, choose(dealt > 1, lists, jumps)
+
+
+def _common_divisor(each: Number, line: int) -> Number:
+    """Return the greatest common divisor of bytes, to whole ones, and those of a line."""
+    if isinstance(each, np.ndarray):
+        common: Number = np.gcd(np.rint(each).astype(np.int64), line)
+        return common
+    return gcd(round(each), line)
 
 
 def _is_even(decl: n.TensorDecl, level: int) -> bool:
@@ -204,12 +236,12 @@ def _is_even(decl: n.TensorDecl, level: int) -> bool:
 class Addresses:
     """The ways of references through a graph: what decides where a node reads. `lanes_of` are the lanes of each fork."""
 
-    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow], lanes_of: Mapping[str, int]) -> None:
+    def __init__(self, graph: n.Graph, flows: Mapping[n.Port, Flow], lanes_of: Mapping[str, Number]) -> None:
         self.graph, self.flows, self.lanes_of = graph, flows, lanes_of
         self.by_name = graph.by_name
         self.types = graph.types()
         self.bounds = stream_bounds(graph)
-        self._forks: dict[n.Port, frozenset[str]] = {}
+        self._forks: dict[n.Port, dict[str, Truth]] = {}
 
     def lookup(self, node: Lookup) -> Lookup | None:
         """Return the node whose references decide where the elements lie that `node` reads.
@@ -261,21 +293,25 @@ class Addresses:
                 case _:
                     return port
 
-    def lanes(self, node: Lookup) -> tuple[int, int]:
+    def lanes(self, node: Lookup) -> tuple[Number, Number]:
         """Return the lanes to which the references of a node are dealt in their innermost lists, and those of all forks on their ways."""
         port = node.inputs[0]
-        dealt, at = 1, port
-        while isinstance(producer := self.by_name[at.node], n.Fork | n.Join | n.Locate):
+        fork = self._dealing(port)
+        deciding = (choose(decides, self.lanes_of[name], 1) for name, decides in self._deciding(port).items())
+        return self.lanes_of[fork] if fork else 1, prod(deciding)
+
+    def _dealing(self, port: n.Port) -> str:
+        """Return the fork that deals the references of a stream in their innermost lists, empty if none does."""
+        while isinstance(producer := self.by_name[port.node], n.Fork | n.Join | n.Locate):
             if isinstance(producer, n.Fork):
-                dealt = self.lanes_of[producer.name]
-                break
+                return producer.name
             if isinstance(producer, n.Locate):
-                at = producer.inputs[0]
-            elif carried := producer.carries()[at.output]:
-                at = producer.inputs[carried[0]]
+                port = producer.inputs[0]
+            elif carried := producer.carries()[port.output]:
+                port = producer.inputs[carried[0]]
             else:
                 break
-        return dealt, prod(self.lanes_of[name] for name in self._deciding(port))
+        return ""
 
     def loops(self, node: Lookup, array_lines: float) -> tuple[Loop, ...]:
         """Return the loops around the references of a look-up, outermost first, given the lines of the array."""
@@ -311,32 +347,41 @@ class Addresses:
             port = self._origin(node.inputs[0])
         return self.types[port].depth
 
-    def _deciding(self, port: n.Port) -> frozenset[str]:
-        """Return the forks that decide what a stream has."""
+    def _deciding(self, port: n.Port) -> dict[str, Truth]:
+        """Return the forks that may decide what a stream has, and whether each does."""
         if port not in self._forks:
             node = self.by_name[port.node]
             match node:
                 case n.Fork():
-                    forks = self._deciding(node.inputs[0]) | {node.name}
+                    forks = {**self._deciding(node.inputs[0]), node.name: True}
                 case n.Merge():  # a stream of all its lanes
-                    dealt = frozenset().union(*map(self._deciding, node.inputs))
-                    forks = frozenset(name for name in dealt if self.lanes_of[name] != len(node.inputs))
+                    dealt = self._deciding_any(node.inputs)
+                    forks = {name: decides & (self.lanes_of[name] != len(node.inputs)) for name, decides in dealt.items()}
                 case n.Repeat():
                     forks = self._deciding(node.inputs[0])
                 case n.Join():
-                    ports = [node.inputs[k] for k in node.carries()[port.output]]
-                    if not self._is_full(n.Port(node.name)):  # which coordinates there are tells lanes apart
-                        ports += [node.inputs[crd] for crd, _ in node.sides()]
-                    forks = frozenset().union(*map(self._deciding, ports))
+                    carried = self._deciding_any(node.inputs[k] for k in node.carries()[port.output])
+                    told = self._deciding_any(node.inputs[crd] for crd, _ in node.sides())
+                    lacks = self._lacks_some(n.Port(node.name))  # which coordinates there are tells lanes apart
+                    forks = {name: carried.get(name, False) | (told.get(name, False) & lacks) for name in {**carried, **told}}
                 case _:
-                    forks = frozenset().union(*map(self._deciding, node.inputs))
+                    forks = self._deciding_any(node.inputs)
             self._forks[port] = forks
         return self._forks[port]
 
-    def _is_full(self, port: n.Port) -> bool:
-        """Return whether the lists of a stream of coordinates have all of them."""
+    def _deciding_any(self, ports: Iterable[n.Port]) -> dict[str, Truth]:
+        """Return the forks that may decide what any of some streams has."""
+        forks: dict[str, Truth] = {}
+        for port in ports:
+            for name, decides in self._deciding(port).items():
+                forks[name] = forks.get(name, False) | decides
+        return forks
+
+    def _lacks_some(self, port: n.Port) -> Truth:
+        """Return whether the lists of a stream of coordinates lack some of them."""
         flow = self.flows[port]
-        return flow.elements >= flow.inner * self.bounds[port]
+        lacks: Truth = flow.elements < flow.inner * self.bounds[port]
+        return lacks
 
 
 __all__ = ["Addresses", "PortLines", "buffered", "node_lines", "read_lines"]

@@ -56,15 +56,16 @@ def test_lanes_that_are_folded_are_made():
 def test_lanes_that_are_folded_are_expected_to_take_about_as_long(lanes: dict[str, int], machine: str):
     for seed in range(3):
         region = costs(seed, machine=machine)
-        near, made = region.near(lanes), region.made(lanes)
+        (near,), made = region.near([(lanes, None)]), region.made(lanes)
         assert near is not None and not region.cost(lanes).by_arithmetic
         assert near == pytest.approx(made.cycles, rel=0.35)
 
 
 def test_lanes_that_are_exact_are_expected_to_take_what_they_cost():
     region = costs(0)
-    assert region.near({"i": 5}) == region.cost({"i": 5}).cycles
-    assert region.near({"i": 5}, depth=4) == pytest.approx(region.cost({"i": 5}, depths(region, 4)).cycles)
+    plain, shallow, one = region.near([({"i": 5}, None), ({"i": 5}, 4), ({}, None)])
+    assert plain == region.cost({"i": 5}).cycles and one == region.cost({}).cycles
+    assert shallow == pytest.approx(region.cost({"i": 5}, depths(region, 4)).cycles)
 
 
 def depths(region: LaneCosts, slots: int) -> dict[Edge, int]:
@@ -84,3 +85,17 @@ def test_an_index_that_the_region_lacks_counts_as_in_a_schedule():
     assert costs(0).cost({"z": 8}) == costs(0).cost({})
     with pytest.raises(ScheduleError, match="not a number of lanes"):
         costs(0).made({"i": 0})
+
+
+@pytest.mark.parametrize("machine", ["rda", "ideal"])
+def test_a_candidate_is_expected_to_take_the_same_alone_and_among_others(machine: str):
+    lanes = [{}, {"i": 2}, {"i": 7}, {"k": 3}, {"i": 4, "k": 2}, {"i": 4, "j": 3}, {"k": 2, "j": 5}]
+    candidates = [(own, depth) for own in lanes for depth in (None, 4, 4096)]
+    together = costs(1, machine=machine).near(candidates)
+    alone = [costs(1, machine=machine).near([candidate])[0] for candidate in candidates]
+    assert together == alone and None not in together
+    assert costs(1, machine=machine).near(candidates[::-1]) == together[::-1]
+
+
+def test_lanes_that_a_graph_cannot_have_are_not_known():
+    assert costs(0).near([({"i": 2}, None), ({"i": 0}, None), ({"z": 3}, None)])[1:] == costs(0).near([({}, None)] * 2)

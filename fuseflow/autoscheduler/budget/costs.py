@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
@@ -40,8 +40,9 @@ class CandidateCosts(Protocol):
         """Return the cost of a region that stands in one lane, as it is with other lanes and depths. None if it cannot have these."""
         ...
 
-    def near(self, ordered: OrderedRange, decision: RegionDecision) -> float | None:
-        """Return about how many cycles a region takes under a decision, for much less than its cost takes. None if nothing is known."""
+    def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
+        """Return about how many cycles a region takes under each of some decisions, for much less than their costs take. None where
+        nothing is known."""
         ...
 
 
@@ -73,17 +74,17 @@ class LoweredCosts:
         self.estimator.memo.forget(KEPT_COUNTS)
         return RegionCost(float(cycles), most(used), float(least))
 
-    def near(self, ordered: OrderedRange, decision: RegionDecision) -> float | None:
+    def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
         schedule = ordered.before.lowering.partitioned.schedule
-        if decision.has_stages or ordered.pieces[-1].own is not None or schedule.writers == "lanes":
-            return None
-        try:
-            cycles = self._lane_costs(ordered).near(dict(decision.lanes), decision.depth)
-        except ScheduleError:
-            return None
-        return None if cycles is None else cycles + sum(figures.cycles for figures in ordered.figures[:-1])
+        if not decisions or ordered.pieces[-1].own is not None or schedule.writers == "lanes":
+            return [None] * len(decisions)
+        whole = [decision for decision in decisions if not decision.has_stages]
+        cycles = self.lane_costs(ordered).near([(dict(decision.lanes), decision.depth) for decision in whole])
+        copies = sum(figures.cycles for figures in ordered.figures[:-1])
+        known = {decision: own + copies for decision, own in zip(whole, cycles, strict=True) if own is not None}
+        return [known.get(decision) for decision in decisions]
 
-    def _lane_costs(self, ordered: OrderedRange) -> LaneCosts:
+    def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
         """Return what a range costs in lanes, counted in one lane."""
         if self._arithmetic is None or self._arithmetic[0] is not ordered:
             region, knowledge = ordered.pieces[-1], ordered.before.knowledge.copy()

@@ -5,25 +5,27 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, TypeAlias, assert_never
+from typing import assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
+from fuseflow.autoscheduler.budget.dealt_range import DealtRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.deeper_fifos import DEEP, DeeperFifos
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
-from fuseflow.autoscheduler.budget.lane_trials import GAIN, LaneTrials
+from fuseflow.autoscheduler.budget.freedom import Freedom
+from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
+from fuseflow.autoscheduler.budget.near_cycles import NearCycles
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
 
-MAX_COMPARED = 12
-"""How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
 MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
 QUICK_TRIED = 2
@@ -34,54 +36,12 @@ SHALLOW = (16, 4)
 """The slots of all FIFOs of a region that are tried where those of the machine leave little room for lanes."""
 CROWDED = 1 / 8
 """FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
-DEEP = (256, 1024, 4096)
-"""The slots of all FIFOs of a region that are tried once its lanes are chosen, or where it stands still with fewer."""
 HOPELESS = 1.25
 """An order is left of whose lanes arithmetic expects more than so many times the cycles of those of the best-ranked order."""
 NEAR = 1.05
 """Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
 HOPEFUL = 0.9
 """Fewer lanes are estimated where they promise less than this share of the cycles of those that are known."""
-
-Dealing: TypeAlias = Literal["nothing", "regions", "stages"]
-"""What is dealt over lanes: nothing, whole regions, or the stages of a region, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Freedom:
-    """What may be decided about a region beside its order: what is dealt over lanes, and whether its FIFOs may be deeper.
-
-    A `quick` choice is made among few lanes.
-    """
-
-    dealing: Dealing = "stages"
-    depths: bool = True
-    quick: bool = False
-
-    def allows(self, decision: RegionDecision, depth: int | None) -> bool:
-        """Return whether a decision needs no freedom that is not there. `depth` is that of FIFOs about which nothing is decided."""
-        match self.dealing:
-            case "nothing":
-                lanes = not decision.lanes
-            case "regions":
-                lanes = not decision.has_stages
-            case "stages":
-                lanes = True
-            case unknown:
-                assert_never(unknown)
-        return lanes and (self.depths or decision.depth == depth)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DealtRange:
-    """A range in an order with the lanes that take the fewest cycles within a budget.
-
-    `least` is a bound: no lanes of the range in this order take fewer cycles within the budget.
-    """
-
-    decision: RegionDecision
-    cost: RegionCost
-    least: float
 
 
 @dataclass(slots=True)
@@ -108,13 +68,17 @@ class RangeCosts:
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
-    _expected: dict[tuple[int, RegionDecision], float | None] = field(default_factory=dict)
-    """About how many cycles ranges take under decisions, by arithmetic."""
     _growth: FifoGrowth = field(default_factory=FifoGrowth)
     _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
     """The cycles of decisions in runs that took more than was expected."""
     _stuck: set[tuple[int, RegionDecision]] = field(default_factory=set)
     """The decisions with which a program did not run to its end."""
+    _near: NearCycles = field(init=False)
+    _deeper: DeeperFifos = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._near = NearCycles(self.costs)
+        self._deeper = DeeperFifos(self.machine, self._fitting, self._expected)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
@@ -150,7 +114,7 @@ class RangeCosts:
             dealt = min((c for c in choices if c is not None), key=lambda c: c.cost.cycles, default=None)
             if dealt is None and freedom.depths and depths:
                 dealt = self._dealt_deep(first, budget, freedom)
-            self._dealt[key] = self._deeper(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
+            self._dealt[key] = self._deeper.best(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
             self._compare(first, budget, freedom, self._dealt[key])
         dealt = self._dealt[key]
         return None if dealt is None else replace(dealt, decision=self._named(edge, dealt.decision))
@@ -168,7 +132,7 @@ class RangeCosts:
         if key not in self._reaches:
             depth = None if self.machine.first_depth is None else DEEP[-1]
             deals = self._model(edge).deals(budget, self.machine.first_depth)[:QUICK_TRIED]
-            near = [self._near(edge, RegionDecision(edge.order, deal.lanes, depth)) for deal in deals]
+            near = self._near.of_lanes(key[0], edge, deals, depth)
             self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
         return self._reaches[key]
 
@@ -311,14 +275,12 @@ class RangeCosts:
         promise. If all lanes that may be the best are wanted, these are all, with what they promise."""
         if self.tried is None or len(deals) == 1:
             return [(deal.least, deal) for deal in deals]
-        compared, fewest = list[tuple[float, Deal]](), inf
-        for deal in deals[:MAX_COMPARED]:
-            if deal.least > fewest:
-                break
-            near = self._near(edge, RegionDecision(edge.order, deal.lanes, depth))
-            compared.append((deal.least if near is None else max(near, deal.least), deal))
-            fewest = min(fewest, inf if near is None else compared[-1][0])
-        return sorted(compared, key=lambda one: (one[0], one[1].rank))
+        return self._near.compared(self.kind(edge), edge, deals, depth)
+
+    def _expected(self, edge: OrderedRange, decisions: list[RegionDecision]) -> list[float | None]:
+        """Return about how many cycles a range takes under decisions, by arithmetic. If all lanes that may be the best are wanted, nothing
+        is expected."""
+        return [None] * len(decisions) if self.tried is None else self._near.of(self.kind(edge), edge, decisions)
 
     def _estimate_next(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> None:
         """Estimate so many lanes of a whole region as are tried where nothing is known by arithmetic."""
@@ -335,19 +297,18 @@ class RangeCosts:
         `most` cycles are not looked at."""
         while True:
             cycles = min(most, best[1].cycles)
-            narrower = [decision for decision in _halves(best[0]) if self._is_hopeful(edge, decision, cycles)]
+            narrower = self._hopeful(edge, _halves(best[0]), cycles)
             costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:
                 return best
             best = min(faster, key=lambda one: one[1].cycles)
 
-    def _is_hopeful(self, edge: OrderedRange, decision: RegionDecision, cycles: float) -> bool:
-        """Return whether fewer lanes may take less than so many cycles, by what they promise and by arithmetic."""
-        if self._least(edge, decision) >= HOPEFUL * cycles:
-            return False
-        near = self._near(edge, decision)
-        return near is None or near < cycles
+    def _hopeful(self, edge: OrderedRange, decisions: Iterable[RegionDecision], cycles: float) -> list[RegionDecision]:
+        """Return the decisions about fewer lanes that may take less than so many cycles, by what they promise and by arithmetic."""
+        promising = [decision for decision in decisions if self._least(edge, decision) < HOPEFUL * cycles]
+        near = self._near.of(self.kind(edge), edge, promising)
+        return [decision for decision, own in zip(promising, near, strict=True) if own is None or own < cycles]
 
     def _least(self, edge: OrderedRange, decision: RegionDecision) -> float:
         """Return what lanes of a whole region, or of its stages, promise."""
@@ -377,45 +338,6 @@ class RangeCosts:
                     best = DealtRange(decision, cost, bound)
         return replace(best, least=bound)
 
-    # Depths --------------------------------------------------------------------------------------------------------------------
-
-    def _deeper(self, edge: OrderedRange, budget: Budget, best: DealtRange | None) -> DealtRange | None:
-        """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
-        if best is None or self.machine.first_depth is None or self.machine.rules == "comal":
-            return best
-        if best.cost.least >= GAIN * best.cost.cycles:
-            return best
-        known = self._known_depths(edge, budget, best)
-        if known is not None:
-            costs = ((decision, self._fitting(edge, decision, budget)) for decision in reversed(known))
-            better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < GAIN * best.cost.cycles)
-            return next((DealtRange(d, cost, min(best.least, cost.cycles)) for d, cost in better), best)
-        for decision in [replace(best.decision, depth=depth) for depth in DEEP]:
-            cost = self._fitting(edge, decision, budget)
-            if cost is None:
-                break
-            if cost.cycles < GAIN * best.cost.cycles:
-                best = DealtRange(decision, cost, min(best.least, cost.cycles))
-        return best
-
-    def _known_depths(self, edge: OrderedRange, budget: Budget, best: DealtRange) -> list[RegionDecision] | None:
-        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it, and has
-        room. None if arithmetic does not know."""
-        deeper, fewest = list[RegionDecision](), best.cost.cycles
-        for depth in DEEP:
-            decision = replace(best.decision, depth=depth)
-            near = None if self.tried is None else self._near(edge, decision)
-            if near is None:
-                return None
-            if near < GAIN * fewest and self._has_room(best, depth, budget):
-                deeper, fewest = [*deeper, decision], near
-        return deeper
-
-    def _has_room(self, best: DealtRange, depth: int, budget: Budget) -> bool:
-        """Return whether a range is likely to have room with FIFOs of so many slots, given what those that it has take."""
-        slots, used = best.decision.depth or self.machine.first_depth, best.cost.resources.fifo
-        return slots is None or used is None or used * depth / slots <= budget.limits.get("fifo", inf)
-
     # What is kept --------------------------------------------------------------------------------------------------------------
 
     def _stages(self, edge: OrderedRange) -> StageModel:
@@ -434,13 +356,6 @@ class RangeCosts:
         if self.tried is None or (near and not self._stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth)):
             return deals
         return self._model(edge, "pairs").deals(budget, slots)
-
-    def _near(self, edge: OrderedRange, decision: RegionDecision) -> float | None:
-        """Return about how many cycles a range takes under a decision, by arithmetic. None if that does not know."""
-        key = self.kind(edge), decision
-        if key not in self._expected:
-            self._expected[key] = self.costs.near(edge, decision)
-        return self._expected[key]
 
     def _stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
         """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""

@@ -15,7 +15,8 @@ from fuseflow.autoscheduler.budget.cheapest_paths import Path, cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.range_costs import Dealing, Freedom, RangeCosts
+from fuseflow.autoscheduler.budget.freedom import Dealing, Freedom
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.lower.buffers import read_tensors
 from fuseflow.lower.garbage import collector_rare
 from fuseflow.resources.budget import Budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -140,6 +140,7 @@ def memory_settings(value: Any) -> Any:
     return dict(value)
 
 
+@cache
 def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
     """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
     ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))

@@ -8,7 +8,8 @@ from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
-from fuseflow.autoscheduler.budget.range_costs import Freedom, RangeCosts
+from fuseflow.autoscheduler.budget.freedom import Freedom
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch

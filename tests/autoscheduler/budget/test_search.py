@@ -139,7 +139,7 @@ def test_cycles_by_arithmetic_are_near_to_those_of_graphs_that_are_made(seed: in
     for edge in variant.graph.edges(variant.graph.start):
         for deal in LaneModel.of(edge, RDA).deals(Budget.of({}), 64)[::3] if edge.pieces else ():
             decision = RegionDecision(edge.order, deal.lanes)
-            near, cost = costs.near(edge, decision), costs(edge, decision)
+            (near,), cost = costs.near(edge, [decision]), costs(edge, decision)
             assert cost is not None
             ratios += [near / cost.cycles] if near is not None else []
     assert len(ratios) > 5

@@ -1,0 +1,76 @@
+"""Deeper FIFOs of a range whose lanes were chosen: the least slots that give what the deepest ones give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TypeAlias
+
+from fuseflow.autoscheduler.budget.costs import RegionCost
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.dealt_range import DealtRange
+from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.lane_trials import GAIN
+from fuseflow.resources.budget import Budget
+from fuseflow.sim import Machine
+
+DEEP = (256, 1024, 4096)
+"""The slots of all FIFOs of a region that are tried once its lanes are chosen, or where it stands still with fewer."""
+
+FittingCost: TypeAlias = Callable[[OrderedRange, RegionDecision, Budget], RegionCost | None]
+"""The cost of a decision, None if the region cannot have it within the budget."""
+DecisionCycles: TypeAlias = Callable[[OrderedRange, list[RegionDecision]], list[float | None]]
+"""About how many cycles a range takes under each of some decisions, None where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeeperFifos:
+    """The choice among deeper FIFOs on a machine, by what they cost, and by what arithmetic says of them before."""
+
+    machine: Machine
+    fitting: FittingCost
+    near: DecisionCycles
+
+    def best(self, edge: OrderedRange, budget: Budget, dealt: DealtRange | None) -> DealtRange | None:
+        """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
+        if dealt is None or self.machine.first_depth is None or self.machine.rules == "comal":
+            return dealt
+        if dealt.cost.least >= GAIN * dealt.cost.cycles:
+            return dealt
+        known = self._known(edge, budget, dealt)
+        return self._deepest(edge, budget, dealt) if known is None else self._least(edge, budget, dealt, known)
+
+    def _least(self, edge: OrderedRange, budget: Budget, dealt: DealtRange, known: list[RegionDecision]) -> DealtRange:
+        """Return the range with the deepest of some FIFOs that has room and takes fewer cycles."""
+        costs = ((decision, self.fitting(edge, decision, budget)) for decision in reversed(known))
+        better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < GAIN * dealt.cost.cycles)
+        return next((DealtRange(d, cost, min(dealt.least, cost.cycles)) for d, cost in better), dealt)
+
+    def _deepest(self, edge: OrderedRange, budget: Budget, dealt: DealtRange) -> DealtRange:
+        """Return the range with FIFOs that are made deeper and deeper while they have room."""
+        for depth in DEEP:
+            decision = replace(dealt.decision, depth=depth)
+            cost = self.fitting(edge, decision, budget)
+            if cost is None:
+                break
+            if cost.cycles < GAIN * dealt.cost.cycles:
+                dealt = DealtRange(decision, cost, min(dealt.least, cost.cycles))
+        return dealt
+
+    def _known(self, edge: OrderedRange, budget: Budget, dealt: DealtRange) -> list[RegionDecision] | None:
+        """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it, and has
+        room. None if arithmetic does not know."""
+        deeper, fewest = list[RegionDecision](), dealt.cost.cycles
+        decisions = [replace(dealt.decision, depth=depth) for depth in DEEP]
+        for decision, depth, near in zip(decisions, DEEP, self.near(edge, decisions), strict=True):
+            if near is None:
+                return None
+            if near < GAIN * fewest and self._has_room(dealt, depth, budget):
+                deeper, fewest = [*deeper, decision], near
+        return deeper
+
+    def _has_room(self, dealt: DealtRange, depth: int, budget: Budget) -> bool:
+        """Return whether a range is likely to have room with FIFOs of so many slots, given what those that it has take."""
+        slots, used = dealt.decision.depth or self.machine.first_depth, dealt.cost.resources.fifo
+        return slots is None or used is None or used * depth / slots <= budget.limits.get("fifo", inf)

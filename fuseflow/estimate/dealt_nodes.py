@@ -1,0 +1,232 @@
+"""What the nodes of a graph do in lanes, for many candidates at once: from the lists counted on one lane, dealt to the lanes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from fuseflow.estimate.batches import as_number
+from fuseflow.estimate.counted.memo import Uncountable
+from fuseflow.estimate.counted.nests import Ints
+from fuseflow.estimate.dealt_flows import dealt_counts, dealt_flow
+from fuseflow.estimate.flows import Flow, Number, largest
+from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.graph_work import process_cycles
+from fuseflow.estimate.lane_batch import LaneBatch
+from fuseflow.estimate.lane_deal import DealtLevel
+from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
+from fuseflow.estimate.lane_turns import merged_rows, row_fork
+from fuseflow.estimate.node_work import firings
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import NodeTiming, node_timing
+from fuseflow.transform.stream_levels import Levels
+
+
+class NodeNumbers(NamedTuple):
+    """What a node does: the tokens at its inputs in the busiest lane, how often it is there, its firings in all lanes, and in the busiest
+    lane the cycles of these, how often it emits what it holds back, how many tokens then, and those at its first output. `turns` are those
+    of the lanes whose rows it deals or merges, in lanes of `turning` of them, 0 where there are none.
+
+    All are arrays with a number for each candidate, or one number for all.
+    """
+
+    tokens: tuple[Number, ...]
+    lanes: Number
+    firings: Number
+    occupied: Number
+    batches: Number
+    emitted: Number
+    elements: Number
+    turning: Number
+    turns: Number
+
+
+@dataclass(slots=True, eq=False)
+class NodeStreams:
+    """The flows of the streams of a node, and the indices in whose lanes each is (`axes`), the inputs first: those around the node, and
+    those that the stream is dealt for."""
+
+    inputs: tuple[Flow, ...]
+    outputs: tuple[Flow, ...]
+    axes: tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True, eq=False)
+class DealtNodes:
+    """The nodes of a graph in lanes of some indices. `levels` are those of the streams of the graph on one lane."""
+
+    template: LaneTemplate
+    serial: GraphBounds
+    levels: Mapping[n.Port, Levels]
+    _timings: tuple[Machine, list[NodeTiming]] | None = None
+    _dealt: dict[tuple[n.Port, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
+
+    def timings(self, machine: Machine) -> list[NodeTiming]:
+        """Return the timing of each node. Those on the machine of the last call are kept."""
+        if self._timings is None or self._timings[0] is not machine:
+            self._timings = machine, list(self._timings_on(machine))
+        return self._timings[1]
+
+    def _timings_on(self, machine: Machine) -> Iterator[NodeTiming]:
+        graph = self.template.graph
+        types = graph.types()
+        for each in self.template.nodes:
+            tiles = tuple(types[port].tile for port in each.node.inputs if types[port].kind == "val")
+            yield node_timing(each.node, graph, machine, tiles)
+
+    # Streams -------------------------------------------------------------------------------------------------------------------
+
+    def streams(self, batch: LaneBatch) -> list[NodeStreams]:
+        """Return the flows of the streams of each node. Raises `Uncountable` if the counts on one lane do not say them."""
+        kept: dict[tuple[DealtStream, tuple[str, ...]], Flow] = {}
+        return [self._streams_of(each, batch, kept) for each in self.template.nodes]
+
+    def _streams_of(
+        self, each: TemplateNode, batch: LaneBatch, kept: dict[tuple[DealtStream, tuple[str, ...]], Flow]
+    ) -> NodeStreams:
+        streams = (*each.inputs, *each.outputs)
+        axes = tuple(self._axis(each, stream) for stream in streams)
+        for stream, axis in zip(streams, axes, strict=True):
+            if (stream, axis) not in kept:
+                if (stream, stream.indices) not in kept:
+                    kept[stream, stream.indices] = self._flow(stream, batch)
+                kept[stream, axis] = batch.spread(kept[stream, stream.indices], stream.indices, axis)
+        flows = tuple(kept[stream, axis] for stream, axis in zip(streams, axes, strict=True))
+        return NodeStreams(flows[: len(each.inputs)], flows[len(each.inputs) :], axes)
+
+    def _axis(self, each: TemplateNode, stream: DealtStream) -> tuple[str, ...]:
+        """Return the indices in whose lanes a node has a stream: none if it is the same in all."""
+        both = {*each.indices, *stream.indices}
+        return tuple(index for index in self.template.indices if index in both) if stream.indices else ()
+
+    def _flow(self, stream: DealtStream, batch: LaneBatch) -> Flow:
+        """Return the flow of a stream on the axis of the indices that it is dealt for."""
+        counts = self.serial.counts
+        whole = counts.flows[stream.port]
+        if not stream.indices:
+            return whole
+        counted = counts.streams[stream.port]
+        flows = [
+            dealt_flow(self.serial.memo, counted, self.dealt(stream.port, stream.indices, lanes))
+            for lanes in batch.axis(stream.indices).numbers
+        ]
+        elements = _joined([flow.elements for flow in flows])
+        return Flow(
+            tuple(map(_joined, zip(*(flow.lists for flow in flows), strict=True))),
+            tuple(map(_joined, zip(*(flow.filled for flow in flows), strict=True))),
+            elements,
+            _joined([flow.absent for flow in flows]),
+            self._read(stream, whole, elements),
+        )
+
+    def _read(self, stream: DealtStream, whole: Flow, elements: Number) -> Number:
+        """Return how many coordinates are read for a stream, in each lane."""
+        if not whole.read:
+            return 0
+        graph = self.template.graph
+        producer = graph.by_name.get(stream.port.node) or self.serial.counts.graph.by_name[stream.port.node]
+        if isinstance(producer, n.Scan) and whole.read == whole.elements:
+            return elements
+        if isinstance(producer, n.Locate):
+            return whole.read
+        raise Uncountable
+
+    def dealt(self, port: n.Port, indices: tuple[str, ...], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
+        """Return the levels of a stream of the graph on one lane that are dealt to so many lanes, the outermost first."""
+        if (port, indices) not in self._dealt:
+            self._dealt[port, indices] = self._dealt_levels(port, indices)
+        return tuple(DealtLevel(*one) for one in zip(self._dealt[port, indices], lanes, strict=True))
+
+    def _dealt_levels(self, port: n.Port, indices: Sequence[str]) -> tuple[int, ...]:
+        found = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
+        levels = tuple(level for level in found if level is not None)
+        if len(levels) < len(indices) or any(inner <= outer for outer, inner in pairwise(levels)):
+            raise Uncountable
+        return levels
+
+    # Work ----------------------------------------------------------------------------------------------------------------------
+
+    def numbers(self, batch: LaneBatch, streams: Sequence[NodeStreams], machine: Machine) -> list[NodeNumbers]:
+        """Return what each node does, given its streams."""
+        counts, timings = batch.counts(), self.timings(machine)
+        nodes = zip(self.template.nodes, streams, timings, strict=True)
+        return [self._numbers_of(each, own, timing, batch, counts, machine) for each, own, timing in nodes]
+
+    def _numbers_of(
+        self,
+        each: TemplateNode,
+        streams: NodeStreams,
+        timing: NodeTiming,
+        batch: LaneBatch,
+        counts: Mapping[str, Ints],
+        machine: Machine,
+    ) -> NodeNumbers:
+        node, around = each.node, each.indices
+        inputs, outputs = streams.inputs, streams.outputs
+        axes, made = streams.axes, streams.axes[len(inputs) :]
+        processes = firings(node, self.template.graph.declared, inputs, outputs, self._steps(each, inputs, batch), machine)
+        number = as_number(np.asarray(self.template.lanes(each, counts)))
+        alike = number // prod(as_number(counts[index]) for index in around)
+        in_all = sum(batch.total(values + closings, around) for values, closings in processes)
+        cycles = [process_cycles(node, *process, machine) for process in zip(processes, timing[1:], strict=False)]
+        tokens = tuple(batch.most(flow.tokens, axis) for flow, axis in zip(inputs, axes, strict=False))
+        turning, turns = self._turns(each, inputs, axes, batch, counts)
+        return NodeNumbers(
+            tokens,
+            number,
+            alike * in_all,
+            largest(batch.most(one, around) for one in cycles),
+            largest((1, batch.most(inputs[0].inner, axes[0]))) if node.holds_back else 0,
+            batch.most(outputs[-1].tokens, made[-1]) if isinstance(node, n.Workspace) else 0,
+            batch.most(outputs[0].tokens, made[0]) if outputs else 0,
+            turning,
+            turns,
+        )
+
+    def _turns(
+        self,
+        each: TemplateNode,
+        inputs: Sequence[Flow],
+        axes: Sequence[tuple[str, ...]],
+        batch: LaneBatch,
+        counts: Mapping[str, Ints],
+    ) -> tuple[Number, Number]:
+        """Return the lanes whose rows a node deals or merges, and the turns of the one that has most; none of them where nothing takes
+        turns."""
+        if fork := row_fork(each.node, self.template.graph.by_name):
+            return as_number(counts[self.template.nodes[self.template.places[fork.name]].lanes_of]), batch.most(
+                inputs[1].elements, axes[1]
+            )
+        rows = merged_rows(each.node, inputs)
+        return (as_number(counts[each.lanes_of]), batch.most(rows, axes[0])) if np.any(rows) else (0, 0)
+
+    def _steps(self, each: TemplateNode, inputs: Sequence[Flow], batch: LaneBatch) -> Number:
+        """Return the comparisons of a node that merges, in every lane."""
+        if not each.serial and isinstance(each.node, n.Align | n.Join):
+            return inputs[0].elements
+        comparisons = self.serial.counts.comparisons.get(each.serial)
+        if comparisons is None:
+            return 0
+        if not each.indices:
+            return comparisons.total
+        counted = []
+        for lanes in batch.axis(each.indices).numbers:
+            dealt = self.dealt(each.inputs[0].port, each.indices, lanes)
+            if comparisons.nest is None or dealt[-1].level >= comparisons.nest.depth:
+                raise Uncountable
+            counted.append(as_number(dealt_counts(self.serial.memo, comparisons, dealt)))
+        return _joined(counted)
+
+
+def _joined(numbers: Sequence[Number]) -> Number:
+    """Return the numbers of all lanes of several candidates as one array."""
+    return as_number(np.concatenate([np.atleast_1d(np.asarray(one)) for one in numbers]))
+
+
+__all__ = ["DealtNodes", "NodeNumbers", "NodeStreams"]

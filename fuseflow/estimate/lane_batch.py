@@ -1,0 +1,121 @@
+"""Lanes of a graph for many candidates at once: their lanes lie one behind the other on one axis, so that numbers of all are one array.
+
+    candidates            i=2, h=2             i=3, h=2
+    axis of ("i",)        i0 i1                i0 i1 i2
+    axis of ("i", "h")    i0h0 i0h1 i1h0 i1h1  i0h0 i0h1 i1h0 i1h1 i2h0 i2h1
+
+Candidates that have the same lanes of some indices share them on the axis of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuseflow.estimate.counted.nests import Ints
+from fuseflow.estimate.flows import Flow, Number
+
+
+class LaneAxis(NamedTuple):
+    """The lanes of some indices: all different numbers of them, where the lanes of each of these begin, and which of these each candidate
+    has."""
+
+    numbers: tuple[tuple[int, ...], ...]
+    starts: Ints
+    size: int
+    of_candidate: Ints
+
+
+@dataclass(slots=True, eq=False)
+class LaneBatch:
+    """Candidates, each with its lanes of every index."""
+
+    indices: tuple[str, ...]
+    candidates: tuple[tuple[int, ...], ...]
+    _axes: dict[tuple[str, ...], LaneAxis] = field(default_factory=dict)
+    _spreads: dict[tuple[tuple[str, ...], tuple[str, ...]], Ints] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, indices: Sequence[str], candidates: Sequence[Mapping[str, int]]) -> LaneBatch:
+        return cls(tuple(indices), tuple(tuple(lanes.get(index, 1) for index in indices) for lanes in candidates))
+
+    def counts(self) -> dict[str, Ints]:
+        """Return the lanes of each index, by candidate."""
+        by_index = np.array(self.candidates, dtype=np.int64).reshape(len(self.candidates), len(self.indices)).T
+        return dict(zip(self.indices, by_index, strict=True))
+
+    def axis(self, indices: tuple[str, ...]) -> LaneAxis:
+        """Return the lanes of these indices, outermost first."""
+        if indices not in self._axes:
+            places = [self.indices.index(index) for index in indices]
+            chosen = [tuple(lanes[place] for place in places) for lanes in self.candidates]
+            number = {lanes: at for at, lanes in enumerate(dict.fromkeys(chosen))}
+            ends = np.cumsum([prod(lanes) for lanes in number])
+            starts = np.append(0, ends[:-1])
+            self._axes[indices] = LaneAxis(tuple(number), starts, int(ends[-1]), np.array([number[lanes] for lanes in chosen]))
+        return self._axes[indices]
+
+    def spread(self, flow: Flow, of: tuple[str, ...], to: tuple[str, ...]) -> Flow:
+        """Return the flow of a stream on the axis of `to`, given it on that of fewer indices `of`."""
+        if of == to:
+            return flow
+        if (of, to) not in self._spreads:
+            self._spreads[of, to] = self._places(of, to)
+        at = self._spreads[of, to]
+
+        def moved(numbers: Number) -> Any:
+            return numbers[at] if isinstance(numbers, np.ndarray) else numbers
+
+        numbers = (flow.elements, flow.absent, flow.read)
+        return Flow(tuple(map(moved, flow.lists)), tuple(map(moved, flow.filled)), *map(moved, numbers))
+
+    def _places(self, of: tuple[str, ...], to: tuple[str, ...]) -> Ints:
+        """Return for each lane on the axis of `to` its lane on that of `of`."""
+        fewer, more = self.axis(of), self.axis(to)
+        start = dict(zip(fewer.numbers, fewer.starts, strict=True))
+        places = []
+        for lanes in more.numbers:
+            own = tuple(count for index, count in zip(to, lanes, strict=True) if index in of)
+            shape = tuple(count if index in of else 1 for index, count in zip(to, lanes, strict=True))
+            within = np.arange(prod(own)).reshape(shape)
+            places.append((start[own] + np.broadcast_to(within, lanes)).ravel())
+        return np.concatenate(places)
+
+    def most(self, numbers: Number, indices: tuple[str, ...]) -> Number:
+        """Return the largest number of the lanes of these indices for each candidate, or the one that holds for all."""
+        if not isinstance(numbers, np.ndarray):
+            return numbers
+        axis = self.axis(indices)
+        return _number(np.maximum.reduceat(numbers, axis.starts)[axis.of_candidate].astype(np.float64))
+
+    def total(self, numbers: Number, indices: tuple[str, ...]) -> Number:
+        """Return the sum of numbers over all lanes of these indices for each candidate."""
+        axis = self.axis(indices)
+        return _number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
+
+    def busiest(self, flow: Flow, indices: tuple[str, ...]) -> Flow:
+        """Return the flow of a stream in the lane in which there is most of it, for each candidate."""
+
+        def most(numbers: Number) -> Number:
+            return self.most(numbers, indices)
+
+        numbers = (flow.elements, flow.absent, flow.read)
+        return Flow(tuple(map(most, flow.lists)), tuple(map(most, flow.filled)), *map(most, numbers))
+
+    def each(self, numbers: Number) -> list[Any]:
+        """Return a number for each candidate."""
+        numbers_of_all: list[Any] = np.broadcast_to(numbers, len(self.candidates)).tolist()
+        return numbers_of_all
+
+
+def _number(array: Any) -> Number:
+    """Return an array of numbers, which computes like one number."""
+    number: Number = array
+    return number
+
+
+__all__ = ["LaneAxis", "LaneBatch"]
