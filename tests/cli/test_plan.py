@@ -17,9 +17,9 @@ from fuseflow.errors import PlanError
 from fuseflow.plan.plan import Plan, read_plan
 
 PROGRAM = """
-tensor A[64, 16] dense
-tensor W[16, 24] csr
-tensor V[24, 8] csr
+tensor A[{i}, {k}] dense
+tensor W[{k}, {j}] csr
+tensor V[{j}, {l}] csr
 H[i, j] = sum(k) A[i, k] * W[k, j]
 Y[i, l] = sum(j) relu(H[i, j]) * V[j, l]
 output Y
@@ -42,19 +42,31 @@ def document(*words: str | Path) -> dict[str, Any]:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The words of a run of a program with two weights, of which the first has whole blocks."""
     monkeypatch.chdir(tmp_path)
+    return write_run(64, 16, 24, 8)
+
+
+@pytest.fixture
+def short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """A smaller one, whose weights have fewer plans to compare."""
+    monkeypatch.chdir(tmp_path)
+    return write_run(16, 8, 8, 3)
+
+
+def write_run(i: int, k: int, j: int, l: int) -> tuple[str, ...]:
+    """Write the program with indices of these sizes, and its tensors."""
     rng = np.random.default_rng(0)
-    blocks = np.kron(rng.random((4, 6)) < 0.4, np.ones((4, 4))) * rng.normal(size=(16, 24))
-    scattered = np.where(rng.random((16, 24)) < 0.03, 1.0, 0.0)
+    blocks = np.kron(rng.random((k // 4, j // 4)) < 0.4, np.ones((4, 4))) * rng.normal(size=(k, j))
+    scattered = np.where(rng.random((k, j)) < 0.03, 1.0, 0.0)
     arrays = {
-        "A": rng.normal(size=(64, 16)),
+        "A": rng.normal(size=(i, k)),
         "W": blocks + scattered,
-        "V": rng.normal(size=(24, 8)) * (rng.random((24, 8)) < 0.3),
+        "V": rng.normal(size=(j, l)) * (rng.random((j, l)) < 0.3),
     }
     for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
-    (tmp_path / "p.ein").write_text(PROGRAM)
-    (tmp_path / "t.yaml").write_text("".join(f"{name}: {{path: {name}.npy}}\n" for name in arrays))
-    (tmp_path / "plan.yaml").write_text(f"operands:\n  W: {PARTS}\n")
+        np.save(f"{name}.npy", array.astype(np.float32))
+    Path("p.ein").write_text(PROGRAM.format(i=i, k=k, j=j, l=l))
+    Path("t.yaml").write_text("".join(f"{name}: {{path: {name}.npy}}\n" for name in arrays))
+    Path("plan.yaml").write_text(f"operands:\n  W: {PARTS}\n")
     return ("run", "p.ein", "--tensors", "t.yaml")
 
 
@@ -135,7 +147,8 @@ def test_a_schedule_without_a_plan_prints_none() -> None:
     assert ff.Schedule().plan == Plan() and "plan" not in ff.Schedule().to_yaml()
 
 
-def test_auto_chooses_a_plan_that_the_schedule_says_in_full(run: tuple[str, ...]) -> None:
+def test_auto_chooses_a_plan_that_the_schedule_says_in_full(short_run: tuple[str, ...]) -> None:
+    run = short_run
     chosen = document(*run, "--plan", "auto", "--machine", "ideal", "--auto-schedule", "s.yaml")
     again = document(*run, "--schedule", "s.yaml", "--machine", "ideal")
     whole = document(*run, "--machine", "ideal")
@@ -145,8 +158,8 @@ def test_auto_chooses_a_plan_that_the_schedule_says_in_full(run: tuple[str, ...]
     assert document(*run, "--schedule", "open.yaml", "--machine", "ideal")["cycles"] == chosen["cycles"]
 
 
-def test_explain_plan_says_why_a_plan_was_chosen(run: tuple[str, ...]) -> None:
-    words = ("explain", "plan", *run[1:], "--plan", "auto", "--machine", "ideal", "--auto-top", "1")
+def test_explain_plan_says_why_a_plan_was_chosen(short_run: tuple[str, ...]) -> None:
+    words = ("explain", "plan", *short_run[1:], "--plan", "auto", "--machine", "ideal", "--auto-top", "1")
     result = fuseflow(*words, "--json", "plan.json")
     assert result.exit_code == 0 and "no change" in result.stderr and "chosen" in result.stderr
     assert "cycles" in result.stdout

@@ -50,9 +50,12 @@ def test_products_of_the_published_artifact(case):
 
 
 def test_all_masks_of_a_small_product():
-    """An element matters if a path leads from it to an output that is not pruned."""
-    masks = [np.array(m, bool).reshape(2, 2) for m in itertools.product((0, 1), repeat=4)]
-    for a, b, y in itertools.product(masks, repeat=3):
+    """An element matters if a path leads from it to an output that is not pruned. Masks that differ in the names of rows or of columns
+    are the same: the rows of A and the columns of B are in order."""
+    pairs = list(itertools.product((0, 1), repeat=2))
+    lines = [np.array(two, bool) for two in itertools.combinations_with_replacement(pairs, 2)]
+    masks = [np.array(two, bool) for two in itertools.product(pairs, repeat=2)]
+    for a, b, y in itertools.product(lines, (columns.T for columns in lines), masks):
         analysis = analyse(PRODUCT, {"A": pruned(a), "B": pruned(b), "Y": pruned(y)})
         paths = a[:, :, None] & b[None] & y[:, None, :]  # i, k, j
         assert np.array_equal(~analysis.dead("A"), paths.any(2))

@@ -26,10 +26,11 @@ output U
 """
 
 
-def layer(period: int) -> ff.compiler.Compiled:
-    """Two products on `rda`. The first one takes longer in rows of 24 entries, the second one in rows of 2: so many of a kind in a row."""
+@pytest.fixture(scope="module")
+def compiled() -> ff.compiler.Compiled:
+    """Two products on `rda`. The first one takes longer in rows of 24 entries, the second one in rows of 2: 32 of a kind in a row."""
     rng = np.random.default_rng(0)
-    counts = np.where(np.arange(ROWS) // period % 2 == 0, 24, 2)
+    counts = np.where(np.arange(ROWS) // 32 % 2 == 0, 24, 2)
     columns = np.concatenate([np.sort(rng.choice(COLUMNS, count, replace=False)) for count in counts])
     a = sparse.coo_array(
         (np.ones(len(columns), np.float32), (np.repeat(np.arange(ROWS), counts), columns)), shape=(ROWS, COLUMNS)
@@ -67,16 +68,14 @@ def test_rows_that_fill_a_fifo_are_alone_in_it() -> None:
 
 
 @pytest.mark.parametrize(("depth", "in_flight"), [(2, 1), (64, 4), (4096, 205)])
-def test_rows_in_flight_by_hand(depth: int, in_flight: int) -> None:
+def test_rows_in_flight_by_hand(compiled: ff.compiler.Compiled, depth: int, in_flight: int) -> None:
     """Between both products are the 20 sums of a row: a FIFO of 64 holds those of three rows, and a fourth one is computed."""
-    compiled = layer(32)
     (region,), patterns = compiled.regions, {name: tensor_pattern(tensor) for name, tensor in compiled.memory().items()}
     taken = index_weights(region.table, "i", ROWS, patterns, compiled.machine, CountMemo())
     assert row_stages(emit(region.table), taken, depth).in_flight == in_flight
 
 
-def test_the_interval_of_rows_that_take_turns_has_the_exact_number() -> None:
-    compiled = layer(32)
+def test_the_interval_of_rows_that_take_turns_has_the_exact_number(compiled: ff.compiler.Compiled) -> None:
     exact, sample = compiled.run(check=False), ff.Sample(error=0.02)
     sampled = compiled.run(sample=sample, check=False, outputs=False)
     assert sampled.regions[0].sample is not None

@@ -45,7 +45,7 @@ def region(compiled: ff.Compiled) -> CompiledRegion:
     ],
 )
 def test_the_outermost_index_that_is_long_enough(sizes: dict[str, int], index: str) -> None:
-    assert sampled_index(region(heads(**sizes)).fused) == index
+    assert sampled_index(region(heads(**sizes, j=2)).fused) == index
 
 
 def test_a_reduced_index_is_not_sampled() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache, partial
 from pathlib import Path
 
 import nested_matmul as study
@@ -11,6 +12,8 @@ from click.testing import CliRunner
 from measured import Differs, Run
 
 SMALL = study.operands(nodes=8, columns=5, density=0.25)
+small_point = cache(partial(study.measure, given=SMALL, machine="ideal"))
+"""A point that is measured once: by form, order and whether there are copies."""
 BETWEEN = {"(A B) C": {"kilj", "kjli"}, "A (B C)": {"jkil", "jlik"}}
 """Orders in which a factored form would read rows of D again that were summed outside the loop: the only refusals."""
 
@@ -18,7 +21,7 @@ BETWEEN = {"(A B) C": {"kilj", "kjli"}, "A (B C)": {"jkil", "jlik"}}
 @pytest.mark.parametrize("copies", [False, True], ids=["stored", "copies"])
 @pytest.mark.parametrize("form", study.FORMS, ids=lambda form: form.name)
 def test_every_order_agrees_with_the_dense_product_or_is_refused(form: study.Form, copies: bool):
-    points = {order: study.measure(form, order, SMALL, "ideal", copies) for order in study.ORDERS}
+    points = {order: small_point(form, order, copies=copies) for order in study.ORDERS}
     refused = {order: why for order, why in points.items() if isinstance(why, str)}
     assert refused.keys() == BETWEEN.get(form.name, set())
     assert all("between two of its levels" in why for why in refused.values())
@@ -48,6 +51,7 @@ def test_wrong_values_are_noticed():
 
 def test_figures_and_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(study, "operands", lambda seed: SMALL)
+    monkeypatch.setattr(study, "measure", lambda form, order, given, machine, copies: small_point(form, order, copies=copies))
     result = CliRunner().invoke(study.main, ["--machine", "ideal", "--json", str(tmp_path / "figures.json")])
     assert result.exit_code == 0, result.output
     assert "the same cycles as A B C: (A B) C global\nthe same cycles as A B C: A (B C) global\n" in result.output
