@@ -196,8 +196,10 @@ class _Chooser:
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
-        runs = 2 * (ROUNDS + 1) if SPLITS in self.request.allow else 0
-        self.agenda.expect("simulations", self._kept + 1 + again + 2 * top + runs if top else 0)
+        runs = 4 * (ROUNDS + 1) if SPLITS in self.request.allow else 0
+        self.agenda.expect(
+            "simulations", self._kept + 1 + again + 2 * top + runs + 2 * ("preloads" in self.request.allow) if top else 0
+        )
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
@@ -273,7 +275,8 @@ class _Chooser:
             alike = [trial for trial in done if trial.is_unfused == is_unfused]
             alike += self._searched_again(alike, levers)
             alike += self._refined(alike, levers)
-            alike += self._in_runs(alike)
+            lean = self._without_idle_preloads(alike)
+            alike += [*lean, *self._in_runs(alike), *self._in_runs(lean)]
             done += [trial for trial in alike if trial not in done]
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
@@ -318,6 +321,18 @@ class _Chooser:
         known = {trial.schedule for trial in (*done, *trials)}
         return trials + self._simulated([combined] if combined.schedule not in known and not combined.refused else [])
 
+    def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: the lanes
+        of a search are others than those for which it preloads."""
+        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
+        if "preloads" not in self.request.allow or not ran or self.deadline.passed:
+            return []
+        first = min(ran, key=lambda trial: trial.rank)
+        variants = BufferVariants(self.factory, self.published, self.budget)
+        schedule = variants.preloads_of_use(self._programs[first.schedule])
+        known = {trial.schedule for trial in done}
+        return [] if schedule in known else [self._simulated_alone(self._weighed(first.name, schedule, first.is_unfused))]
+
     def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
         """Return the simulations of the best of some trials with lanes that take runs of rows, and with the fastest of these in each
         region."""
@@ -344,11 +359,14 @@ class _Chooser:
             schedule = each.added(schedule)
         if schedule == first.schedule or schedule in known:
             return first
-        trial = self._weighed(f"{first.name}, lanes in runs", schedule, first.is_unfused)
+        return self._simulated_alone(self._weighed(f"{first.name}, lanes in runs", schedule, first.is_unfused))
+
+    def _simulated_alone(self, trial: Trial) -> Trial:
+        """Return the simulation of a trial that is no program of the search."""
         if trial.refused or self.deadline.passed:
             return trial
         self.agenda.trying(f"simulating {trial.name}")
-        (run,) = self.run([schedule])
+        (run,) = self.run([trial.schedule])
         return trial.after(run, self.budget)
 
     def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:

@@ -221,6 +221,13 @@ class BufferVariants:
         variants = (self.factory(schedule) for schedule in schedules if schedule != base)
         return tuple(variant for variant in variants if variant is not None)
 
+    def preloads_of_use(self, program: DealtPath) -> Schedule:
+        """Return the schedule of a program without the preloads that are of no use in its lanes, as those of tensors that it reads once."""
+        own = self.published.base.preloads
+        wanted = self._choice(program, replace(program.schedule, preloads=own)).preloads(ports=1)
+        kept = tuple(entry for entry in program.schedule.preloads if entry in own or entry[0] in wanted)
+        return replace(program.schedule, preloads=kept)
+
     def _choice(self, program: DealtPath, schedule: Schedule) -> BufferChoice:
         factory, plain = self.factory, replace(schedule, buffers=self.published.base.buffers)
         compiled = compile_source(factory.source, plain, factory.machine)

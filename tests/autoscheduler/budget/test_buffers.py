@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
-from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes
+from fuseflow.autoscheduler.budget.buffers import BufferChoice, BufferSizes, BufferVariants
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
@@ -127,6 +127,20 @@ def test_a_small_input_is_preloaded_by_no_more_ports_than_it_has_lines() -> None
     assert choice.preloads(16)["W"] == 16 and choice.preloads(128)["W"] == 64
 
 
+def test_preloads_of_what_a_program_reads_once_are_left_out() -> None:
+    """T is written, and read once. W is looked up. What the user preloads stays."""
+    source, base = source_of(), Schedule.fuse("none").format("T", "dense")
+    preloaded = base.preload("T", 8).preload("W", 8)
+    for stated, kept in ((base, (("W", 8),)), (base.preload("T", 8), (("T", 8), ("W", 8)))):
+        published, variant = variant_of(source, stated, stated), variant_of(source, preloaded, stated)
+        search = BudgetSearch((variant,), RangeCosts(RDA, LoweredCosts(RDA, variant.graph.figures.estimator), tried=1))
+        programs = search.cheapest(Budget.parse("mul=2"), 2).programs
+        program = next(p for p in programs if len(p.decisions) == 2)
+        assert dict(program.schedule.preloads) == {"T": 8, "W": 8}
+        factory = VariantFactory(source, RDA, Estimator(assume_unknown=True), stated)
+        assert BufferVariants(factory, published, Budget({})).preloads_of_use(program).preloads == kept
+
+
 def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:
     """Buffers are those of a variant, in which T may be stored or not."""
     source = source_of()
@@ -154,8 +168,9 @@ def test_a_candidate_in_lanes_has_the_buffers_of_the_schedule(primitives: Litera
     assert cost.cycles == pytest.approx(expected.bound.cycles)
 
 
-def variant_of(source: Source, base: Schedule) -> Variant:
+def variant_of(source: Source, base: Schedule, published: Schedule | None = None) -> Variant:
     """Return the program with buffers that its user did not give it."""
-    variant = VariantFactory(source, RDA, Estimator(assume_unknown=True), Schedule.fuse("none"), orders=1)(base)
+    published = published or Schedule.fuse("none")
+    variant = VariantFactory(source, RDA, Estimator(assume_unknown=True), published, orders=1)(base)
     assert variant is not None
     return variant
