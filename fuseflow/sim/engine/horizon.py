@@ -7,10 +7,13 @@ which the part itself is ready. So a walk from an asker along what is awaited, w
 the asker's next firing: the latest of the cycles in which the parts on the way are ready, each plus the delay so far. The walk
 
 - ends when the bound reaches the horizon,
-- visits a part that may have what it waits for; if it fires, the walk is back at the part before it, which waited for that,
+- visits a part that may have what it waits for, and goes on from there, so that the part has fired up to the horizon before others are
+  visited that wait for it,
 - ends at an answer that is not known: it is visible no earlier than `horizon`, since no window is longer than the look-ahead of the
   memory,
 - ends behind as many steps as there are parts: these wait for each other in a circle, and none of them ever fires.
+
+Where a walk ends, parts on the way may have fired. Then it goes back to the last part that no longer waits for the next one on the way.
 
 A part that asks does so in firings. If the bounds of all of them reach the horizon, no request before it is missing. A bound is about
 the one next firing, and times never change, so it stays true until the part fires. In the same way, an asker that waits in the end
@@ -89,7 +92,7 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
     fired, depth, start = 0, 0, step_at(a.path)
     asker.source = UNKNOWN
     start.part, start.bound, start.delay = asker.part, 0, 0
-    while depth < a.count:
+    while True:
         step = step_at(a.path + STEP_SIZE * depth)
         part, delay = step.part, step.delay
         node, outlook = node_at(nodes + NODE_SIZE * part), outlook_at(a.outlooks + OUTLOOK_SIZE * part)
@@ -104,8 +107,8 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                     if made == FAULTY:
                         return FAULTY
                     fired += made
-                    if made > 0 and depth > 0:
-                        depth -= 1
+                    if made > 0 and depth > 0 and outlook.ready + delay >= horizon:
+                        depth -= 1  # to a part that waited for this one
                     continue
             elif outlook.awaited == REPLY:
                 asker.source, asker.delay, asker.moves = part, delay, outlook.moves
@@ -113,25 +116,37 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                 bound = horizon + delay
             else:
                 note_moves(a, outlook)
-        if bound >= horizon:
-            asker.bound = bound
-            _note_bounds(a, depth, bound)
-            return fired
-        if outlook.awaited == NEVER:
-            break
-        depth += 1
-        if depth < a.count:
+        if bound < horizon and outlook.awaited != NEVER and depth + 1 < a.count:
+            depth += 1
             step = step_at(a.path + STEP_SIZE * depth)
             step.part, step.bound, step.delay = outlook.awaited, bound, delay + outlook.delay
-    asker.bound = FOREVER
-    return fired
+            continue
+        stale = _last_stale_step(a, depth) if fired > 0 else -1
+        if bound >= horizon:
+            _note_bounds(a, stale + 1, depth, bound)
+        if stale < 0:
+            asker.bound = bound if bound >= horizon else FOREVER
+            return fired
+        asker.source = UNKNOWN
+        depth = stale
 
 
 @inline
-def _note_bounds(a: Any, depth: int, bound: int) -> None:
+def _last_stale_step(a: Any, depth: int) -> int:
+    """Return the last part before a depth of a walk that no longer waits for the next part on the way, or -1 if there is none."""
+    for k in range(depth - 1, -1, -1):
+        step, following = step_at(a.path + STEP_SIZE * k), step_at(a.path + STEP_SIZE * (k + 1))
+        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
+        if outlook.awaited != following.part or step.delay + outlook.delay != following.delay or may_go_on(a, outlook):
+            return k
+    return -1
+
+
+@inline
+def _note_bounds(a: Any, first: int, depth: int, bound: int) -> None:
     """Note of each part on the way of a walk, up to a depth, that its next firing comes no earlier than the bound of the asker allows. The
     last part decided that bound, since it did not reach the horizon before. So walks of other askers end where they meet this way."""
-    for k in range(depth + 1):
+    for k in range(first, depth + 1):
         step = step_at(a.path + STEP_SIZE * k)
         outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * step.part)
         outlook.ready = max(outlook.ready, bound - step.delay)

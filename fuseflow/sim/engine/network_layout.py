@@ -42,7 +42,7 @@ from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
 
-LAPS = 2
+LAPS = 8
 """The ring of the computed elements of a stream holds so many times what its FIFOs hold: tokens that are produced together lie in one
 piece, so the ring is cut where it begins again."""
 LEAST_RING, ALL_RINGS = 64, 1 << 15
