@@ -24,8 +24,8 @@ from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_re
 from fuseflow.sampling.sampled_index import sampled_index
 from fuseflow.sim import Simulation, simulate
 
-EXAMPLES = 25
-SEEDS = [0, 1, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 4, 5))]
+EXAMPLES = 15
+SEEDS = [1, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2, 4, 5))]
 """Seeds of programs. Those of the slow ones take longest."""
 
 
