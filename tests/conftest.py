@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     cheap_runs.leave_what_is_loaded()
     cheap_runs.keep_the_list_of_operators()
+    cheap_runs.prefer_the_engine()
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_every_construct(golden):
 
 
 def test_random_programs(programs: st.SearchStrategy[Program]):
-    @settings(max_examples=100)
+    @settings(max_examples=40)
     @given(programs)
     def random_programs(program: Program):
         check(program)
@@ -60,7 +60,7 @@ def test_random_programs(programs: st.SearchStrategy[Program]):
     random_programs()
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(cases())
 def test_random_cases(case):
     check(case.program)

@@ -14,7 +14,7 @@ from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, pack
 
-GRAPHS, TILED = 100, 60
+GRAPHS, TILED = 60, 35
 PRIMITIVES = {
     "root", "scan dense", "scan compressed", "scan singleton", "scan bitmap", "scan nm", "range", "locate dense", "locate bitmap",
     "locate compressed", "join", "align", "repeat", "load", "alu", "reduce", "accumulate order 1", "accumulate order 2",

@@ -95,11 +95,11 @@ def test_verilator() -> None:
 
 def test_random_sizes_lines_and_lanes() -> None:
     tally, steps = Tally(), dict[str, Step]()
-    for seed in range(150):
+    for seed in range(60):
         assert not check(lane_case(seed, "any" if seed % 2 else "fixed"), tally, steps), f"seed {seed}"
-    for seed in range(30):
+    for seed in range(12):
         assert not check(lane_case(seed), tally, steps), f"seed {seed}"
-    assert tally.graphs == 180 and 0 < tally.deadlocks < 50
+    assert tally.graphs == 72 and 0 < tally.deadlocks < 20
 
 
 @pytest.mark.parametrize("machine", ["rtl", "rda"])

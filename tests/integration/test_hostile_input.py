@@ -12,23 +12,23 @@ from input_fuzz.kinds import KINDS, Kind, prepare
 
 CORPUS = Path(__file__).parents[1] / "data" / "hostile"
 INPUTS = {
-    "pt2": 60,
-    "json": 80,
-    "mlir": 80,
-    "yaml": 300,
-    "samml": 300,
+    "pt2": 40,
+    "json": 60,
+    "mlir": 60,
+    "yaml": 150,
+    "samml": 150,
     "energy": 100,
-    "results": 80,
-    "artifacts": 120,
-    "sparse weights": 150,
-    "sweep store": 250,
+    "results": 60,
+    "artifacts": 80,
+    "sparse weights": 100,
+    "sweep store": 120,
 }
-"""Inputs of the kinds that take milliseconds; of the others there are 450."""
+"""Inputs of the kinds that take milliseconds; of the others there are 200. `tools/fuzz_input.py` reads thousands."""
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_input_ends_in_anything_but_an_answer(name):
-    tally = run_in_child(KINDS[name], 0, range(INPUTS.get(name, 450)))
+    tally = run_in_child(KINDS[name], 0, range(INPUTS.get(name, 200)))
     assert tally.faults == []
     assert tally.past >= 0.3 * tally.inputs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,6 @@ BUILDERS: dict[str, Callable[[], Built]] = {
 }
 
 
-@pytest.fixture(scope="module", params=list(BUILDERS))
-def built(request: pytest.FixtureRequest) -> Built:
-    return BUILDERS[request.param]()
-
-
 def matrices(model: nn.Module) -> list[str]:
     """Return the names of the matrices of a model but its embeddings, which PyTorch evaluates before import."""
     return [name for name, p in model.named_parameters() if p.dim() == 2 and "embed" not in name]
@@ -72,9 +67,16 @@ def test_every_layout_is_tried() -> None:
     assert {layout.partition(":")[0] for layout in WEIGHTS} == set(LAYOUTS)
 
 
-@pytest.mark.parametrize("layout", list(WEIGHTS))
-def test_weights_in_every_layout(built: Built, layout: str) -> None:
-    model, inputs = built
+def pairs() -> Iterator[object]:
+    """Every layout with two of the models, and with the others in a slow run."""
+    for n, layout in enumerate(WEIGHTS):
+        for m, name in enumerate(BUILDERS):
+            yield pytest.param(name, layout, marks=() if (m - n) % len(BUILDERS) < 2 else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("model_name", "layout"), list(pairs()))
+def test_weights_in_every_layout(model_name: str, layout: str) -> None:
+    model, inputs = BUILDERS[model_name]()
     builder = sp.SparsityBuilder()
     for name in matrices(model):
         builder.set_weight(name, sp.parse_sparsifier(WEIGHTS[layout]), out_format=sp.parse_layout(layout))

@@ -86,7 +86,7 @@ def test_a_repeated_program_is_lowered_as_if_it_were_alone(name: str) -> None:
     assert any(saved), "a region was repeated"
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(planned())
 def test_a_repeated_random_program_is_lowered_as_if_it_were_alone(case: Case) -> None:
     program = repeated(case.program)

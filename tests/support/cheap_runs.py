@@ -5,6 +5,8 @@ PyTorch has one thread in a test. Tests run side by side, and threads that wait 
 The collector of garbage leaves alone what was loaded before the first test. Otherwise it searches all of PyTorch again and again.
 
 Every export lists all operators of PyTorch twice. The list is kept until one is added.
+
+The engine is loaded once for all tests of a process, so `auto` takes it sooner than in a command, which loads it for one run.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import pytest
 
 ALLOCATIONS = 20_000
 """How many objects more are made than freed until the collector looks at the young ones."""
+REFERENCE_FIRINGS = 20_000
+"""The number of firings up to which the reference is not slower than an engine that is loaded."""
 
 
 def one_thread() -> None:
@@ -49,3 +53,9 @@ def keep_the_list_of_operators() -> None:
 
     for module in (torch.export.decomp_utils, torch.export.exported_program):
         pytest.MonkeyPatch().setattr(module, name, listed)  # for good: nothing undoes it
+
+
+def prefer_the_engine() -> None:
+    """Let `auto` begin fewer runs on the reference, where tests use a simulator. Both simulators give the same outcome."""
+    if simulators := sys.modules.get("fuseflow.sim.simulators"):
+        pytest.MonkeyPatch().setattr(simulators, "REFERENCE_FIRINGS", REFERENCE_FIRINGS)  # for good: nothing undoes it

@@ -36,7 +36,7 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
 from fuseflow.tensors import pack
 
-EVERY_RUN, GRAPHS, CHUNK = 300, 600, 20
+EVERY_RUN, GRAPHS, CHUNK = 160, 600, 20
 """Graphs of every run, and with those that are slow."""
 IDEAL = load_machine("ideal")
 VECTOR = """
