@@ -260,6 +260,10 @@ TRAPS = {
 }
 
 
+INPUTS = ((0, 0.0), (1, 0.3), (3, 0.5), (5, 0.7), (7, 1.0))
+"""Seeds and densities of inputs. With these, the programs show as many planted faults as with three more."""
+
+
 def random_inputs(program: Program, density: float, seed: int) -> dict[str, Tensor]:
     """Nonzero numbers of both signs; at densities below 1 the first or the last row is empty."""
     rng = np.random.default_rng(seed)
@@ -290,7 +294,7 @@ def test_every_order_at_every_density(name: str):
             except FusionError:
                 continue  # an enclosed loop: another order exists
             verify(graph)
-            for seed, density in enumerate((0.0, 0.3, 0.5, 0.7, 1.0)):
+            for seed, density in INPUTS:
                 tensors = random_inputs(program, density, seed)
                 got = simulate(graph, tensors, load_machine("ideal"), check=True).outputs
                 arrays = {n: t.to_dense() for n, t in tensors.items()}
