@@ -56,8 +56,9 @@ def test_without_copies_of_the_process_the_engine_begins_anew(monkeypatch: pytes
     ("machine", "rows", "engine"),
     [("ideal", 500, "reference"), ("ideal", 4_000, "fast"), ("rda", 100, "reference"), ("rda", 1_000, "fast")],
 )
-def test_the_choice_is_by_firings_and_by_memory(machine: str, rows: int, engine: str) -> None:
+def test_the_choice_is_by_firings_and_by_memory(machine: str, rows: int, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of the graph is some 60 firings. At a memory that takes time, each costs the reference five times as much."""
+    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 100_000)  # as in a command: tests take the engine sooner
     graph = parse(show(GRAPH).replace(f"[{ROWS}, 8]", f"[{rows}, 8]"))
     tensors = {"x": pack(np.arange(1.0, 8.0 * rows + 1).reshape(rows, 8), graph.declared["x"].format)}
     run = simulate(graph, tensors, load_machine(machine, {"fifo_depth": 64}))
