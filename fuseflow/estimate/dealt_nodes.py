@@ -173,9 +173,8 @@ class DealtNodes:
         processes = firings(node, self.template.graph.declared, inputs, outputs, self._steps(each, inputs, batch), machine)
         number = as_number(np.asarray(self.template.lanes(each, counts)))
         alike = number // prod(as_number(counts[index]) for index in around)
-        in_all = sum(
-            batch.total(all_ := values + closings, _axis_of(all_, batch, around, axes)) for values, closings in processes
-        )
+        lanes = (around, *axes)  # a stream may be dealt further than its node
+        in_all = sum(batch.total_of(values + closings, lanes) for values, closings in processes)
         cycles = [process_cycles(node, *process, machine) for process in zip(processes, timing[1:], strict=False)]
         tokens = tuple(batch.most(flow.tokens, axis) for flow, axis in zip(inputs, axes, strict=False))
         turning, turns = self._turns(each, inputs, axes, batch, counts)
@@ -183,7 +182,7 @@ class DealtNodes:
             tokens,
             number,
             alike * in_all,
-            largest(batch.most(one, _axis_of(one, batch, around, axes)) for one in cycles),
+            largest(batch.most_of(one, lanes) for one in cycles),
             largest((1, batch.most(inputs[0].inner, axes[0]))) if node.holds_back else 0,
             batch.most(outputs[-1].tokens, made[-1]) if isinstance(node, n.Workspace) else 0,
             batch.most(outputs[0].tokens, made[0]) if outputs else 0,
@@ -224,17 +223,6 @@ class DealtNodes:
                 raise Uncountable
             counted.append(as_number(dealt_counts(self.serial.memo, comparisons, dealt)))
         return _joined(counted)
-
-
-def _axis_of(numbers: Number, batch: LaneBatch, around: tuple[str, ...], axes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the indices in whose lanes the numbers of a node are: those around it, or those of a stream that is dealt further. Raises
-    `Uncountable` if they are in no such lanes."""
-    if not isinstance(numbers, np.ndarray):
-        return around
-    for axis in (around, *axes):
-        if batch.axis(axis).size == numbers.size:
-            return axis
-    raise Uncountable
 
 
 def _joined(numbers: Sequence[Number]) -> Number:

@@ -9,13 +9,15 @@ Candidates that have the same lanes of some indices share them on the axis of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.counted.nests import Ints
 from fuseflow.estimate.flows import Flow, Number
 
@@ -96,6 +98,30 @@ class LaneBatch:
         """Return the sum of numbers over all lanes of these indices for each candidate."""
         axis = self.axis(indices)
         return _number(np.add.reduceat(np.broadcast_to(numbers, axis.size), axis.starts)[axis.of_candidate])
+
+    def most_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
+        """Return the largest number of all lanes for each candidate, given the axes of which the numbers are on one. Raises `Uncountable`
+        if that cannot be told.
+        """
+        return self.most(numbers, self._axis_of(numbers, axes))
+
+    def total_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> Number:
+        """Return the sum of numbers over all lanes for each candidate, given the axes of which the numbers are on one, the one of a single
+        number first. Raises `Uncountable` if that cannot be told.
+        """
+        return self.total(numbers, self._axis_of(numbers, axes))
+
+    def _axis_of(self, numbers: Number, axes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the first axis that has as many lanes as there are numbers. Of two that have, one has the indices of the other, so that
+        all further indices have one lane: else the numbers may be on either.
+        """
+        known = list(dict.fromkeys(axes))
+        if not isinstance(numbers, np.ndarray):
+            return known[0]
+        fitting = sorted((axis for axis in known if self.axis(axis).size == numbers.size), key=len)
+        if not fitting or any(not set(fewer) <= set(more) for fewer, more in pairwise(fitting)):
+            raise Uncountable
+        return fitting[0]
 
     def busiest(self, flow: Flow, indices: tuple[str, ...]) -> Flow:
         """Return the flow of a stream in the lane in which there is most of it, for each candidate."""

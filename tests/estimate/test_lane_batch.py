@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fuseflow.estimate.batches import as_number
+from fuseflow.estimate.counted.memo import Uncountable
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.lane_batch import LaneBatch
 
@@ -30,3 +32,21 @@ def test_the_most_and_the_sum_of_each_candidate():
     assert np.asarray(BATCH.most(numbers, ("i",))).tolist() == [11, 22, 11]
     assert np.asarray(BATCH.total(numbers, ("i",))).tolist() == [21, 63, 21]
     assert BATCH.most(7, ("i",)) == 7 and np.asarray(BATCH.total(7, ("i",))).tolist() == [14, 21, 14]
+
+
+def test_numbers_are_on_the_axis_that_has_as_many_lanes():
+    """A node in no lanes has a stream that is dealt to those of `i`: a search once ended there with a traceback."""
+    numbers = as_number(np.array([10, 11, 20, 21, 22]))
+    assert np.asarray(BATCH.total_of(numbers, [(), ("i",)])).tolist() == [21, 63, 21]
+    assert np.asarray(BATCH.most_of(numbers, [(), ("i",)])).tolist() == [11, 22, 11]
+    assert BATCH.most_of(7, [("i",), ("h",)]) == 7
+    with pytest.raises(Uncountable):  # there are five lanes of each index
+        BATCH.total_of(numbers, [("i",), ("h",)])
+    with pytest.raises(Uncountable):
+        BATCH.most_of(numbers, [(), ("i", "h")])
+
+
+def test_further_indices_of_one_lane_change_no_lane():
+    batch = LaneBatch.of(("i", "h"), [{"i": 2}, {"i": 3}])
+    numbers = as_number(np.array([10, 11, 20, 21, 22]))
+    assert np.asarray(batch.total_of(numbers, [("i", "h"), ("i",)])).tolist() == [21, 63]
