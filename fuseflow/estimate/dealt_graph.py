@@ -96,12 +96,12 @@ class DealtGraph:
         graphs = self._graphs_of([lanes for lanes, _ in candidates], machine)
         first, count = self._slots(machine, {}), len(self._once("ways", self._ways))
         slots = {depth: first if depth is None else (float(depth),) * count for _, depth in candidates}
-        size, found = max(1, MOST_NUMBERS // len(self.template.nodes) ** 2), list[float]()
+        size, cycles = max(1, MOST_NUMBERS // len(self.template.nodes) ** 2), list[float]()
         for at in range(0, len(candidates), size):
             chunk = candidates[at : at + size]
             own = [graphs[self._numbers(lanes)] for lanes, _ in chunk]
-            found += self._bounds(own, [slots[depth] for _, depth in chunk], machine)
-        return found
+            cycles += self._bounds(own, [slots[depth] for _, depth in chunk], machine)
+        return cycles
 
     def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[float]:
         """Return the cycles of graphs, each with so many slots of its FIFOs."""

@@ -144,8 +144,8 @@ class DealtNodes:
         return tuple(DealtLevel(*one) for one in zip(self._dealt[port, indices], lanes, strict=True))
 
     def _dealt_levels(self, port: n.Port, indices: Sequence[str]) -> tuple[int, ...]:
-        found = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
-        levels = tuple(level for level in found if level is not None)
+        dealt = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
+        levels = tuple(level for level in dealt if level is not None)
         if len(levels) < len(indices) or any(inner <= outer for outer, inner in pairwise(levels)):
             raise Uncountable
         return levels

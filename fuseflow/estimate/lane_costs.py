@@ -103,7 +103,7 @@ class LaneCosts:
         """Return about how many cycles the region takes with so many lanes, and FIFOs of so many slots or those of the machine (None), for
         each of many candidates. None if nothing follows from the graph on one lane, or if it cannot have these lanes.
         """
-        found: list[float | None] = [None] * len(candidates)
+        near: list[float | None] = [None] * len(candidates)
         together: dict[tuple[str, ...], list[int]] = {}
         for at, (lanes, _) in enumerate(candidates):
             together.setdefault(tuple(index for index in self.order if lanes.get(index, 1) > 1), []).append(at)
@@ -112,8 +112,8 @@ class LaneCosts:
                 dealt = self.shape(indices)
                 cycles = [] if dealt is None else dealt.cycles([candidates[at] for at in places], self.machine)
                 for at, own in zip(places, cycles, strict=False):
-                    found[at] = own
-        return found
+                    near[at] = own
+        return near
 
     def shape(self, indices: tuple[str, ...]) -> DealtGraph | None:
         """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""

@@ -65,14 +65,14 @@ def regions(model: Model, data: str, data_dir: Path | None, estimator: Estimator
     source = load(ModelSpec(path, data=data, data_dir=data_dir, options=model.options))
     variant = VariantFactory(source, load_machine(MACHINE), estimator, Schedule.fuse("none"), orders=1)(Schedule.fuse("none"))
     assert variant is not None, "each of its operators can run alone"
-    found: dict[tuple[int, int], OrderedRange] = {}
+    edges: dict[tuple[int, int], OrderedRange] = {}
     for state in variant.graph.states():
         if state.cut < variant.graph.last:
             for edge in variant.graph.edges(state):
-                found.setdefault(edge.part, edge)
-        if found.keys() >= {*model.parts}:
+                edges.setdefault(edge.part, edge)
+        if edges.keys() >= {*model.parts}:
             break
-    return [found[part] for part in model.parts]
+    return [edges[part] for part in model.parts]
 
 
 def lanes_of(region: OrderedRange, budget: str, most: int) -> list[RegionDecision]:

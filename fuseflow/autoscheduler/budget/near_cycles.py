@@ -29,8 +29,8 @@ class NearCycles:
         """Return the cycles of a range under each of some decisions, None where nothing is known."""
         wanted = tuple(decisions)
         missing = [decision for decision in dict.fromkeys(wanted) if (kind, decision) not in self._expected]
-        found = self.costs.near(edge, missing) if missing else []
-        self._expected |= {(kind, decision): cycles for decision, cycles in zip(missing, found, strict=True)}
+        cycles = self.costs.near(edge, missing) if missing else []
+        self._expected |= {(kind, decision): own for decision, own in zip(missing, cycles, strict=True)}
         return [self._expected[kind, decision] for decision in wanted]
 
     def of_lanes(self, kind: int, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[float | None]:

@@ -89,8 +89,8 @@ def fastest(
     """Return the runs that took fewer cycles in their region than single `rows`, the fastest of each region. Those whose FIFOs became
     deeper than `fifo` bytes in a run are left out."""
     best: dict[str, tuple[int, RowRuns]] = {}
-    for round, regions in tried:
-        for runs in (runs for runs in round if runs.region in regions and runs.region in rows):
+    for together, regions in tried:
+        for runs in (runs for runs in together if runs.region in regions and runs.region in rows):
             ran = regions[runs.region]
             least = min(rows[runs.region].cycles, best[runs.region][0] if runs.region in best else rows[runs.region].cycles)
             if ran.cycles < least and ran.fifo is not None and ran.fifo <= fifo:
