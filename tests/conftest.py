@@ -19,6 +19,7 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+cheap_runs.keep_bytecode()
 cheap_runs.one_thread()
 
 # A test imports its models: what an earlier run of other code kept must not stand in for that. Tests of the cache turn it on.

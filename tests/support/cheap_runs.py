@@ -1,5 +1,8 @@
 """What makes all tests cheap, and changes nothing that they compute.
 
+Modules are compiled to bytecode once, even where `PYTHONDONTWRITEBYTECODE` is set. The suite starts hundreds of processes, each of which
+would compile all of fuseflow, and pytest would rewrite the assertions of all tests.
+
 PyTorch has one thread in a test. Tests run side by side, and threads that wait for each other's processor burn the time of both.
 
 The collector of garbage leaves alone what was loaded before the first test. Otherwise it searches all of PyTorch again and again.
@@ -21,6 +24,12 @@ ALLOCATIONS = 20_000
 """How many objects more are made than freed until the collector looks at the young ones."""
 REFERENCE_FIRINGS = 20_000
 """The number of firings up to which the reference is not slower than an engine that is loaded."""
+
+
+def keep_bytecode() -> None:
+    """Write the bytecode of modules beside them, in this process and in those that it starts, as Python does if nothing forbids it."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def one_thread() -> None:
