@@ -106,7 +106,7 @@ class DealtGraph:
     def _bounds(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> list[float]:
         """Return the cycles of graphs, each with so many slots of its FIFOs."""
         loops = self._loops(graphs, slots, machine)
-        return [float(graph.cycles.bound(machine, around, "").cycles) for graph, around in zip(graphs, loops, strict=True)]
+        return [float(graph.cycles.bound(around, "").cycles) for graph, around in zip(graphs, loops, strict=True)]
 
     def _loops(self, graphs: Sequence[_LaneGraph], slots: Sequence[Slots], machine: Machine) -> Sequence[BusyLoops | None]:
         """Return the loops of FIFOs of graphs, which are computed together; None of a graph of which no FIFO is ever full."""
@@ -154,7 +154,7 @@ class DealtGraph:
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound
         imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
-        graph = GraphCycles(pipeline, latency, occupied, self._load(ports, machine), imbalance, True)
+        graph = GraphCycles(machine, pipeline, latency, occupied, self._load(ports, machine), imbalance, True)
         return _LaneGraph(nodes, graph)
 
     def _pipeline(self, nodes: Sequence[NodeNumbers]) -> Pipeline:

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fuseflow.estimate.batches import as_number
 from fuseflow.estimate.counted.memo import Uncountable
-from fuseflow.estimate.counted.nests import Ints
+from fuseflow.estimate.counted.nests import CountedStream, FiberNest, Ints
 from fuseflow.estimate.dealt_flows import dealt_counts, dealt_flow
 from fuseflow.estimate.flows import Flow, Number, largest
 from fuseflow.estimate.graph_bounds import GraphBounds
 from fuseflow.estimate.graph_work import process_cycles
 from fuseflow.estimate.lane_batch import LaneBatch
-from fuseflow.estimate.lane_deal import DealtLevel
+from fuseflow.estimate.lane_deal import DealtLevel, shape_of
 from fuseflow.estimate.lane_template import DealtStream, LaneTemplate, TemplateNode
 from fuseflow.estimate.lane_turns import merged_rows, row_fork
 from fuseflow.estimate.node_work import firings
@@ -57,6 +57,21 @@ class NodeStreams:
     axes: tuple[tuple[str, ...], ...]
 
 
+class AlikeStreams(NamedTuple):
+    """Streams that have equal flows in all lanes: `counted` has their lists on one lane, and what is absent there, of which these levels
+    are dealt to the lanes of these indices. `read` is how many coordinates are read for each lane, None if all elements are.
+    """
+
+    counted: CountedStream
+    levels: tuple[int, ...]
+    indices: tuple[str, ...]
+    read: Number | None
+
+
+FlowsOnAxes: TypeAlias = dict[tuple[AlikeStreams, tuple[str, ...]], Flow]
+"""The flows of streams in the lanes of some indices, for all candidates of a batch."""
+
+
 @dataclass(slots=True, eq=False)
 class DealtNodes:
     """The nodes of a graph in lanes of some indices. `levels` are those of the streams of the graph on one lane."""
@@ -66,6 +81,9 @@ class DealtNodes:
     levels: Mapping[n.Port, Levels]
     _timings: tuple[Machine, list[NodeTiming]] | None = None
     _dealt: dict[tuple[n.Port, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
+    _alike: dict[DealtStream, AlikeStreams] = field(default_factory=dict)
+    _whole: dict[FiberNest, CountedStream] = field(default_factory=dict)
+    """A stream without absent elements for each nest."""
 
     def timings(self, machine: Machine) -> list[NodeTiming]:
         """Return the timing of each node. Those on the machine of the last call are kept."""
@@ -84,37 +102,46 @@ class DealtNodes:
 
     def streams(self, batch: LaneBatch) -> list[NodeStreams]:
         """Return the flows of the streams of each node. Raises `Uncountable` if the counts on one lane do not say them."""
-        kept: dict[tuple[DealtStream, tuple[str, ...]], Flow] = {}
+        kept: FlowsOnAxes = {}
         return [self._streams_of(each, batch, kept) for each in self.template.nodes]
 
-    def _streams_of(
-        self, each: TemplateNode, batch: LaneBatch, kept: dict[tuple[DealtStream, tuple[str, ...]], Flow]
-    ) -> NodeStreams:
-        streams = (*each.inputs, *each.outputs)
+    def _streams_of(self, each: TemplateNode, batch: LaneBatch, kept: FlowsOnAxes) -> NodeStreams:
+        streams, count = (*each.inputs, *each.outputs), len(each.inputs)
         axes = tuple(self._axis(each, stream) for stream in streams)
-        for stream, axis in zip(streams, axes, strict=True):
-            if (stream, axis) not in kept:
-                if (stream, stream.indices) not in kept:
-                    kept[stream, stream.indices] = self._flow(stream, batch)
-                kept[stream, axis] = batch.spread(kept[stream, stream.indices], stream.indices, axis)
-        flows = tuple(kept[stream, axis] for stream, axis in zip(streams, axes, strict=True))
-        return NodeStreams(flows[: len(each.inputs)], flows[len(each.inputs) :], axes)
+        flows = tuple(self._flow(stream, axis, batch, kept) for stream, axis in zip(streams, axes, strict=True))
+        return NodeStreams(flows[:count], flows[count:], axes)
 
     def _axis(self, each: TemplateNode, stream: DealtStream) -> tuple[str, ...]:
         """Return the indices in whose lanes a node has a stream: none if it is the same in all."""
         both = {*each.indices, *stream.indices}
         return tuple(index for index in self.template.indices if index in both) if stream.indices else ()
 
-    def _flow(self, stream: DealtStream, batch: LaneBatch) -> Flow:
-        """Return the flow of a stream on the axis of the indices that it is dealt for."""
-        counts = self.serial.counts
-        whole = counts.flows[stream.port]
+    def _flow(self, stream: DealtStream, axis: tuple[str, ...], batch: LaneBatch, kept: FlowsOnAxes) -> Flow:
+        """Return the flow of a stream on an axis, which has the indices that the stream is dealt for."""
         if not stream.indices:
-            return whole
-        counted = counts.streams[stream.port]
+            return self.serial.counts.flows[stream.port]
+        if stream not in self._alike:
+            self._alike[stream] = self._alike_of(stream)
+        alike = self._alike[stream]
+        if (alike, stream.indices) not in kept:
+            kept[alike, stream.indices] = self._dealt_flow(alike, batch)
+        if (alike, axis) not in kept:
+            kept[alike, axis] = batch.spread(kept[alike, stream.indices], stream.indices, axis)
+        return kept[alike, axis]
+
+    def _alike_of(self, stream: DealtStream) -> AlikeStreams:
+        """Return the streams that have the flow of this one."""
+        own, levels = self.serial.counts.streams[stream.port], self._levels_of(stream.port, stream.indices)
+        assert own.nest is not None
+        shape = shape_of(self.serial.memo, own.nest)
+        counted = own if own.absent else self._whole.setdefault(shape, CountedStream(shape))
+        return AlikeStreams(counted, levels, stream.indices, self._read(stream))
+
+    def _dealt_flow(self, alike: AlikeStreams, batch: LaneBatch) -> Flow:
+        """Return the flow of streams on the axis of the indices that they are dealt for."""
         flows = [
-            dealt_flow(self.serial.memo, counted, self.dealt(stream.port, stream.indices, lanes))
-            for lanes in batch.axis(stream.indices).numbers
+            dealt_flow(self.serial.memo, alike.counted, _dealt(alike.levels, lanes))
+            for lanes in batch.axis(alike.indices).numbers
         ]
         elements = _joined([flow.elements for flow in flows])
         return Flow(
@@ -122,26 +149,31 @@ class DealtNodes:
             tuple(map(_joined, zip(*(flow.filled for flow in flows), strict=True))),
             elements,
             _joined([flow.absent for flow in flows]),
-            self._read(stream, whole, elements),
+            elements if alike.read is None else alike.read,
         )
 
-    def _read(self, stream: DealtStream, whole: Flow, elements: Number) -> Number:
-        """Return how many coordinates are read for a stream, in each lane."""
+    def _read(self, stream: DealtStream) -> Number | None:
+        """Return how many coordinates are read for a stream in each lane, None if it is as many as there are elements."""
+        counts = self.serial.counts
+        whole = counts.flows[stream.port]
         if not whole.read:
             return 0
-        graph = self.template.graph
-        producer = graph.by_name.get(stream.port.node) or self.serial.counts.graph.by_name[stream.port.node]
+        producer = self.template.graph.by_name.get(stream.port.node) or counts.graph.by_name[stream.port.node]
         if isinstance(producer, n.Scan) and whole.read == whole.elements:
-            return elements
+            return None
         if isinstance(producer, n.Locate):
             return whole.read
         raise Uncountable
 
     def dealt(self, port: n.Port, indices: tuple[str, ...], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
         """Return the levels of a stream of the graph on one lane that are dealt to so many lanes, the outermost first."""
+        return _dealt(self._levels_of(port, indices), lanes)
+
+    def _levels_of(self, port: n.Port, indices: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the levels of a stream that are dealt for some indices, the outermost first."""
         if (port, indices) not in self._dealt:
             self._dealt[port, indices] = self._dealt_levels(port, indices)
-        return tuple(DealtLevel(*one) for one in zip(self._dealt[port, indices], lanes, strict=True))
+        return self._dealt[port, indices]
 
     def _dealt_levels(self, port: n.Port, indices: Sequence[str]) -> tuple[int, ...]:
         dealt = [next((k for k, names in enumerate(self.levels[port]) if index in names), None) for index in indices]
@@ -225,9 +257,14 @@ class DealtNodes:
         return _joined(counted)
 
 
+def _dealt(levels: Sequence[int], lanes: Sequence[int]) -> tuple[DealtLevel, ...]:
+    return tuple(map(DealtLevel, levels, lanes))
+
+
 def _joined(numbers: Sequence[Number]) -> Number:
-    """Return the numbers of all lanes of several candidates as one array."""
-    return as_number(np.concatenate([np.atleast_1d(np.asarray(one)) for one in numbers]))
+    """Return the numbers of all lanes of several candidates, each an array or one number, as one array."""
+    arrays = [one if isinstance(one, np.ndarray) else np.full(1, one) for one in numbers]
+    return as_number(np.concatenate(arrays))
 
 
 __all__ = ["DealtNodes", "NodeNumbers", "NodeStreams"]

@@ -17,7 +17,6 @@ from fuseflow.estimate.fifo_loops import FifoLoops, Matrix, hidden_work, loop_cy
 from fuseflow.estimate.graph_cycles import REFRESH_GAP, GraphCycles
 from fuseflow.resources.resource_count import token_bytes
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 
 TOLERANCE = 1.02
@@ -44,7 +43,6 @@ class DepthChoice:
     work: Matrix
     bytes: tuple[int, ...]
     base: float
-    machine: Machine
 
     def slots(self, first: Sequence[float]) -> tuple[float, ...]:
         """Return the slots of each FIFO, beginning with those of the machine, of which none is taken away."""
@@ -74,10 +72,10 @@ class DepthChoice:
 
     def _held_up(self, shares: Matrix) -> _Lack | None:
         """Return a way around a port on which nothing can go on while the memory refreshes itself."""
-        memory = self.machine.memory
+        memory = self.graph.machine.memory
         if not isinstance(memory, Hbm2Memory):
             return None
-        gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.machine.clock_ghz)) / self.base
+        gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.graph.machine.clock_ghz)) / self.base
         for read in self.graph.load.reads:
             wanted = gap - (memory.prefetch / read.most if read.in_order else 0.0)
             if read.most * gap < 1 or hidden_work(shares, read.stage) * TOLERANCE >= wanted:

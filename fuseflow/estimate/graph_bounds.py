@@ -70,15 +70,15 @@ class GraphBounds:
         if machine.first_depth is None:
             return {}
         pipeline, (loops, work) = graph.pipeline, self._fifo_loops(machine, graph.occupied, key)
-        base = float(max(graph.bound(machine, None, "").stages, 1))
+        base = float(max(graph.bound(None, "").stages, 1))
         bytes_ = fifo_bytes(self.counts.graph, pipeline.of_node, loops)
-        choice = DepthChoice(graph, loops, work, bytes_, base, machine)
+        choice = DepthChoice(graph, loops, work, bytes_, base)
         return edge_depths(self.counts.graph, pipeline.of_node, choice, pipeline.slots(self.counts.graph, machine))
 
     def _on(self, machine: Machine) -> MachineBounds:
         graph, work, key = self._cycles(machine)
         busiest = max(work.nodes, key=lambda node: node.occupied).name
-        bound = graph.bound(machine, self._loops(machine, graph, key), busiest)
+        bound = graph.bound(self._loops(machine, graph, key), busiest)
         return MachineBounds(machine, work, bound, graph.load)
 
     def _cycles(self, machine: Machine) -> tuple[GraphCycles, Work, Hashable]:
@@ -93,6 +93,7 @@ class GraphBounds:
         latency = [cycles + answer * stage.answers for cycles, stage in zip(own, pipeline.stages, strict=True)]
         compute = max(occupied)
         graph = GraphCycles(
+            machine,
             pipeline,
             latency,
             busy,

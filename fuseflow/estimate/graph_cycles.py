@@ -43,11 +43,12 @@ class SlowestLoop:
 
 @dataclass(frozen=True, eq=False)  # with places for what is computed once
 class GraphCycles:
-    """A graph of which the latency and the cycles of every stage are known on a machine, its imbalance, and its load of the memory.
+    """A graph on a machine, of which the latency and the cycles of every stage are known, its imbalance, and its load of the memory.
 
     `emission_takes_time` is not so by the rules of `comal`.
     """
 
+    machine: Machine
     pipeline: Pipeline
     latency: Sequence[float]
     occupied: Sequence[Number]
@@ -70,33 +71,61 @@ class GraphCycles:
         """The cycles from the beginning to the end, if each stage works on without a wait once it has its first token."""
         return max(map(sum, zip(self.starts, self.occupied, self.ends, strict=True)))
 
-    def bound(self, machine: Machine, around: BusyLoops | None, node: str) -> Bound:
+    @cached_property
+    def compute(self) -> Number:
+        """The cycles that the firings of the busiest stage take."""
+        return max(self.occupied)
+
+    @cached_property
+    def inside(self) -> Number:
+        """The cycles of the busiest stage that is not behind the lanes; 0 in a graph without lanes."""
+        behind = self.pipeline.behind
+        return max((cycles for at, cycles in enumerate(self.occupied) if at not in behind), default=0) if behind else 0
+
+    @cached_property
+    def answers(self) -> float:
+        """The cycles for which the busiest port waits for answers of the memory."""
+        return answer_cycles(self.load, self.machine)
+
+    @cached_property
+    def preloading(self) -> float:
+        """The cycles for which nodes wait until what they look up is preloaded."""
+        return preload_cycles(self.load, self.machine, peak_bandwidth(self.machine))
+
+    @cached_property
+    def transfer(self) -> float:
+        """The cycles in which the memory moves all lines. Those that are written behind the lanes come later."""
+        moved = self.load.lines_read if self.pipeline.behind else self.load.lines_read + self.load.written
+        return transfer_cycles(self.load, moved, self.machine, peak_bandwidth(self.machine))
+
+    @cached_property
+    def shared_lines(self) -> float:
+        """The cycles that lines take which many ports want at once."""
+        return shared_line_cycles(self.load, self.machine)
+
+    def bound(self, around: BusyLoops | None, node: str) -> Bound:
         """Return the bounds of the graph, given its loops of FIFOs, or None if no FIFO is ever full. `node` is its busiest node."""
-        pipeline, occupied = self.pipeline, self.occupied
-        compute = max(occupied)
-        control = self.whole - compute
-        inside = max((cycles for at, cycles in enumerate(occupied) if at not in pipeline.behind), default=0)
+        control = self.whole - self.compute
         loop = None if around is None else self.slowest_loop(around)
         turns = None if around is None else self.slowest_turns(around)
         slowest = max((held_up for held_up in (loop, turns) if held_up), key=lambda held_up: held_up.cycles, default=None)
         fifos = max(0.0, slowest.cycles - control) if slowest else 0.0
+        stages = self.pipeline.stages
         first = Bound(
-            compute,
+            self.compute,
             control,
             0.0,
             node,
             imbalance=self.imbalance,
             fifos=fifos,
-            fifo=(pipeline.stages[slowest.begin].node.name, pipeline.stages[slowest.end].node.name)
-            if slowest and fifos
-            else None,
-            lanes=inside if pipeline.behind else 0,
-            answers=answer_cycles(self.load, machine),
-            stands_still=machine.fifo_depth != "auto"
+            fifo=(stages[slowest.begin].node.name, stages[slowest.end].node.name) if slowest and fifos else None,
+            lanes=self.inside,
+            answers=self.answers,
+            stands_still=self.machine.fifo_depth != "auto"
             and around is not None
             and fewest_batches(around.shares, around.longest) < A_BATCH,
         )
-        return self._with_memory(first, machine, around)
+        return self._with_memory(first, around)
 
     def slowest_loop(self, around: BusyLoops) -> SlowestLoop | None:
         """Return the loop by which the run takes longest, from the first token at its beginning to the last behind its end."""
@@ -129,37 +158,35 @@ class GraphCycles:
         own = self.pipeline.stages[stage]
         return float(own.emitted if own.batches and at in self.pipeline.merges else self.occupied[stage])
 
-    def _with_memory(self, bound: Bound, machine: Machine, around: BusyLoops | None) -> Bound:
+    def _with_memory(self, bound: Bound, around: BusyLoops | None) -> Bound:
         """Return the bounds with the time that the memory takes for reads and writes."""
-        load, memory, peak = self.load, machine.memory, peak_bandwidth(machine)
+        load, memory, behind_lanes = self.load, self.machine.memory, self.pipeline.behind
         if isinstance(memory, IdealMemory) or not (load.reads or load.written):
             return replace(bound, lanes=0)  # what is behind the lanes waits for no memory
-        pipeline = self.pipeline
         base = max(bound.stages, bound.fifos, bound.answers)
-        refresh = self._refresh(base, machine, around)
-        moved = load.lines_read if pipeline.behind else load.lines_read + load.written
-        transfer, crowded = transfer_cycles(load, moved, machine, peak), shared_line_cycles(load, machine)
-        reading = max(base / (1 - refresh), transfer, crowded)
+        refresh = self._refresh(base, around)
+        crowded = self.shared_lines
+        reading = max(base / (1 - refresh), self.transfer, crowded)
         behind: Number = 0
-        if pipeline.behind:
-            left = max(self.occupied[at] for at in pipeline.behind)
-            wait = write_wait(load.lines_read / max(1, reading), machine, "behind lanes")
+        if behind_lanes:
+            left = max(self.occupied[at] for at in behind_lanes)
+            wait = write_wait(load.lines_read / max(1, reading), self.machine, "behind lanes")
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            crowded = max(crowded, self._writing(reading, machine))
-        control = bound.control + preload_cycles(load, machine, peak)
-        return replace(bound, control=control, memory=transfer, refresh=refresh, crowded=crowded, behind=behind)
+            crowded = max(crowded, self._writing(reading))
+        control = bound.control + self.preloading
+        return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 
-    def _writing(self, reading: float, machine: Machine) -> float:
+    def _writing(self, reading: float) -> float:
         """Return the cycles for which the writer of most lines waits for their answers, 0 if it is not held up. A writer waits longer the
         more lines are read in a cycle, and fewer are read in a cycle the longer it waits."""
-        memory = machine.memory
+        memory = self.machine.memory
         assert not isinstance(memory, IdealMemory)
         writer: Writer = "in lanes" if self.load.in_lanes else "alone"
 
         def waits(cycles: float) -> float:
-            wait = write_wait(self.load.lines_read / max(1, cycles), machine, writer)
+            wait = write_wait(self.load.lines_read / max(1, cycles), self.machine, writer)
             return self.load.most_written * wait / memory.outstanding
 
         low, high = reading, reading
@@ -172,13 +199,13 @@ class GraphCycles:
             low, high = (middle, high) if waits(middle) > middle else (low, middle)
         return high
 
-    def _refresh(self, base: Number, machine: Machine, around: BusyLoops | None) -> float:
+    def _refresh(self, base: Number, around: BusyLoops | None) -> float:
         """Return the share of the time for which the graph stands still because the memory refreshes itself: less than the memory does, if
         FIFOs and lines that were fetched ahead keep the others going."""
-        memory = machine.memory
+        memory = self.machine.memory
         if not isinstance(memory, Hbm2Memory):
             return 0.0
-        ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+        ratio = float(clock_ratio(memory.clock_ghz, self.machine.clock_ghz))
         gap, period = REFRESH_GAP / ratio, HBM2_2000.nREFI / ratio
         longest = 0.0
         for read in self.load.reads:

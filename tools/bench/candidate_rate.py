@@ -8,9 +8,9 @@ decoder `large`), or `--lanes` of them, drawn by a seed. Each is there with the 
 
 Every repetition counts the region anew in one lane. *Count* is that count, and *shapes* the shape of the graph in lanes of each set of
 indices, in milliseconds. *Lanes* are candidates for each second with the FIFOs of the machine alone, so that each has lanes of its own,
-*deeper* the same lanes with the three depths, and *all* both together. *Cold* is all, with count and shapes. All are asked for at once, as
-the search does. Figures are medians, in candidates for each second of processor time. Exits with 1 if *all* is below the bars: 2,000 of
-each layer, 300 of each region of the decoder.
+*deeper* the same lanes with the three depths, and *all* both together. *Cold* is all, with count and shapes. All are asked for at once, and
+the collector of cyclic garbage looks rarely, as in the search. Figures are medians, in candidates for each second of processor time. Exits
+with 1 if *all* is below the bars: 2,000 of each layer, 300 of each region of the decoder.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.lower.garbage import collector_rare
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -95,7 +96,8 @@ def measure(region: OrderedRange, budget: str, most: int, repeats: int) -> dict[
     lanes = lanes_of(region, budget, most)
     deeper = [RegionDecision(region.order, one.lanes, depth) for one in lanes for depth in DEPTHS]
     sets = {tuple(index for index, _ in one.lanes) for one in lanes}
-    rows = [repetition(region, lanes, deeper) for _ in range(repeats)]
+    with collector_rare():
+        rows = [repetition(region, lanes, deeper) for _ in range(repeats)]
     count, shapes, first, second = (statistics.median(column) for column in zip(*rows, strict=True))
     known = len(lanes) + len(deeper)
     return {
