@@ -4,6 +4,7 @@ error."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,18 @@ def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | Non
 def _load(name_or_path: str | Path) -> Machine:
     name = str(name_or_path)
     if name in machine_names():
-        text = resources.files("fuseflow.sim.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
-        return read_machine(text, f"{name}.yaml")
+        return _shipped(name)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.is_file():
         raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
     return read_machine(read_text(path, "the machine"), name)
+
+
+@cache
+def _shipped(name: str) -> Machine:
+    """Return a machine that ships with the package. Its file does not change, and is read once."""
+    text = resources.files("fuseflow.sim.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
+    return read_machine(text, f"{name}.yaml")
 
 
 UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}
