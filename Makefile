@@ -58,7 +58,7 @@ zoo: $(VENV)/installed-test
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(VENV)/installed-test
