@@ -47,10 +47,15 @@ class Memory:
         self.rings: list[npt.NDArray[Any]] = [REQUEST.array(INITIAL_RING) for _ in range(ports)]
         self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
+        # Views of one field each: what is asked at every request is read from a record in five times the time.
+        self._issued, self._masks, self._timeless = self.ports["issued"], self.ports["mask"], self.ports["timeless"]
+        self._visible = [ring["visible"] for ring in self.rings]
         for k in range(ports):
             self._place(k)
         self.state = MEMORY.array(1)
-        self.state["ports"], self.state["count"] = address(self.ports), ports
+        self._now = self.state["now"]
+        self._address, self._port_address = address(self.state), address(self.ports)
+        self.state["ports"], self.state["count"] = self._port_address, ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
         words = word_count(ports)
@@ -68,7 +73,8 @@ class Memory:
     @property
     def cycle(self) -> int:
         """Everything that happens before this cycle has happened."""
-        return int(self.state["now"][0])
+        now: int = self._now.item(0)
+        return now
 
     @property
     def lookahead(self) -> int:
@@ -86,7 +92,7 @@ class Memory:
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
         """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
-        assert (cycle >= self.cycle or self.ports[port]["timeless"]) and size > 0
+        assert (cycle >= self.cycle or self._timeless[port]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
@@ -124,7 +130,7 @@ class Memory:
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""
-        while status := self._advance(address(self.state), cycle):
+        while status := self._advance(self._address, cycle):
             assert status != LATE, "a request is older than the end of the last window"
             self.model.grow(int(status))
 
@@ -136,9 +142,10 @@ class Memory:
 
     def answer_cycle(self, port: int, request: int) -> int:
         """Return the cycle from which the port sees the answer. It is -1 if the answer is not known yet, or if there is no such request."""
-        if request >= self.ports[port]["issued"]:
+        if request >= self._issued.item(port):
             return -1
-        return int(self.rings[port][request & int(self.ports[port]["mask"])]["visible"])
+        cycle: int = self._visible[port].item(request & self._masks.item(port))
+        return cycle
 
     def requests(self, port: int) -> npt.NDArray[Any]:
         """Return the records of the requests of a port that were not released, in the order of issue."""
@@ -154,7 +161,7 @@ class Memory:
 
     def port(self, k: int) -> int:
         """Return the address of port `k`, for compiled code."""
-        return address(self.ports) + PORT_SIZE * k
+        return self._port_address + PORT_SIZE * k
 
     def statistics(self) -> tuple[PortStatistics, ...]:
         """Return the statistics of each port. Those of the channels are the model's."""
@@ -186,6 +193,7 @@ class Memory:
 
     def _place(self, port: int) -> None:
         ring = self.rings[port]
+        self._visible[port] = ring["visible"]
         self.ports[port]["ring"], self.ports[port]["mask"] = address(ring), len(ring) - 1
 
 
