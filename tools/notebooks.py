@@ -19,6 +19,9 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
+FORGET_NAMES = "__import__('gc').freeze()\n%reset -f"
+"""A cell that deletes all names. That looks for garbage several times, which takes seconds where all of PyTorch is searched."""
+
 
 def executed(path: Path, kernel: KernelManager | None = None) -> NotebookNode:
     """Return a notebook with the outputs of its cells. Raise `nbclient.exceptions.CellExecutionError` for a cell that fails.
@@ -27,7 +30,7 @@ def executed(path: Path, kernel: KernelManager | None = None) -> NotebookNode:
     """
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
-    notebook.cells.append(nbformat.v4.new_code_cell("%reset -f"))
+    notebook.cells.append(nbformat.v4.new_code_cell(FORGET_NAMES))
     client = NotebookClient(notebook, km=kernel, timeout=240, record_timing=False, resources=where)
     client.execute(cleanup_kc=kernel is None)
     notebook.cells.pop()

@@ -29,9 +29,9 @@ def test_all_are_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.ipynb")} == {*LIBRARIES, *TOURS}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kernel() -> Iterator[KernelManager]:
-    """One kernel for several notebooks, which all import the same."""
+    """One kernel for all notebooks, which import the same."""
     manager = AsyncKernelManager()
     yield manager
     run_sync(manager.shutdown_kernel)(now=True)
