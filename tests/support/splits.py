@@ -26,8 +26,9 @@ def in_program(case: Case) -> Case:
     """The case with as many splits as are accepted, of indices that the generator drew an extent with divisors for."""
     rng = random.Random(zlib.crc32(f"split {case!r}".encode()))
     for tensor in case.program.tensors:
-        trial = _with_dense(case, tensor) if rng.random() < SHARE else case
-        case = trial if _lowers(trial, trial.schedule) else case
+        if rng.random() < SHARE and tensor.format != Format.dense(len(tensor.shape)):
+            trial = _with_dense(case, tensor)
+            case = trial if _lowers(trial, trial.schedule) else case
     for einsum, extents in shapes_and_extents(case.program)[1].items():
         for index, size in extents.items():
             divisors = [n for n in range(2, size) if size % n == 0]
