@@ -42,6 +42,14 @@ def disagreements(case: Case, limits: Limits) -> Iterator[str]:
     yield from differences(case, on_reference(case), on_engine(case, limits))
 
 
+def disagreements_at_all_limits(case: Case) -> Iterator[str]:
+    """The same for each of `LIMITS`. The reference has none, and says once what it does."""
+    expected = on_reference(case)
+    error = _deadlock_text(case, expected)
+    for limits in LIMITS:
+        yield from (f"{limits}: {line}" for line in differences(case, expected, on_engine(case, limits), error))
+
+
 def on_reference(case: Case) -> Found:
     return _run(case, reference)
 
@@ -50,8 +58,8 @@ def on_engine(case: Case, limits: Limits) -> Found:
     return _run(case, fast, limits=limits)
 
 
-def differences(case: Case, expected: Found, found: Found) -> Iterator[str]:
-    """The same of two runs."""
+def differences(case: Case, expected: Found, found: Found, error: str = "") -> Iterator[str]:
+    """The same of two runs. `error` is the text of the first one's deadlock, if it is known: it takes many runs to find."""
     if isinstance(expected, SimulationError) or isinstance(found, SimulationError) or type(expected) is not type(found):
         if str(expected) != str(found):
             yield f"{_named(expected)} against {_named(found)}"
@@ -60,8 +68,9 @@ def differences(case: Case, expected: Found, found: Found) -> Iterator[str]:
         if (expected.waiting, expected.nodes) != (found.waiting, found.nodes):
             yield from _first("waiting", expected.waiting, found.waiting)
             yield from _first("nodes", expected.nodes, found.nodes)
-        if str(deadlock_error(expected, case.graph)) != str(deadlock_error(found, case.graph)):
-            yield f"{deadlock_error(expected, case.graph)} against {deadlock_error(found, case.graph)}"
+        texts = error or _deadlock_text(case, expected), _deadlock_text(case, found)
+        if texts[0] != texts[1]:
+            yield " against ".join(texts)
         return
     for field in fields(Outcome):
         a, b = getattr(expected, field.name), getattr(found, field.name)
@@ -74,6 +83,11 @@ def differences(case: Case, expected: Found, found: Found) -> Iterator[str]:
                 yield from _first(field.name, a, b)
             case _ if a != b:
                 yield f"{field.name}: {a} against {b}"
+
+
+def _deadlock_text(case: Case, found: Found) -> str:
+    """The text of the error of a deadlock, nothing for what is none."""
+    return str(deadlock_error(found, case.graph)) if isinstance(found, Deadlock) else ""
 
 
 def _run(case: Case, execute: Any, **options: Any) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines import LIMITS, case_of, disagreements, runs_of
+from engines import LIMITS, case_of, disagreements, disagreements_at_all_limits, runs_of
 from random_graphs.case import Case
 from tile_graphs import ONE, SOFTMAX, SPMM, UNION
 
@@ -150,8 +150,7 @@ GRAPHS = {
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))])
 def test_like_the_reference(name: str, seed: int) -> None:
     case = case_of(GRAPHS[name], seed)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
 
 
 def one(function: str, tile: tuple[int, int], values: np.ndarray) -> Case:
@@ -166,8 +165,7 @@ def one(function: str, tile: tuple[int, int], values: np.ndarray) -> Case:
 def test_stored_tiles_stay_where_they_are() -> None:
     """3000 tiles are more than a ring holds."""
     case = one("add", (2, 6), np.random.default_rng(0).standard_normal((3000, 2, 6)))
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
     assert max(runs_of(case, "A_v")) < 10
     assert max(runs_of(case, "y")) < 10
 

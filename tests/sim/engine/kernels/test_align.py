@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines import LIMITS, case_of, disagreements, runs_of
+from engines import case_of, disagreements_at_all_limits, runs_of
 from random_graphs.case import Case
 
 from fuseflow.samml.text import parse
@@ -68,8 +68,7 @@ Y_v = write(val) Y.vals
 @pytest.mark.parametrize("seed", [*range(35), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(35, 70))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(SUBTREES, seed)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
 
 
 @pytest.mark.parametrize("new", [[1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 0]])
@@ -78,8 +77,7 @@ def test_subtrees_are_carried_and_lost_in_runs(new: list[int]) -> None:
     verify(graph)
     dense = {"A": np.arange(6000.0).reshape(3, 2000), "B": np.array(new, dtype=float)}
     case = Case(graph, {k: pack(x, graph.declared[k].format) for k, x in dense.items()}, load_machine("ideal"))
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
     carried = sum(new)
     assert runs_of(case, "crd") == [carried + max(carried, 1) + 1]  # subtrees, the stop after each, `D`
     assert runs_of(case, "val") == runs_of(case, "crd")

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from engines import LIMITS, case_of, disagreements, runs_of
+from engines import case_of, disagreements_at_all_limits, runs_of
 from random_graphs.case import Case
 
 from fuseflow.samml.text import parse
@@ -69,8 +69,7 @@ y_v = write(kept.val) y.vals
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 40))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(DEEP, seed)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
 
 
 def row(values: np.ndarray, stream: str = "a_v") -> Case:
@@ -87,8 +86,7 @@ def test_values_stay_and_leave_in_stretches(stream: str, leaving: str) -> None:
     values = np.full(4000, 2.0)
     values[{"none": slice(0), "first half": slice(2000), "every second": slice(0, 4000, 2), "all": slice(4000)}[leaving]] = 1.0
     case = row(values - (stream == "computed"), stream)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
     most = {"none": 3, "first half": 3, "every second": 2002, "all": 2}[leaving]
     assert max(runs_of(case, "kept")) <= most
 
@@ -96,5 +94,4 @@ def test_values_stay_and_leave_in_stretches(stream: str, leaving: str) -> None:
 def test_zeros_of_both_signs_leave_and_nan_stays() -> None:
     case = row(np.array([0.0, -0.0, nan, inf, -1.0, 5e-324]))
     case = Case(parse(ROW.replace("VALUES", "a_v").replace("value=1", "value=0")), case.tensors, case.machine)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines import LIMITS, case_of, disagreements, runs_of
+from engines import LIMITS, case_of, disagreements, disagreements_at_all_limits, runs_of
 from random_graphs.case import Case
 
 from fuseflow.errors import SimulationError
@@ -69,15 +69,13 @@ TILES = MATRIX.replace("dcsr f64", "dcsr f32 tile 2x3")
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 40))])
 def test_like_the_reference(seed: int) -> None:
     case = case_of(DEEP, seed)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_tiles_like_the_reference(seed: int) -> None:
     case = case_of(TILES.replace("graph copy", "").format(rows=9, columns=20), seed)
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+    assert not list(disagreements_at_all_limits(case))
 
 
 def matrix(array: np.ndarray) -> Case:
