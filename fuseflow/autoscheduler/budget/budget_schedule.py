@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -13,42 +13,36 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
-from fuseflow.autoscheduler.budget.row_runs import ROUNDS, RowRuns, fastest, rounds, row_runs
+from fuseflow.autoscheduler.budget.row_runs import ROUNDS
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
     UNFUSED,
     BudgetSearch,
-    DealtPath,
     Effort,
-    Levers,
     SearchOutcome,
     Variant,
 )
-from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial, excess_text
-from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch, variant_changes
+from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
+from fuseflow.autoscheduler.budget.trial_runs import SEARCHES, TrialRuns
+from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial
+from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.defaults import LEVERS, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.errors import FuseFlowError, UsageError
+from fuseflow.errors import UsageError
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text
-from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-SEARCHES = 12
-"""So often schedules are searched again with what the runs of the last ones say about FIFOs."""
-FASTER = 0.98
-"""Schedules are searched again where one is expected to take less than this share of the cycles of the fastest that ran."""
 LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
 BUFFER_PROGRAMS = 2
@@ -109,15 +103,17 @@ class _Chooser:
     cache: SimulationCache
     search: BudgetSearch = field(init=False)
     budget: Budget = field(init=False)
-    _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
-    """The program of each schedule that was considered."""
-    _fastest: tuple[float, Schedule, Compiled] | None = None
-    """The fewest cycles that are expected of a program, its schedule, and the program, which is likely to be chosen."""
+    buffers: BufferVariants = field(init=False)
+    estimates: TrialEstimates = field(init=False)
+    runs: TrialRuns = field(init=False)
 
     def __post_init__(self) -> None:
         self.budget = self.request.budget
         costs = RangeCosts(self.machine, LoweredCosts(self.machine, self.estimator), self.request.tried)
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
+        self.buffers = BufferVariants(self.factory, self.published, self.budget)
+        self.estimates = TrialEstimates(self.source, self.machine, self.budget, self.estimator)
+        self.runs = TrialRuns(self.request, self.search, self.estimates, self.buffers, self.run, self.agenda)
 
     @property
     def estimator(self) -> Estimator:
@@ -143,7 +139,7 @@ class _Chooser:
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
         with self.agenda.step("simulations"):
-            trials = self._confirmed(self._trials(best, unfused))
+            trials = self.runs.confirmed(self._trials(best, unfused))
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
@@ -154,7 +150,7 @@ class _Chooser:
             levers = tuple(self._levers())
         with self.agenda.step("curves"):
             curves = tuple(point for component in self.request.pareto for point in self._pareto(component))
-        compiled = self._compiled(chosen.schedule)
+        compiled = self.estimates.compiled(chosen.schedule)
         estimate = compiled.estimate(self.estimator)
         return BudgetChoice(
             compiled,
@@ -214,13 +210,13 @@ class _Chooser:
     def _with_buffers(self, best: SearchOutcome) -> SearchOutcome:
         """Return the cheapest programs if tensors may have reuse buffers, or be preloaded, too: first those that leave the memory least to
         do, for the lanes that this lets be of use, and then no larger ones than are of use beside these lanes."""
-        variants = BufferVariants(self.factory, self.published, self.budget)
+        variants = self.buffers
         has_buffers, has_preloads = "buffers" in self.request.allow, "preloads" in self.request.allow
         first = (variants.of_least_traffic,) * has_buffers + (variants.of_preloads,) * has_preloads
         for steps in (first, (variants.of_fewest_cycles,) * has_buffers):
             if self.deadline.passed:
                 break
-            programs = [p for p in best.programs[:BUFFER_PROGRAMS] if not self._trial(p, False).refused]
+            programs = [p for p in best.programs[:BUFFER_PROGRAMS] if not self.estimates.of_program(p, False).refused]
             known = {variant.base for variant in self.search.variants}
             buffered = tuple(v for program in programs for step in steps for v in step(program) if v.base not in known)
             if buffered:
@@ -238,152 +234,11 @@ class _Chooser:
 
     def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
         """Return the programs as schedules that were compiled and estimated as a whole. Those that exceed the budget are refused."""
-        trials = {trial.schedule: trial for trial in (self._trial(p, True) for p in unfused.programs)}
+        trials = {trial.schedule: trial for trial in (self.estimates.of_program(p, True) for p in unfused.programs)}
         for program in best.programs:
-            trial = self._trial(program, False)
+            trial = self.estimates.of_program(program, False)
             trials.setdefault(trial.schedule, trial)
         return sorted(trials.values(), key=lambda trial: trial.rank)
-
-    def _trial(self, program: DealtPath, is_unfused: bool) -> Trial:
-        self._programs.setdefault(program.schedule, program)
-        return self._weighed(program_name(program), program.schedule, is_unfused)
-
-    def _weighed(self, name: str, schedule: Schedule, is_unfused: bool) -> Trial:
-        try:
-            compiled = self._compiled(schedule)
-            estimate = compiled.estimate(self.estimator)
-        except FuseFlowError as error:
-            return Trial(name, schedule, inf, Resources(), is_unfused, refused=error.message)
-        if self._fastest is None or estimate.cycles < self._fastest[0]:
-            self._fastest = estimate.cycles, schedule, compiled
-        used = Resources.most_of(region.resources for region in estimate.regions)
-        refused = excess_text(self.budget.exceeded(used), self.budget)
-        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
-
-    def _confirmed(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials with the simulations of the best, and of the unfused program. If all of these are refused, of as many more."""
-        if not self.request.top:
-            return list(trials)
-        done: list[Trial] = []
-        waiting = [trial for trial in trials if not trial.refused]
-        while waiting and not self.deadline.passed and not any(t.cycles is not None and not t.refused for t in done):
-            first = waiting[: self.request.top]
-            first += [trial for trial in waiting[self.request.top :] if trial.is_unfused]
-            done += self._simulated(first)
-            waiting = [trial for trial in waiting if trial not in first]
-        for is_unfused, levers in ((True, UNFUSED), (False, ALL_LEVERS)):
-            alike = [trial for trial in done if trial.is_unfused == is_unfused]
-            alike += self._searched_again(alike, levers)
-            alike += self._refined(alike, levers)
-            lean = self._without_idle_preloads(alike)
-            alike += [*lean, *self._in_runs(alike), *self._in_runs(lean)]
-            done += [trial for trial in alike if trial not in done]
-        return [*done, *waiting, *(trial for trial in trials if trial.refused)]
-
-    def _searched_again(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return the simulations of further programs, each the cheapest as far as the runs before it say how deep FIFOs become and how many
-        cycles regions take, until one ran within the budget and no other one is expected to be faster. As many as the request simulates
-        are looked at beside those that were refused."""
-        more: list[Trial] = []
-        last, left = next(iter(done), None), self.request.top - 1
-        while last is not None and (last.refused or left > 0) and len(more) < SEARCHES and not self.deadline.passed:
-            programs = self.search.cheapest(self.budget, 1, levers).programs
-            program = next(iter(programs), None)
-            fastest = min((t.cycles for t in (*done, *more) if t.cycles is not None and not t.refused), default=inf)
-            known = {trial.schedule for trial in (*done, *more)}
-            if program is None or program.schedule in known or not (last.refused or program.cycles < FASTER * fastest):
-                break
-            trial = self._trial(program, levers == UNFUSED)
-            if trial.refused:
-                break
-            (last,) = self._simulated([trial])
-            left -= not last.refused
-            more.append(last)
-        return more
-
-    def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
-        """Return the simulations of the best of some trials with other decisions about its regions, and with the best of these for each."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if not ran or self.request.top == 1:
-            return []
-        first = min(ran, key=lambda trial: trial.rank)
-        refinement = Refinement(self._programs[first.schedule], self.search.costs, self.budget, levers)
-        others = [
-            (places, trial)
-            for places, program in refinement.others(self.request.top - 1)
-            if not (trial := self._trial(program, first.is_unfused)).refused
-        ]
-        trials = self._simulated([trial for _, trial in others])
-        for places, trial in ((refinement.first, first), *zip((places for places, _ in others), trials, strict=True)):
-            if trial.regions is not None and not trial.refused:
-                refinement.keep(places, trial.regions)
-        combined = self._trial(refinement.combined(), first.is_unfused)
-        known = {trial.schedule for trial in (*done, *trials)}
-        return trials + self._simulated([combined] if combined.schedule not in known and not combined.refused else [])
-
-    def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: the lanes
-        of a search are others than those for which it preloads."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if "preloads" not in self.request.allow or not ran or self.deadline.passed:
-            return []
-        first = min(ran, key=lambda trial: trial.rank)
-        variants = BufferVariants(self.factory, self.published, self.budget)
-        schedule = variants.preloads_of_use(self._programs[first.schedule])
-        known = {trial.schedule for trial in done}
-        return [] if schedule in known else [self._simulated_alone(self._weighed(first.name, schedule, first.is_unfused))]
-
-    def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with lanes that take runs of rows, and with the fastest of these in each
-        region."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if SPLITS not in self.request.allow or not ran or self.deadline.passed:
-            return []
-        first = min(ran, key=lambda trial: trial.rank)
-        tried = [(runs, self._with_runs(first, runs)) for runs in rounds(tuple(row_runs(self._compiled(first.schedule))))]
-        trials = [trial for _, trial in tried if trial.schedule != first.schedule]
-        regions = [(runs, trial.regions) for runs, trial in tried if trial.regions is not None]
-        best = fastest(first.regions or {}, regions, self.budget.limits.get("fifo", inf))
-        known = {trial.schedule for trial in (first, *trials)}
-        combined = self._with_runs(first, best, known)
-        return trials + ([combined] if combined.schedule not in known else [])
-
-    def _with_runs(self, first: Trial, runs: Sequence[RowRuns], known: Container[Schedule] = ()) -> Trial:
-        """Return the simulation of a trial with those of some runs of rows that its loops can have, unless its schedule is known."""
-        schedule = first.schedule
-        for each in runs:
-            try:
-                self._compiled(each.added(schedule))
-            except FuseFlowError:
-                continue
-            schedule = each.added(schedule)
-        if schedule == first.schedule or schedule in known:
-            return first
-        return self._simulated_alone(self._weighed(f"{first.name}, lanes in runs", schedule, first.is_unfused))
-
-    def _simulated_alone(self, trial: Trial) -> Trial:
-        """Return the simulation of a trial that is no program of the search."""
-        if trial.refused or self.deadline.passed:
-            return trial
-        self.agenda.trying(f"simulating {trial.name}")
-        (run,) = self.run([trial.schedule])
-        return trial.after(run, self.budget)
-
-    def _simulated(self, trials: Sequence[Trial]) -> list[Trial]:
-        if self.deadline.passed:
-            return list(trials)
-        for trial in trials:
-            self.agenda.trying(f"simulating {trial.name}")
-        runs = self.run([trial.schedule for trial in trials])
-        for trial, run in zip(trials, runs, strict=True):
-            decisions = self._programs[trial.schedule].decisions
-            stuck = [(edge, decision) for edge, decision in decisions if edge.name == run.stuck]
-            for edge, decision in decisions if run.cycles is not None else stuck or decisions:
-                if run.cycles is None:
-                    self.search.costs.keep_stuck(edge, decision)
-                elif edge.name in run.regions:
-                    self.search.costs.keep_run(edge, decision, run.regions[edge.name])
-        return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
 
     @property
     def _levers_to_leave(self) -> tuple[str, ...]:
@@ -410,9 +265,9 @@ class _Chooser:
             outcome = self.search.cheapest(self.budget.with_limit(component, limit), 1)
             if not outcome.programs:
                 break
-            trial = self._trial(outcome.programs[0], False)
+            trial = self.estimates.of_program(outcome.programs[0], False)
             if self.request.top and not trial.refused:
-                (trial,) = self._simulated([trial])
+                (trial,) = self.runs.simulated([trial])
             used = getattr(trial.resources, component) or 0
             if not trial.refused:
                 points.append(ParetoPoint({component: limit}, trial))
@@ -447,16 +302,3 @@ class _Chooser:
             f"no schedule of `{self.source.name}` has room in {self.budget}",
             hint=f"single operators take {what}" if what else "a larger budget",
         )
-
-    def _compiled(self, schedule: Schedule) -> Compiled:
-        if self._fastest is not None and self._fastest[1] == schedule:
-            return self._fastest[2]
-        return compile_source(self.source, schedule, self.machine)
-
-
-def program_name(program: DealtPath) -> str:
-    """Return the regions that fuse something, and formats that are not those of the user."""
-    units = program.variant.graph.ranges.units
-    fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
-    changes = variant_changes(program.variant.published, program.variant.base)
-    return ", ".join((" | ".join(fused) or "unfused", *changes))

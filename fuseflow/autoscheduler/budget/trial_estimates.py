@@ -1,0 +1,68 @@
+"""What is expected of whole programs of a search: compiled, estimated and weighed against the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from fuseflow.autoscheduler.budget.search import DealtPath
+from fuseflow.autoscheduler.budget.trials import Trial, excess_text
+from fuseflow.autoscheduler.budget.variants import variant_changes
+from fuseflow.compiler import compile_source
+from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.source import Source
+from fuseflow.resources import Resources
+from fuseflow.resources.budget import Budget
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+
+
+@dataclass(slots=True)
+class TrialEstimates:
+    """The estimates of schedules of a program on a machine, within a budget. The programs of a search are known by their schedules."""
+
+    source: Source
+    machine: Machine
+    budget: Budget
+    estimator: Estimator
+    _programs: dict[Schedule, DealtPath] = field(default_factory=dict)
+    _fastest: tuple[float, Schedule, Compiled] | None = None
+    """The fewest cycles that are expected of a program, its schedule, and the program, which is likely to be chosen."""
+
+    def of_program(self, program: DealtPath, is_unfused: bool) -> Trial:
+        """Return a program of a search as a trial. One that exceeds the budget is refused."""
+        self._programs.setdefault(program.schedule, program)
+        return self.of_schedule(program_name(program), program.schedule, is_unfused)
+
+    def program(self, trial: Trial) -> DealtPath:
+        """Return the program of a trial that was made of one."""
+        return self._programs[trial.schedule]
+
+    def of_schedule(self, name: str, schedule: Schedule, is_unfused: bool) -> Trial:
+        """Return a schedule as a trial. One that does not compile, or exceeds the budget, is refused."""
+        try:
+            compiled = self.compiled(schedule)
+            estimate = compiled.estimate(self.estimator)
+        except FuseFlowError as error:
+            return Trial(name, schedule, inf, Resources(), is_unfused, refused=error.message)
+        if self._fastest is None or estimate.cycles < self._fastest[0]:
+            self._fastest = estimate.cycles, schedule, compiled
+        used = Resources.most_of(region.resources for region in estimate.regions)
+        refused = excess_text(self.budget.exceeded(used), self.budget)
+        return Trial(name, schedule, estimate.cycles, used, is_unfused, refused=refused)
+
+    def compiled(self, schedule: Schedule) -> Compiled:
+        """Return the program under a schedule."""
+        if self._fastest is not None and self._fastest[1] == schedule:
+            return self._fastest[2]
+        return compile_source(self.source, schedule, self.machine)
+
+
+def program_name(program: DealtPath) -> str:
+    """Return the regions that fuse something, and formats that are not those of the user."""
+    units = program.variant.graph.ranges.units
+    fused = [units.name(part) for part in program.path.partition if units.parts(part) > 1]
+    changes = variant_changes(program.variant.published, program.variant.base)
+    return ", ".join((" | ".join(fused) or "unfused", *changes))
