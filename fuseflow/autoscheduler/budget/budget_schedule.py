@@ -13,13 +13,14 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.region_changes import ROUNDS
 from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
-from fuseflow.autoscheduler.budget.row_runs import ROUNDS
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
     NO_LEVERS,
     UNFUSED,
     BudgetSearch,
+    DealtPath,
     Effort,
     SearchOutcome,
     Variant,
@@ -47,6 +48,8 @@ LEVER_RANGES = 16
 """Of how many more ranges lanes are chosen where a lever is taken away."""
 BUFFER_PROGRAMS = 2
 """For how many programs reuse buffers are chosen."""
+HOPEFUL = 1.25
+"""A variant is searched in full beside the best program if a first idea of its cycles is at most so many times those of that."""
 QUICK_RANGES = 8
 """Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
 SEARCH_COUNT_BUDGET = 1 << 24
@@ -135,7 +138,7 @@ class _Chooser:
             best = self.search.cheapest(self.budget, self._kept)
         if self._changes_buffers:
             with self.agenda.step("buffers"):
-                best = self._with_buffers(best)
+                best = self._with_turned_inputs(self._with_buffers(best), variants)
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
         with self.agenda.step("simulations"):
@@ -192,9 +195,10 @@ class _Chooser:
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
-        runs = 4 * (ROUNDS + 1) if SPLITS in self.request.allow else 0
+        changes = (4 if SPLITS in self.request.allow else 0) + 2
         self.agenda.expect(
-            "simulations", self._kept + 1 + again + 2 * top + runs + 2 * ("preloads" in self.request.allow) if top else 0
+            "simulations",
+            self._kept + 1 + again + 2 * top + changes * (ROUNDS + 1) + 2 * ("preloads" in self.request.allow) if top else 0,
         )
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
@@ -225,12 +229,35 @@ class _Chooser:
                 best = self.search.cheapest(self.budget, self._kept)
         return best
 
+    def _with_turned_inputs(self, best: SearchOutcome, variants: VariantSearch) -> SearchOutcome:
+        """Return the cheapest programs if large inputs may be stored by their other dimension, too, with preloads of what is looked up
+        then. Formats are chosen before preloads are. So those were left whose orders look up another operand again and again."""
+        if "preloads" not in self.request.allow or not best.programs:
+            return best
+        limit = HOPEFUL * best.programs[0].cycles
+        for variant in variants.turned(best.programs[0].variant):
+            program = self._quick_program(variant, inf)
+            if program is None or self.deadline.passed:
+                continue
+            preloaded = {self._quick(own, limit): own for own in self.buffers.of_preloads(program)}
+            fewest = min(preloaded, default=inf)
+            if fewest < inf:
+                self.search.variants += (preloaded[fewest],)
+                best = self.search.cheapest(self.budget, self._kept)
+        return best
+
     def _quick(self, variant: Variant, limit: float) -> float:
         """Return the cycles that the best program of a variant is expected to take, with lanes for a few ranges in one order each. They are
         infinite if they turn out to be more than a limit."""
+        program = self._quick_program(variant, limit)
+        return inf if program is None else program.cycles
+
+    def _quick_program(self, variant: Variant, limit: float) -> DealtPath | None:
+        """Return the best program of a variant, with lanes for a few ranges in one order each. None if it turns out to take more cycles
+        than a limit."""
         search = replace(self.search, variants=(variant,), trying=lambda text: None)
         outcome = search.cheapest(self.budget, 1, effort=Effort(QUICK_RANGES, limit, quick=True))
-        return outcome.programs[0].cycles if outcome.programs else inf
+        return outcome.programs[0] if outcome.programs else None
 
     def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
         """Return the programs as schedules that were compiled and estimated as a whole. Those that exceed the budget are refused."""

@@ -7,10 +7,9 @@ memory, and which lane has how much to do. So they are simulated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.einsum.nodes import index_names
 from fuseflow.einsum.verify import extents
 from fuseflow.lower.regions import CompiledRegion
@@ -21,9 +20,6 @@ SHORT = 16
 """The rows that a short run is to have: so many values are a line of the memory."""
 SHORTEST, LONGEST = 2, 64
 """The rows that it has at least and at most, since a run divides the index."""
-
-ROUNDS = 2
-"""How many kinds of runs there are: short ones, and one run for each lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +71,3 @@ def _runs(compiled: Compiled, region: CompiledRegion, index: str, lanes: int) ->
 def _indices(compiled: Compiled, einsum: str) -> frozenset[str]:
     defined = compiled.program.defined[einsum]
     return frozenset(index_names((*defined.indices, *(i for access in defined.accesses for i in access.indices))))
-
-
-def rounds(options: Sequence[tuple[RowRuns, ...]]) -> Iterator[tuple[RowRuns, ...]]:
-    """Yield the runs that are simulated together: one for each region that has as many."""
-    for number in range(max(map(len, options), default=0)):
-        yield tuple(of_region[number] for of_region in options if number < len(of_region))
-
-
-def fastest(
-    rows: Mapping[str, RegionRun], tried: Sequence[tuple[Sequence[RowRuns], Mapping[str, RegionRun]]], fifo: float
-) -> tuple[RowRuns, ...]:
-    """Return the runs that took fewer cycles in their region than single `rows`, the fastest of each region. Those whose FIFOs became
-    deeper than `fifo` bytes in a run are left out."""
-    best: dict[str, tuple[int, RowRuns]] = {}
-    for together, regions in tried:
-        for runs in (runs for runs in together if runs.region in regions and runs.region in rows):
-            ran = regions[runs.region]
-            least = min(rows[runs.region].cycles, best[runs.region][0] if runs.region in best else rows[runs.region].cycles)
-            if ran.cycles < least and ran.fifo is not None and ran.fifo <= fifo:
-                best[runs.region] = ran.cycles, runs
-    return tuple(runs for _, runs in best.values())

@@ -6,7 +6,7 @@ dimension is one of all dimensions that its index runs over, in dense tensors; o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -26,6 +26,8 @@ SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
 """An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
 DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
 """The formats of matrices whose outer level is compressed, and the same with a dense one. They are those with these short names."""
+BY_COLUMNS = ("csc", "dcsc")
+"""The formats of matrices whose outer level has the columns."""
 LISTED_SHARE = 0.5
 """An outer level is tried dense if it lists so large a share of its coordinates."""
 LARGE_SHARE = 0.25
@@ -72,6 +74,18 @@ def other_kinds(source: Source, base: Schedule) -> dict[str, tuple[str, ...]]:
             wanted.append("csr" if _order(source, name) == (1, 0) else "csc")
         kinds[name] = (own, *(format for format in others if format in wanted))
     return kinds
+
+
+def turned_formats(source: Source, base: Schedule, current: Schedule) -> Iterator[tuple[str, str]]:
+    """Yield for each large compressed input the format by rows, or by columns, that it has not under a current schedule. What the schedule
+    `base` names stays as it is."""
+    now = dict(current.formats)
+    for name, formats in input_formats(source, base).items():
+        declared = source.program.declared[name].format
+        if len(formats) == 1 or declared is None or not _is_sparse(source, name) or not _is_large(source, name):
+            continue
+        is_by_columns = (now.get(name) or declared.short()) in BY_COLUMNS
+        yield name, "csr" if is_by_columns else "csc"
 
 
 def listed_rows(source: Source, base: Schedule) -> dict[str, str]:

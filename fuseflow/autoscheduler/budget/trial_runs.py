@@ -10,8 +10,10 @@ from fuseflow.autoscheduler.budget.agenda import Agenda
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.refinement import Refinement
+from fuseflow.autoscheduler.budget.region_changes import Change, RegionChange, fastest, rounds
+from fuseflow.autoscheduler.budget.region_depths import region_depths
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.row_runs import RowRuns, fastest, rounds, row_runs
+from fuseflow.autoscheduler.budget.row_runs import row_runs
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, UNFUSED, BudgetSearch, Levers
 from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
 from fuseflow.autoscheduler.budget.trials import RunSchedules, Trial
@@ -62,6 +64,7 @@ class TrialRuns:
             alike += self._refined(alike, levers)
             lean = self._without_idle_preloads(alike)
             alike += [*lean, *self._in_runs(alike), *self._in_runs(lean)]
+            alike += self._deeper(alike)
             done += [trial for trial in alike if trial not in done]
         return [*done, *waiting, *(trial for trial in trials if trial.refused)]
 
@@ -88,10 +91,9 @@ class TrialRuns:
 
     def _refined(self, done: Sequence[Trial], levers: Levers) -> list[Trial]:
         """Return the simulations of the best of some trials with other decisions about its regions, and with the best of these for each."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if not ran or self.request.top == 1:
+        first = _best(done)
+        if first is None or self.request.top == 1:
             return []
-        first = min(ran, key=lambda trial: trial.rank)
         refinement = Refinement(self.estimates.program(first), self.search.costs, self.budget, levers)
         others = [
             (places, trial)
@@ -109,39 +111,45 @@ class TrialRuns:
     def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
         """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: the lanes
         of a search are others than those for which it preloads."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if "preloads" not in self.request.allow or not ran or self.deadline.passed:
+        first = _best(done)
+        if "preloads" not in self.request.allow or first is None or self.deadline.passed:
             return []
-        first = min(ran, key=lambda trial: trial.rank)
         schedule = self.buffers.preloads_of_use(self.estimates.program(first))
-        known = {trial.schedule for trial in done}
-        return (
-            []
-            if schedule in known
-            else [self._simulated_alone(self.estimates.of_schedule(first.name, schedule, first.is_unfused))]
-        )
+        if schedule in {trial.schedule for trial in done}:
+            return []
+        return [self._simulated_alone(self.estimates.of_schedule(first.name, schedule, first.is_unfused))]
 
     def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
-        """Return the simulations of the best of some trials with lanes that take runs of rows, and with the fastest of these in each
-        region."""
-        ran = [trial for trial in done if trial.regions is not None and not trial.refused]
-        if SPLITS not in self.request.allow or not ran or self.deadline.passed:
+        """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed."""
+        first = _best(done)
+        if first is None or SPLITS not in self.request.allow or self.deadline.passed:
             return []
-        first = min(ran, key=lambda trial: trial.rank)
-        tried = [
-            (runs, self._with_runs(first, runs)) for runs in rounds(tuple(row_runs(self.estimates.compiled(first.schedule))))
-        ]
+        return self._changed(first, tuple(row_runs(self.estimates.compiled(first.schedule))), "lanes in runs")
+
+    def _deeper(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with FIFOs that are as deep as there is room for."""
+        first = _best(done)
+        if first is None or self.deadline.passed:
+            return []
+        estimates = self.estimates
+        compiled = estimates.compiled(first.schedule)
+        depths = tuple(region_depths(compiled, self.budget, estimates.estimator, estimates.compiled))
+        return self._changed(first, depths, "deeper FIFOs")
+
+    def _changed(self, first: Trial, options: Sequence[tuple[Change, ...]], how: str) -> list[Trial]:
+        """Return the simulations of a trial with changes of its regions, and with the fastest of these in each region."""
+        tried = [(changes, self._with(first, changes, how)) for changes in rounds(options)]
         trials = [trial for _, trial in tried if trial.schedule != first.schedule]
-        regions = [(runs, trial.regions) for runs, trial in tried if trial.regions is not None]
+        regions = [(changes, trial.regions) for changes, trial in tried if trial.regions is not None]
         best = fastest(first.regions or {}, regions, self.budget.limits.get("fifo", inf))
         known = {trial.schedule for trial in (first, *trials)}
-        combined = self._with_runs(first, best, known)
+        combined = self._with(first, best, how, known)
         return trials + ([combined] if combined.schedule not in known else [])
 
-    def _with_runs(self, first: Trial, runs: Sequence[RowRuns], known: Container[Schedule] = ()) -> Trial:
-        """Return the simulation of a trial with those of some runs of rows that its loops can have, unless its schedule is known."""
+    def _with(self, first: Trial, changes: Sequence[RegionChange], how: str, known: Container[Schedule] = ()) -> Trial:
+        """Return the simulation of a trial with those of some changes that its regions can have, unless its schedule is known."""
         schedule = first.schedule
-        for each in runs:
+        for each in changes:
             try:
                 self.estimates.compiled(each.added(schedule))
             except FuseFlowError:
@@ -149,7 +157,7 @@ class TrialRuns:
             schedule = each.added(schedule)
         if schedule == first.schedule or schedule in known:
             return first
-        return self._simulated_alone(self.estimates.of_schedule(f"{first.name}, lanes in runs", schedule, first.is_unfused))
+        return self._simulated_alone(self.estimates.of_schedule(f"{first.name}, {how}", schedule, first.is_unfused))
 
     def _simulated_alone(self, trial: Trial) -> Trial:
         """Return the simulation of a trial that is no program of the search."""
@@ -175,3 +183,9 @@ class TrialRuns:
                 elif edge.name in run.regions:
                     self.search.costs.keep_run(edge, decision, run.regions[edge.name])
         return [trial.after(run, self.budget) for trial, run in zip(trials, runs, strict=True)]
+
+
+def _best(done: Sequence[Trial]) -> Trial | None:
+    """Return the best of some trials that ran within the budget."""
+    ran = [trial for trial in done if trial.regions is not None and not trial.refused]
+    return min(ran, key=lambda trial: trial.rank, default=None)

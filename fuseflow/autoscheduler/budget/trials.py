@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeAlias
 
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -62,10 +63,18 @@ class Trial:
     regions: Mapping[str, RegionRun] | None = None
 
     @property
-    def rank(self) -> tuple[bool, bool, float, float, str]:
-        """The place among trials: those that ran are best, those that are refused worst, and within each class fewer cycles are better."""
-        known = self.estimate if self.cycles is None else self.cycles
-        return bool(self.refused), self.cycles is None, known, self.estimate, self.schedule.to_yaml()
+    def rank(self) -> tuple[bool, bool, float, float, float, str]:
+        """The place among trials: those that ran are best, those that are refused worst, and within each class fewer cycles are better.
+        Of two that take as many, the one with the smaller FIFOs is."""
+        known, fifo = self.estimate if self.cycles is None else self.cycles, self.resources.fifo
+        return (
+            bool(self.refused),
+            self.cycles is None,
+            known,
+            self.estimate,
+            inf if fifo is None else fifo,
+            self.schedule.to_yaml(),
+        )
 
     def after(self, run: TrialRun, budget: Budget) -> Trial:
         """Return the trial with its simulation. A run that deepened FIFOs beyond the budget is refused."""

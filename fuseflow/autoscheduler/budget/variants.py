@@ -15,7 +15,14 @@ from math import inf, prod
 from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.search import Variant
-from fuseflow.autoscheduler.budget.storage import Blocking, blockings, input_formats, listed_rows, other_kinds
+from fuseflow.autoscheduler.budget.storage import (
+    Blocking,
+    blockings,
+    input_formats,
+    listed_rows,
+    other_kinds,
+    turned_formats,
+)
 from fuseflow.autoscheduler.costs import prepare_costs
 from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.nodes import Program
@@ -102,6 +109,16 @@ class VariantSearch:
         """Whether all combinations of changes are few enough."""
         combined = prod(map(len, self._steps(input_formats)))
         return combined <= MAX_COMBINED and len(self.published.graph.ranges.units) <= FEW_UNITS
+
+    def turned(self, best: Variant) -> Iterator[Variant]:
+        """Yield the variants in which one large compressed input of the best one is stored by its other dimension, without the buffers and
+        preloads that were chosen for it. Other orders of loops read them."""
+        plain = replace(best.base, buffers=self.published.base.buffers, preloads=self.published.base.preloads)
+        formats = turned_formats(self.factory.source, self.published.base, best.base) if "formats" in self.allow else ()
+        for name, format in formats:
+            variant = self._variant(plain.format(name, format))
+            if variant is not None:
+                yield variant
 
     def _descend(self, steps: list[list[Change]]) -> None:
         """Make the best change of each step, those of the other steps as they are, until none is left that is better."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.row_runs import RowRuns, fastest, rounds, row_runs
+from fuseflow.autoscheduler.budget.region_changes import fastest, rounds
+from fuseflow.autoscheduler.budget.row_runs import RowRuns, row_runs
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.einsum.parse import parse
 from fuseflow.run.compiled import Compiled
@@ -80,7 +81,7 @@ def test_a_search_takes_them_where_they_are_allowed() -> None:
     program, tensors = inputs(2400)
     chosen = {
         allow: ff.autoschedule(
-            program, tensors=tensors, machine="rda", budget="mul=16,fifo=1MB", top=1, allow=allow, schedule=LANES
+            program, tensors=tensors, machine="rda", budget="mul=16,fifo=64KB", top=1, allow=allow, schedule=LANES
         ).chosen
         for allow in ((), ("splits",))
     }

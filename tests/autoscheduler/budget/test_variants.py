@@ -7,7 +7,7 @@ import pytest
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.autoscheduler.budget.storage import blockings, input_formats, listed_rows, other_kinds
+from fuseflow.autoscheduler.budget.storage import blockings, input_formats, listed_rows, other_kinds, turned_formats
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import UsageError
@@ -58,6 +58,37 @@ def test_a_large_compressed_input_is_tried_by_its_other_dimension() -> None:
     stored = {**tensors, "X": repack(tensors["X"], Format.parse("csf", 2)), "A": repack(tensors["A"], Format.parse("csc", 2))}
     kinds = other_kinds(Source("p", program, stored), Schedule())
     assert kinds == {"A": ("", "csr"), "X": ("",), "W": ("", "dense")}  # X stores a sixth of all values
+
+
+def test_large_compressed_inputs_have_another_dimension_to_begin_with() -> None:
+    plain, base = source_of(scattered()), Schedule()
+    assert list(turned_formats(plain, base, base)) == []  # X is dense, and stores most of all values
+    tensors = {**plain.tensors, "X": repack(plain.tensors["X"], Format.parse("csr", 2))}
+    source = Source("p", parse(PROGRAM.replace("X[192, 48] dense", "X[192, 48] csr")), tensors)
+    assert list(turned_formats(source, base, base)) == [("A", "csc")]
+    assert list(turned_formats(source, base, base.format("A", "csc"))) == [("A", "csr")]
+    assert list(turned_formats(source, base.format("A", "csr"), base.format("A", "csr"))) == []
+
+
+def test_an_input_is_stored_by_columns_where_what_is_looked_up_then_is_preloaded() -> None:
+    """By rows, each value of `c` is read once. By columns it is looked up for every column, which is cheap in the chip alone."""
+    text = "tensor c[256] dense\ntensor W[256, 2048] csr\nh[k] = relu(c[k])\nO[e] = sum(k) h[k] * W[k, e]\noutput O\n"
+    program, rng = parse(text), np.random.default_rng(0)
+    arrays = {"c": rng.random(256), "W": rng.random((256, 2048)) * (rng.random((256, 2048)) < 0.1)}
+    source = Source("p", program, {t.name: pack(arrays[t.name], t.format or Format.parse("dense", 1)) for t in program.inputs})
+    chosen = {
+        allow: budget_schedule(
+            source,
+            Schedule.lower(writers="lanes"),
+            RDA,
+            BudgetRequest(Budget.of("mul=16,buffer=64KB"), top=0, allow=frozenset(allow)),
+        ).chosen
+        for allow in (("formats",), ("formats", "preloads"))
+    }
+    rows, columns = chosen["formats",], chosen["formats", "preloads"]
+    assert "csc" not in dict(rows.schedule.formats).values()
+    assert dict(columns.schedule.formats) == {"W": "csc"} and columns.schedule.preloads
+    assert columns.estimate < 0.75 * rows.estimate
 
 
 def test_outer_levels_that_list_most_of_their_coordinates_are_tried_dense() -> None:
