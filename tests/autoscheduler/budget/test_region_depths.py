@@ -9,8 +9,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.autoscheduler.budget.region_depths import RegionDepth, region_depths
+from fuseflow.autoscheduler.budget.trials import Trial
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
+from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
 
@@ -70,6 +72,14 @@ def test_a_machine_of_other_rules_has_none(machine: str) -> None:
 def test_a_schedule_keeps_the_depth_of_single_fifos() -> None:
     schedule = RegionDepth("T", 256).added(SERIAL.depth("T/mul.0", 64))
     assert dict(schedule.depths) == {"T": 256, "T/mul.0": 64}
+
+
+def test_of_schedules_that_take_as_many_cycles_the_one_with_smaller_fifos_is_chosen() -> None:
+    deep, shallow, fast = (
+        Trial(name, SERIAL.depth("T", slots), 100.0, Resources(fifo=64 * slots), cycles=cycles)
+        for name, slots, cycles in (("a", 256, 90), ("b", 16, 90), ("c", 1024, 80))
+    )
+    assert [trial.name for trial in sorted((deep, shallow, fast), key=lambda trial: trial.rank)] == ["c", "b", "a"]
 
 
 def test_a_search_takes_them_where_they_are_faster() -> None:
