@@ -10,6 +10,7 @@ from dataclasses import replace
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
@@ -46,6 +47,7 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
     )
 
 
+@collector_off()
 def lower_for(
     program: Program,
     schedule: Schedule,
@@ -57,6 +59,8 @@ def lower_for(
     Public primitives locate a coordinate in the loop that gives it, below the levels of the loops around it. So a dense tensor that the
     schedule did not order is stored as the loops of its reader run, if that gives more regions a public form. Only regions whose tensors
     are stored anew are fused anew for that.
+
+    The collector of cyclic garbage does not look between two regions that are lowered here.
     """
     partitioned = partition_program(program, with_primitives(schedule, machine))
     if partitioned.schedule.primitives != "public":
