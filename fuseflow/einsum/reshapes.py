@@ -218,6 +218,8 @@ class _Refinement:
     def _reach(self, tensor: str, wanted: Parts, location: Location) -> str:
         """Return the name under which a tensor exists in the wanted parts; views are added where they are missing."""
         name, parts = self.storage[tensor]
+        if parts == wanted:
+            return name
         steps = list(_merges(parts, wanted))
         for step in (*steps, *_divisions((parts, *steps)[-1], wanted)):
             if (tensor, step) not in self.view_names:
@@ -257,8 +259,8 @@ class _Scope:
         taken = set(used)
         self._parts: dict[str, tuple[str, ...]] = {}
         for v in dict.fromkeys(used):
-            labels = dims.labels((einsum.name, v))
             pieces = len(dims.parts((einsum.name, v)))
+            labels = dims.labels((einsum.name, v)) if pieces > 1 else ()
             self._parts[v] = (v,) if pieces == 1 else tuple(_unused(labels[n : n + 1], taken) for n in range(pieces))
 
     def all(self, indices: tuple[Index, ...]) -> tuple[str, ...]:
