@@ -19,7 +19,7 @@ from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_search import CostBound
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.state import LoweringState, PricedTable
-from fuseflow.samml.node import TensorUser, settings, with_names
+from fuseflow.samml.node import TensorUser, with_names, work
 from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl, TensorReader, WriteLevel, WriteValues
 from fuseflow.table import TableNodes
 from fuseflow.table.builder import TableBuilder
@@ -166,33 +166,34 @@ class PricedCells(Cells):
         if self.limit == math.inf or not new:
             return
         self.counted |= new
-        cycles, firings, bytes = self.bound
+        costs, (cycles, firings, bytes) = self.costs, self.bound
         while new:
             lowest = new & -new
-            cost = self.costs[lowest.bit_length() - 1]
-            cycles, firings, bytes = max(cycles, cost.cycles), firings + cost.firings, bytes + cost.bytes
+            busy, fired, _, _, moved = costs[lowest.bit_length() - 1]
+            cycles, firings, bytes = busy if busy > cycles else cycles, firings + fired, bytes + moved
             new ^= lowest
         self.bound = cycles, firings, bytes
         if (rank := ROUNDING * expected_rank(cycles, firings, bytes)) > self.limit:
             raise _AboveLimit(rank)
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
-        name, bits = str(len(self.nodes)), 1 << len(self.costs)
+        name, bits, upstream = str(len(self.nodes)), 1 << len(self.costs), self.upstream
         self.nodes[name] = node
-        for port in node.inputs:
-            bits |= self.upstream[port.node]
-        self.upstream[name] = bits
-        priced = self._priced(node)
-        self.costs.append(priced.cost)
-        ports = tuple([Port(name, k) for k in range(len(priced.outputs))])
-        for port, number in zip(ports, priced.outputs, strict=True):
+        for source, _ in node.inputs:
+            bits |= upstream[source]
+        upstream[name] = bits
+        cost, outputs = self._priced(node)
+        self.costs.append(cost)
+        ports = tuple([Port(name, k) for k in range(len(outputs))])
+        for port, number in zip(ports, outputs, strict=True):
             self.numbers[port] = number
             self.types[port] = self.streams[number].type
         return ports
 
     def _priced(self, node: Primitive) -> PricedNode:
         """Return what a node costs and what it makes of its inputs, which is the same for equal nodes on equal streams."""
-        key = settings(node), node.tensor if isinstance(node, TensorUser) else "", *[self.numbers[port] for port in node.inputs]
+        numbers = self.numbers
+        key = work(node), *[numbers[port] for port in node.inputs]
         priced = self.priced.get(key)
         if priced is None:
             inputs = self._inputs(node)

@@ -347,7 +347,13 @@ def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
 def content(node: Node) -> Hashable:
     """Return all of a node but its name. Two nodes with equal contents compute the same streams."""
     primitive: Any = type(node)
-    return primitive, _content_of(primitive)(node)
+    return _content_of(primitive)(node)
+
+
+def work(node: Node) -> Hashable:
+    """Return all of a node but its name and its inputs. Two nodes with equal work do the same with equal streams."""
+    primitive: Any = type(node)
+    return _work_of(primitive)(node)
 
 
 def settings(node: Node) -> Hashable:
@@ -366,9 +372,15 @@ def with_names(node: N, name: str, inputs: tuple[Port, ...], tensor: str = "") -
 
 
 @cache
-def _content_of(primitive: Any) -> Callable[[Node], Any]:
-    """Return the function that reads all fields of a primitive but the name."""
-    return attrgetter(*(f.name for f in fields(primitive) if f.name != "name"))
+def _content_of(primitive: Any) -> Callable[[Node], Hashable]:
+    """Return the function that reads the class of a primitive, and all its fields but the name."""
+    return attrgetter("__class__", *(f.name for f in fields(primitive) if f.name != "name"))
+
+
+@cache
+def _work_of(primitive: Any) -> Callable[[Node], Hashable]:
+    """Return the function that reads the class of a primitive, and all its fields but the name and the inputs."""
+    return attrgetter("__class__", *(f.name for f in fields(primitive) if f.name not in ("name", "inputs")))
 
 
 @cache

@@ -9,8 +9,7 @@ selection is completed alike, before the first of the indices along which it com
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
-from typing import TypeVar, assert_never
+from typing import ParamSpec, TypeVar, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
@@ -28,6 +27,7 @@ from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class TableBuilder:
@@ -58,18 +58,20 @@ class TableBuilder:
         node = nest.producer
         start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
         equal = self.memo.starts.setdefault(start, nest)
-        bundle = self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal), node.label)
+        bundle = self.step(equal.bundles, ("run", self.order_inside(node)), node.label, self.run, equal)
         self.cells.needs(bundle.value)
         return bundle
 
-    def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T], stage: str = "") -> T:
-        """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step. Those
-        without a stage are in `stage`.
+    def step(
+        self, steps: Steps[T], key: Hashable, stage: str, take: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
+    ) -> T:
+        """Return the outcome of a step, `take` of these arguments, which tables that share a memo take once. Either way this table uses the
+        nodes of the step. Those without a stage are in `stage`.
         """
         cells, step = self.cells, steps.get(key)
         if step is None:
             outside, cells.used = cells.used, {}
-            outcome = take()
+            outcome = take(*arguments, **keywords)
             cells.claim(stage)
             step = steps[key] = Step(outcome, cells.used)
             cells.used = outside
@@ -92,7 +94,7 @@ class TableBuilder:
         for v in loops:
             nest = self.entered(self.completed(nest, v), v, v in total)
         nest = self.completed(nest, None)
-        return self.step(nest.bundles, ("reduced", outside.depth), lambda: self.reduced_values(nest, outside))
+        return self.step(nest.bundles, ("reduced", outside.depth), "", self.reduced_values, nest, outside)
 
     def reduced_values(self, nest: Nest, outside: Nest) -> Bundle:
         """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
@@ -172,7 +174,7 @@ class TableBuilder:
         it and the body can make it again once loop `v` has run over a level of it."""
         for node in self.due(nest, v):
             bundle = self.bundle(nest.of(node, self.memo.inside(node)))  # what follows depends on no order inside of the producer
-            nest = self.step(nest.nests, (node, bundle), partial(nest.standing, {node: bundle}))
+            nest = self.step(nest.nests, (node, bundle), "", nest.standing, {node: bundle})
         return nest
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
@@ -181,8 +183,9 @@ class TableBuilder:
         A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
         it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4). A selection is due as a reduction over
         the indices along which it compares would be."""
-        producers = self.reach(nest).producers
-        ready = {node for node in producers if node not in nest.env and self.ready(node, nest, v)}
+        env = nest.env
+        open_producers = [node for node in self.reach(nest).producers if node not in env]
+        ready = {node for node in open_producers if self.ready(node, nest, v)} if open_producers else ()
         if not ready:
             return []
         outermost = self.memo.reach((nest.body,), nest.completed.union(ready)).producers
@@ -192,7 +195,8 @@ class TableBuilder:
         """Return whether a producer must be completed before loop `v`, wherever it stands in the nest."""
         if v is None:
             return True
-        if not any(self.place[r] <= self.place[v] for r in self.awaited(node)):
+        place, at = self.place, self.place[v]
+        if not any(place[r] <= at for r in self.awaited(node)):
             return False
         return v in node.free or v in node.over or set(node.free).difference(self.memo.single).issubset(nest.indices)
 
@@ -200,7 +204,8 @@ class TableBuilder:
         """Return the indices before whose loops a producer must be complete. A threshold compares nothing: it has its innermost index."""
         if isinstance(node, Selection) and not node.over:
             return (max(node.free, key=self.place.__getitem__),) if node.free else ()
-        return tuple([v for v in node.over if v not in self.memo.single])
+        single = self.memo.single
+        return tuple([v for v in node.over if v not in single]) if single else node.over
 
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
@@ -219,7 +224,7 @@ class TableBuilder:
                 again[node] = None
         if not again:
             return nest
-        return self.step(nest.nests, ("reopened", *again), lambda: nest.without(again))
+        return self.step(nest.nests, ("reopened", *again), "", nest.without, again)
 
     def enclosed(self, node: Producer, loop: str, level: str) -> FusionError:
         """Return the error of an order that cannot be streamed: a loop stands between two levels of a reduction that lacks it."""
@@ -238,7 +243,7 @@ class TableBuilder:
 
     def entered(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
-        entered = self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+        entered = self.step(nest.nests, ("looped", v, total), "", self.looped, nest, v, total)
         crd = entered.loops[-1][1]
         if not isinstance(self.cells.nodes[crd.node], Align):  # values that are aligned alike need no coordinates
             self.cells.needs(crd)
@@ -378,7 +383,8 @@ class TableBuilder:
                     memo[node] = bundle.value, bundle.nullable
                 case Operation():
                     value = self.operation(node, memo, nest)
-                    self.evaluated(node, value, self.around(nest, value))
+                    if self.cells.recorder is not None:
+                        self.evaluated(node, value, self.around(nest, value))
                     memo[node] = value, False
                 case Constant():
                     pass  # the operator has it as a constant

@@ -106,7 +106,8 @@ class Cells:
             if repeated is None:
                 (repeated,) = self.put(Repeat(f"rep_{v}", (port, crd)))
                 self._repeated[port, crd, v] = repeated
-            self.use(repeated.node, f"rep_{v}")
+            else:
+                self.use(repeated.node, f"rep_{v}")
             self.note(column, v, "Rep({} by {})", source, crd)
             port = repeated
         return port

@@ -123,6 +123,8 @@ class Joiner:
                 return tree.crd, {p: JoinedPayload(p) for p in tree.payloads}
             case Total():
                 assert self.driver is not None, "a total loop has a driver"
+                if not tree.probed:
+                    return self.driver  # as in most loops: there is nothing to join
                 return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
             case JoinNode():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
@@ -185,8 +187,9 @@ class Joiner:
             counts.append(len(mine))
             carried += mine
         crd, *outputs = self.cells.put(Join(f"{kind}_{self.index}", tuple(inputs), kind, tuple(counts)))
-        sides = ", ".join(["{}"] * len(groups))
-        self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {{}}", *groups, crd)
+        if self.cells.recorder is not None:
+            sides = ", ".join(["{}"] * len(groups))
+            self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {{}}", *groups, crd)
         return crd, {
             p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
             for p, port in zip(carried, outputs, strict=True)

@@ -114,9 +114,10 @@ class TableMemo:
     def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
         """Return the nodes below some trees, and not inside completed reductions."""
         key = trees, completed
-        if key not in self._reached:
-            self._reached[key] = Reach.of(trees, completed)
-        return self._reached[key]
+        reached = self._reached.get(key)
+        if reached is None:
+            reached = self._reached[key] = Reach.of(trees, completed)
+        return reached
 
     def slots(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[Operand, ...]:
         """Return the operand slots of an operator, whose streams have no tiles."""

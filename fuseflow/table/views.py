@@ -30,15 +30,16 @@ class ViewReader:
 
     def levels(self, view: View) -> ViewLevels:
         """Return the levels of a view."""
-        if view not in self.known_levels:
+        known = self.known_levels.get(view)
+        if known is None:
             format = self.declared[view.tensor].format
             assert format is not None
             levels = tuple([(view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True)])
             positions = {v: p for p, (v, _) in reversed([*enumerate(levels)])}
             needed = [p for p, (v, _) in enumerate(levels) if v not in self.single]
             after = tuple([next((p for p in needed if p >= start), len(levels)) for start in range(len(levels) + 1)])
-            self.known_levels[view] = ViewLevels(levels, positions, after)
-        return self.known_levels[view]
+            known = self.known_levels[view] = ViewLevels(levels, positions, after)
+        return known
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
@@ -107,12 +108,13 @@ class ViewReader:
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
         """Locate a dense level at the coordinates and references of `streams`, and return the references below it (L2)."""
-        depth = max(map(self.cells.depth, streams))
-        crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, view) for stream in streams)
+        cells, loops, (crd, ref) = self.cells, loop.nest.loops, streams
+        depth = max(cells.depth(crd), cells.depth(ref))
+        crd, ref = cells.lift(crd, loops, depth, view), cells.lift(ref, loops, depth, view)
         index = self.levels(view).levels[level][0]
         tensor = self._level_tensor(view, level)
-        (port,) = self.cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
-        self.cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)
+        (port,) = cells.put(Locate(f"{tensor}_{index}.loc", (crd, ref), tensor, level))
+        cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)
         return port
 
     def _level_tensor(self, view: View, level: int) -> str:

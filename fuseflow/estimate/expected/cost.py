@@ -171,7 +171,7 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
         return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
     if isinstance(node, Workspace):
         return max(inputs[-1].tokens, outputs[-1].tokens)
-    return max([s.tokens for s in (*inputs, *outputs)])
+    return max([s.tokens for s in inputs + outputs])
 
 
 def _interval(node: Node, tiles: list[TileShape], bits: int) -> float:
