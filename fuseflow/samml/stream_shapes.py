@@ -81,6 +81,8 @@ class StreamShapes:
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
+        self._wholes: dict[tuple[StreamShape, StreamShape], StreamShape] = {}
+        """The structures of which lanes have parts, by the part and what the lane was dealt: what all lanes have says what the whole is."""
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
         """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
@@ -129,6 +131,8 @@ class StreamShapes:
             dealt = new.origin[0] == "lane" and new.origin[1] is old
             known = len(self._numbers)
             part = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
+            if dealt:
+                self._wholes.setdefault((part, new), shape)
             self._aligned[key] = self._derived(part, known, "align", shape, old, new)
         return self._aligned[key]
 
@@ -174,6 +178,8 @@ class StreamShapes:
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
         """Return the structure of which a lane has the part `shape`, or None if the lane does not tell. `dealt` is what it was dealt."""
         key = shape, dealt
+        if key in self._wholes:
+            return self._wholes[key]
         if key not in self._undealt:
             self._undealt[key] = self._whole_of(shape, dealt)
         return self._undealt[key]

@@ -210,6 +210,29 @@ def test_every_two_loops_of_stages(text: str) -> None:
         agree(serial, made, tensors)
 
 
+TRANSPOSED = """
+    tensor A[3, 3] (compressed(nonunique), singleton) order (1, 0)
+    S[j, l, k, i] = A[i, j] * A[k, l]
+    R[i, j, k, l] = S[i, j, k, l] / (S[i, j, k, l] * S[i, j, k, l] + 1)
+    T[i, j] = sum(k, l) R[i, j, k, l] * A[k, l]
+    Y = sum(i, j) T[i, j] * T[j, i]
+    output Y
+"""
+
+
+@pytest.mark.parametrize("lanes", [2, 5])
+def test_lanes_end_before_a_stage_that_joined_what_they_were_dealt(lanes: int) -> None:
+    """A lane made its part of a join from a scan of its own. That the merged parts are the join was not proved, and the graph refused."""
+    program = infer(parse(TRANSPOSED))
+    tensors = {"A": pack(np.array([[2.0, 3.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), program.declared["A"].format)}
+    _, (region, *_) = lower(program, Schedule.fuse("full"), tensors)
+    table, serial = region.table, emit(region.table)
+    for outer in table.order:
+        for stage, inside in stage_loops(serial, table.loops, table.stages).items():
+            if outer in inside:
+                agree(serial, parallelize(serial, table.loops, {outer: lanes}, table.stages, {(stage, outer): 1}), tensors)
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
 @given(cases(max_einsums=4), st.data())
 def test_random_programs(case: Case, draw: st.DataObject) -> None:
