@@ -49,6 +49,11 @@ class RegionEstimate:
         return estimated_counts(self.counts, self.work, self.load, self.machine, area, cycles)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the region, and those of the regions that do the same."""
+        return self.name, *(repeat.name for repeat in self.repeats)
+
+    @property
     def times(self) -> int:
         """How many regions of the program do the same."""
         return 1 + len(self.repeats)

@@ -100,7 +100,7 @@ def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table
 
 def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
     """Yield every region of the run with its rows of estimated and measured numbers."""
-    regions = {name: region for region in estimate.regions for name in (region.name, *(r.name for r in region.repeats))}
+    regions = {name: region for region in estimate.regions for name in region.names}
     run_regions = {region["name"]: region for region in run["regions"]}
     all_names = {name for region in run["regions"] for name in (region["name"], *region["repeats"])}
     if set(regions) != all_names:

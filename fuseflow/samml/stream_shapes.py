@@ -81,8 +81,7 @@ class StreamShapes:
         self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
         self._aligned: dict[tuple[StreamShape, StreamShape, StreamShape], StreamShape] = {}
         self._undealt: dict[tuple[StreamShape, StreamShape], StreamShape | None] = {}
-        self._wholes: dict[tuple[StreamShape, StreamShape], StreamShape] = {}
-        """The structures of which lanes have parts, by the part and what the lane was dealt: what all lanes have says what the whole is."""
+        """The structures of which lanes have parts, by the part and what the lane was dealt; None where the part does not tell."""
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
         """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
@@ -131,8 +130,8 @@ class StreamShapes:
             dealt = new.origin[0] == "lane" and new.origin[1] is old
             known = len(self._numbers)
             part = (self._dealt(shape, old, new) if dealt else None) or self._carried(shape, old, new)
-            if dealt:
-                self._wholes.setdefault((part, new), shape)
+            if dealt and self._undealt.get((part, new)) is None:
+                self._undealt[part, new] = shape  # what all lanes have says what the whole is, however a lane came by its part
             self._aligned[key] = self._derived(part, known, "align", shape, old, new)
         return self._aligned[key]
 
@@ -178,8 +177,6 @@ class StreamShapes:
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
         """Return the structure of which a lane has the part `shape`, or None if the lane does not tell. `dealt` is what it was dealt."""
         key = shape, dealt
-        if key in self._wholes:
-            return self._wholes[key]
         if key not in self._undealt:
             self._undealt[key] = self._whole_of(shape, dealt)
         return self._undealt[key]
@@ -191,9 +188,6 @@ class StreamShapes:
             return whole
         if not shape.hangs_below(dealt) or shape.parent is None:
             return None
-        match shape.origin:
-            case ("align", StreamShape() as carried, old, new) if old is whole and new is dealt:
-                return carried  # what lay below each coordinate went to the lane of the coordinate
         origin = _mapped(shape.origin, lambda part: self._undealt_shape(part, dealt))
         above = self._undealt_shape(shape.parent, dealt)
         return None if origin is None or above is None else self.below(above, *origin)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fuseflow.autoscheduler.budget.deeper_fifos import DEEP
 from fuseflow.autoscheduler.budget.region_changes import ROUNDS
 from fuseflow.estimate.program import Estimator
-from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
@@ -45,13 +44,7 @@ def region_depths(
         for depth in deeper:
             schedule = depth.added(schedule)
         regions = compiled(schedule).estimate(estimator).regions if deeper else ()
-        rooms = {name for each in regions if not budget.exceeded(each.resources) for name in _names(each)}
+        rooms = {name for each in regions if not budget.exceeded(each.resources) for name in each.names}
         for depth in deeper:
             options[depth.region] += [depth] * (depth.region in rooms)
     yield from (tuple(reversed(depths[:ROUNDS])) for depths in options.values() if depths)
-
-
-def _names(region: RegionEstimate) -> Iterator[str]:
-    """Yield the name of a region, and those of the regions that repeat it."""
-    yield region.name
-    yield from (repeat.name for repeat in region.repeats)
