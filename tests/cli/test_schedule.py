@@ -157,7 +157,10 @@ def test_a_limit_of_time_stops_with_what_there_is() -> None:
         ([], "Missing option '--budget'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_would(words: list[str], message: str) -> None:
+def test_what_cannot_be_is_refused_with_what_would(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the store is, which several tests would make at once
     result = fuseflow("schedule", *PROGRAM, *words)
     assert result.exit_code == 2
     assert message in result.output
