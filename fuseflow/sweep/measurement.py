@@ -169,7 +169,14 @@ def _simulated_values(program: Compiled, result: Result) -> RowValues:
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
         "regions": [
-            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles, "fifo": r.resources.fifo}
+            {
+                "name": r.name,
+                "order": orders[r.name],
+                "times": r.times,
+                "repeats": [repeat.name for repeat in r.repeats],
+                "cycles": r.cycles,
+                "fifo": r.resources.fifo,
+            }
             for r in result.regions
         ],
     }

@@ -60,7 +60,11 @@ class StoredRuns:
 def _run(outcome: TaskOutcome) -> TrialRun:
     if not outcome.ok:
         return TrialRun(error=outcome.error, stuck=str(outcome.values.get("region", "")))
-    regions = {region["name"]: RegionRun(region["cycles"], region.get("fifo")) for region in outcome.values["regions"]}
+    regions = {
+        name: RegionRun(region["cycles"], region.get("fifo"))
+        for region in outcome.values["regions"]
+        for name in (region["name"], *region["repeats"])
+    }
     return TrialRun(outcome.values["cycles"], {name: outcome.values.get(name) for name in COMPONENTS}, regions=regions)
 
 

@@ -13,7 +13,7 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.figures import total_lane_cycles
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
-from fuseflow.autoscheduler.budget.region_changes import ROUNDS
+from fuseflow.autoscheduler.budget.region_trials import RegionTrials
 from fuseflow.autoscheduler.budget.request import BudgetRequest, refuse_decided
 from fuseflow.autoscheduler.budget.search import (
     ALL_LEVERS,
@@ -27,6 +27,7 @@ from fuseflow.autoscheduler.budget.search import (
 )
 from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
 from fuseflow.autoscheduler.budget.trial_runs import SEARCHES, TrialRuns
+from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.defaults import LEVERS, SPLITS
@@ -108,7 +109,7 @@ class _Chooser:
     budget: Budget = field(init=False)
     buffers: BufferVariants = field(init=False)
     estimates: TrialEstimates = field(init=False)
-    runs: TrialRuns = field(init=False)
+    simulations: TrialSimulations = field(init=False)
 
     def __post_init__(self) -> None:
         self.budget = self.request.budget
@@ -116,7 +117,7 @@ class _Chooser:
         self.search = BudgetSearch((self.published,), costs, self.deadline, self.agenda.trying)
         self.buffers = BufferVariants(self.factory, self.published, self.budget)
         self.estimates = TrialEstimates(self.source, self.machine, self.budget, self.estimator)
-        self.runs = TrialRuns(self.request, self.search, self.estimates, self.buffers, self.run, self.agenda)
+        self.simulations = TrialSimulations(self.estimates, costs, self.run, self.budget, self.deadline, self.agenda)
 
     @property
     def estimator(self) -> Estimator:
@@ -142,7 +143,8 @@ class _Chooser:
         if not best.programs and not unfused.programs:
             raise self._no_room(best)
         with self.agenda.step("simulations"):
-            trials = self.runs.confirmed(self._trials(best, unfused))
+            runs = TrialRuns(self.request, self.search, self.simulations, self.buffers)
+            trials = runs.confirmed(self._trials(best, unfused))
         chosen = min(trials, key=lambda trial: trial.rank)
         if chosen.refused:
             raise UsageError(
@@ -195,11 +197,8 @@ class _Chooser:
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
         again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
-        changes = (4 if SPLITS in self.request.allow else 0) + 2
-        self.agenda.expect(
-            "simulations",
-            self._kept + 1 + again + 2 * top + changes * (ROUNDS + 1) + 2 * ("preloads" in self.request.allow) if top else 0,
-        )
+        changes = RegionTrials.most(self.request, len(self.published.graph.ranges.units))
+        self.agenda.expect("simulations", self._kept + 1 + again + 2 * changes if top else 0)
         self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
@@ -294,7 +293,7 @@ class _Chooser:
                 break
             trial = self.estimates.of_program(outcome.programs[0], False)
             if self.request.top and not trial.refused:
-                (trial,) = self.runs.simulated([trial])
+                (trial,) = self.simulations.of_programs([trial])
             used = getattr(trial.resources, component) or 0
             if not trial.refused:
                 points.append(ParetoPoint({component: limit}, trial))

@@ -26,7 +26,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.buffers import buffer_names, with_buffers
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
@@ -74,12 +74,16 @@ class TensorReuse:
 
 @dataclass(frozen=True, eq=False)
 class BufferChoice:
-    """The buffers of a compiled program within a budget. `partitioned` is the program of which it computes the regions."""
+    """The buffers of a compiled program within a budget."""
 
     compiled: Compiled
-    partitioned: PartitionedProgram
     estimator: Estimator
     budget: Budget
+
+    @cached_property
+    def partitioned(self) -> PartitionedProgram:
+        """The program as it was cut into regions, which knows how the user names what they read."""
+        return partition_program(self.compiled.source.program, self.compiled.schedule)
 
     def of_fewest_cycles(self) -> BufferSizes:
         """Return the sizes of the smallest buffers with which the program takes few cycles, those of the schedule left out."""
@@ -205,33 +209,32 @@ class BufferVariants:
         """Return the variants in which the memory has little to do for a program: with buffers that have room in its lanes, and with larger
         ones that have room in one lane. They leave it to a search how many lanes there are then."""
         lanes = program.schedule
-        chosen = [self._choice(program, schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
+        chosen = [self._choice(schedule).of_least_traffic() for schedule in (lanes, replace(lanes, parallel=()))]
         return self._variants(program, chosen)
 
     def of_fewest_cycles(self, program: DealtPath) -> tuple[Variant, ...]:
         """Return the variant with no more buffers than are of use to a program in its lanes."""
-        return self._variants(program, [self._choice(program, program.schedule).of_fewest_cycles()])
+        return self._variants(program, [self._choice(program.schedule).of_fewest_cycles()])
 
     def of_preloads(self, program: DealtPath) -> tuple[Variant, ...]:
         """Return the variants in which operands of a program are preloaded that are looked up again and again. They leave it to a search
         how many lanes there are then."""
-        choice = self._choice(program, replace(program.schedule, parallel=()))
+        choice = self._choice(replace(program.schedule, parallel=()))
         base = replace(program.variant.base, buffers=self.published.base.buffers)
         schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in PRELOAD_PORTS)
         variants = (self.factory(schedule) for schedule in schedules if schedule != base)
         return tuple(variant for variant in variants if variant is not None)
 
-    def preloads_of_use(self, program: DealtPath) -> Schedule:
-        """Return the schedule of a program without the preloads that are of no use in its lanes, as those of tensors that it reads once."""
+    def preloads_of_use(self, schedule: Schedule) -> Schedule:
+        """Return a schedule without the preloads that are of no use in its lanes, as those of tensors that it reads once."""
         own = self.published.base.preloads
-        wanted = self._choice(program, replace(program.schedule, preloads=own)).preloads(ports=1)
-        kept = tuple(entry for entry in program.schedule.preloads if entry in own or entry[0] in wanted)
-        return replace(program.schedule, preloads=kept)
+        wanted = self._choice(replace(schedule, preloads=own)).preloads(ports=1)
+        kept = tuple(entry for entry in schedule.preloads if entry in own or entry[0] in wanted)
+        return replace(schedule, preloads=kept)
 
-    def _choice(self, program: DealtPath, schedule: Schedule) -> BufferChoice:
+    def _choice(self, schedule: Schedule) -> BufferChoice:
         factory, plain = self.factory, replace(schedule, buffers=self.published.base.buffers)
-        compiled = compile_source(factory.source, plain, factory.machine)
-        return BufferChoice(compiled, program.variant.graph.ranges.partitioned, factory.estimator, self.budget)
+        return BufferChoice(compile_source(factory.source, plain, factory.machine), factory.estimator, self.budget)
 
     def _variants(self, program: DealtPath, chosen: Iterable[BufferSizes]) -> tuple[Variant, ...]:
         base = replace(program.variant.base, buffers=self.published.base.buffers)

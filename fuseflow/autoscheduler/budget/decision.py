@@ -36,6 +36,15 @@ class RegionDecision:
         """Whether stages of the region have lanes of their own."""
         return any(loop.startswith("/") for loop, _ in self.lanes)
 
+    @property
+    def has_index_lanes(self) -> bool:
+        """Whether the region is dealt to lanes of one index, in all its stages."""
+        return len(self.lanes) == 1 and not self.has_stages
+
+    def deals_alike(self, other: RegionDecision) -> bool:
+        """Return whether another decision deals the same indices."""
+        return [loop for loop, _ in self.lanes] == [loop for loop, _ in other.lanes]
+
     def renamed(self, stages: Mapping[str, str]) -> RegionDecision:
         """Return the decision for a region whose stages have other names, given these by the old ones."""
 

@@ -1,4 +1,4 @@
-"""Other decisions about the regions of a program that ran, and the fastest of each region put together.
+"""Other decisions about the regions of a program that ran.
 
 Regions run one after the other. So the cycles of a program are the sum of those of its regions, and one simulation says what one decision
 about every region takes. For example, two simulations of a program of three regions say which of two decisions is the faster in each.
@@ -6,83 +6,97 @@ about every region takes. For example, two simulations of a program of three reg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.search import DealtPath, Levers
-from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources.budget import Budget
 
 SLOWER = 2.0
 """A decision is not simulated if it is expected to take more than so many times the cycles of the best one."""
 
-RangeDecision = tuple[OrderedRange, RegionDecision]
-"""A range in an order, with its lanes and depths."""
+
+@dataclass(frozen=True, slots=True)
+class RangeDecision:
+    """A range in an order, with a decision about it and what is expected then."""
+
+    edge: OrderedRange
+    decision: RegionDecision
+    cost: RegionCost
 
 
 @dataclass(slots=True)
 class Refinement:
-    """A program with other decisions about its regions, of which those that are expected to be fastest are simulated.
+    """A program that was simulated, with other decisions about its regions, of which those that are expected to be fastest come first.
 
-    `program` was simulated first. Regions that differ in names alone get the same decisions.
+    What is expected of them stays as it was before they were simulated.
     """
 
     program: DealtPath
     costs: RangeCosts
     budget: Budget
     levers: Levers
-    _cycles: dict[int, dict[int, int]] = field(default_factory=dict)
-    """The cycles of each kind of region, by the place of the decision among those of the region."""
     _choices: dict[int, list[RangeDecision]] = field(default_factory=dict)
 
-    @property
-    def first(self) -> tuple[int, ...]:
-        """The places of the decisions of the program itself."""
-        return (0,) * len(self.program.decisions)
+    def widen(self, taken: Mapping[str, int], trying: Callable[[OrderedRange], bool]) -> None:
+        """Choose lanes of the regions in their other orders, as far as these are expected to take fewer cycles than were `taken`. `trying`
+        is told each, and says whether there is time for it.
 
-    def others(self, number: int) -> Iterator[tuple[tuple[int, ...], DealtPath]]:
-        """Yield at most so many programs, each with a decision about every region that none before had, as far as there are any. Each comes
-        with the places of its decisions."""
-        choices = [self._decisions(edge, decision) for edge, decision in self.program.decisions]
-        for place in range(1, min(number + 1, max(map(len, choices), default=0))):
-            places = tuple(place if place < len(of_region) else 0 for of_region in choices)
-            yield places, self._with(places)
+        A search has all orders of the program that it expects to be the fastest alone, and another one may be fastest in the simulator.
+        """
+        for edge, _ in self.program.decisions if self.levers.orders else ():
+            self.program.variant.graph.widen(edge)
+            for other in self._alike(edge):
+                if self.costs.known(other, self.budget, self.levers.freedom):
+                    continue
+                if self.costs.expected(other, self.budget, self.levers.freedom) < taken.get(edge.name, 0) and trying(other):
+                    self.costs.best(other, self.budget, self.levers.freedom)
 
-    def keep(self, places: Sequence[int], runs: Mapping[str, RegionRun]) -> None:
-        """Keep what the regions of a program with these decisions took, by the name of the region."""
-        for (edge, _), place in zip(self.program.decisions, places, strict=True):
-            if edge.name in runs:
-                self._cycles.setdefault(self.costs.kind(edge), {})[place] = runs[edge.name].cycles
+    def others(self, number: int) -> Iterator[DealtPath]:
+        """Yield at most so many programs, each with a decision about every region that none before had, as far as there are any."""
+        choices = [self._others(edge, decision) for edge, decision in self.program.decisions]
+        for place in range(min(number, max(map(len, choices), default=0))):
+            yield self._with([of_region[place] if place < len(of_region) else None for of_region in choices])
 
-    def combined(self) -> DealtPath:
-        """Return the program with the decision about each region that took the fewest cycles."""
-        places = []
-        for edge, _ in self.program.decisions:
-            taken = self._cycles.get(self.costs.kind(edge), {})
-            places.append(min(taken, key=lambda place: (taken[place], place)) if taken else 0)
-        return self._with(places)
+    def dealt_otherwise(self, taken: Mapping[str, int]) -> DealtPath:
+        """Return the program with lanes of another index of each region for which there is one, in an order in which that was expected to
+        take fewer cycles than were `taken`."""
+        chosen = []
+        for edge, decision in self.program.decisions:
+            others = (
+                o for o in self._others(edge, decision) if o.decision.has_index_lanes and not o.decision.deals_alike(decision)
+            )
+            chosen.append(next((o for o in others if o.cost.cycles < taken.get(edge.name, 0)), None))
+        return self._with(chosen)
 
-    def _with(self, places: Sequence[int]) -> DealtPath:
-        chosen = zip(self.program.decisions, places, strict=True)
-        decisions = tuple(self._decisions(edge, decision)[place] for (edge, decision), place in chosen)
-        return replace(self.program, decisions=decisions)
+    def _with(self, chosen: Sequence[RangeDecision | None]) -> DealtPath:
+        """Return the program with these decisions about its regions. Where there is none, it is the one that it has."""
+        decisions = zip(self.program.decisions, chosen, strict=True)
+        return replace(self.program, decisions=tuple(own if one is None else (one.edge, one.decision) for own, one in decisions))
 
-    def _decisions(self, edge: OrderedRange, decision: RegionDecision) -> list[RangeDecision]:
-        """Return the decision about a range that was chosen, and others with other lanes or in other orders, the fastest first."""
+    def _others(self, edge: OrderedRange, decision: RegionDecision) -> list[RangeDecision]:
+        """Return the decisions about a range beside the one that was chosen, with other lanes or in other orders, the fastest first."""
         if id(edge) not in self._choices:
-            best: dict[RegionDecision, tuple[float, RangeDecision]] = {}
+            best: dict[RegionDecision, RangeDecision] = {}
             for other in self._alike(edge):
                 for known, cost in self.costs.fitting(other, self.budget, self.levers.freedom):
                     lanes = replace(known, depth=None)
-                    if lanes not in best or cost.cycles < best[lanes][0]:
-                        best[lanes] = cost.cycles, (other, known)
-            ranked = sorted(best.values(), key=lambda one: (one[0], one[1][0].rank, one[1][1].width, one[1][1].lanes))
-            likely = [choice for cycles, choice in ranked if cycles <= SLOWER * ranked[0][0]]
-            chosen = edge, decision
-            self._choices[id(edge)] = [chosen, *(choice for choice in likely if choice != chosen)]
+                    if lanes not in best or cost.cycles < best[lanes].cost.cycles:
+                        best[lanes] = RangeDecision(other, known, cost)
+            ranked = sorted(
+                best.values(), key=lambda one: (one.cost.cycles, one.edge.rank, one.decision.width, one.decision.lanes)
+            )
+            # Loops over the values of one vector may stand anywhere, and the graph is the same.
+            unlike = {(one.decision.lanes, one.cost): one for one in reversed(ranked)}
+            self._choices[id(edge)] = [
+                one
+                for one in reversed(unlike.values())
+                if one.cost.cycles <= SLOWER * ranked[0].cost.cycles and (one.edge, one.decision) != (edge, decision)
+            ]
         return self._choices[id(edge)]
 
     def _alike(self, edge: OrderedRange) -> list[OrderedRange]:

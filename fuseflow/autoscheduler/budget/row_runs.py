@@ -15,6 +15,7 @@ from fuseflow.einsum.verify import extents
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import split_lanes
 
 SHORT = 16
 """The rows that a short run is to have: so many values are a line of the memory."""
@@ -44,12 +45,12 @@ class RowRuns:
 
 def row_runs(compiled: Compiled) -> Iterator[tuple[RowRuns, ...]]:
     """Yield, for each region with lanes of one index, the runs that its lanes can take: short ones, or one run for each lane."""
+    lanes = [(*split_lanes(name), count) for name, count in compiled.schedule.parallel]
     for region in compiled.regions:
-        own = {name: count for name, count in compiled.schedule.parallel if name.partition("/")[0].startswith(f"{region.name}.")}
-        staged = any(name.startswith(f"{region.name}/") for name, _ in compiled.schedule.parallel)
-        if len(own) == 1 and not staged and not compiled.schedule.splits:
-            ((name, lanes),) = own.items()
-            yield tuple(_runs(compiled, region, name.removeprefix(f"{region.name}."), lanes))
+        own = [(stage, index, count) for place, stage, index, count in lanes if place == region.name]
+        if len(own) == 1 and not own[0][0] and not compiled.schedule.splits:
+            ((_, index, count),) = own
+            yield tuple(_runs(compiled, region, index, count))
 
 
 def _runs(compiled: Compiled, region: CompiledRegion, index: str, lanes: int) -> Iterator[RowRuns]:

@@ -33,11 +33,15 @@ class TrialEstimates:
 
     def of_program(self, program: DealtPath, is_unfused: bool) -> Trial:
         """Return a program of a search as a trial. One that exceeds the budget is refused."""
-        self._programs.setdefault(program.schedule, program)
-        return self.of_schedule(program_name(program), program.schedule, is_unfused)
+        return self.of_changed(program, program.schedule, is_unfused)
+
+    def of_changed(self, program: DealtPath, schedule: Schedule, is_unfused: bool, change: str = "") -> Trial:
+        """Return a program of a search, with a change that the search does not know, as a trial."""
+        self._programs.setdefault(schedule, program)
+        return self.of_schedule(", ".join((program_name(program), *filter(None, (change,)))), schedule, is_unfused)
 
     def program(self, trial: Trial) -> DealtPath:
-        """Return the program of a trial that was made of one."""
+        """Return the program of a search that a trial was made of."""
         return self._programs[trial.schedule]
 
     def of_schedule(self, name: str, schedule: Schedule, is_unfused: bool) -> Trial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, TypeAlias
@@ -29,7 +29,7 @@ class RegionRun:
 @dataclass(frozen=True, slots=True)
 class TrialRun:
     """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
-    bound. `regions` are those of each region, by name, without those that repeat another one. `error` says why there is no
+    bound. `regions` are those of each region, by name. `error` says why there is no
     simulation, and `stuck` is the region that stood still, empty if none did."""
 
     cycles: int | None = None
@@ -61,6 +61,11 @@ class Trial:
     refused: str = ""
     chosen: bool = False
     regions: Mapping[str, RegionRun] | None = None
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """The cycles that each region took in the simulation, by name. There are none without one."""
+        return {name: region.cycles for name, region in (self.regions or {}).items()}
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, float, str]:
@@ -98,6 +103,12 @@ class Trial:
         }
 
 
+def best_trial(trials: Iterable[Trial]) -> Trial | None:
+    """Return the best of some trials that ran within the budget. None if there is none."""
+    ran = [trial for trial in trials if trial.regions is not None and not trial.refused]
+    return min(ran, key=lambda trial: trial.rank, default=None)
+
+
 def excess_text(over: Mapping[str, int | None], budget: Budget, verb: str = "it takes") -> str:
     """Return what exceeds a budget as a sentence without an end; nothing if nothing does."""
     parts = (
@@ -127,5 +138,9 @@ class SimulateHere:
             return TrialRun(error=error.message, stuck=error.region if isinstance(error, DeadlockError) else "")
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
-        regions = {region.name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions}
+        regions = {
+            name: RegionRun(region.cycles, region.resources.fifo)
+            for region in result.regions
+            for name in (region.name, *(repeat.name for repeat in region.repeats))
+        }
         return TrialRun(result.cycles, occupied, regions=regions)

@@ -19,7 +19,6 @@ from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
-from fuseflow.lower.partition import partition_program
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
@@ -48,7 +47,7 @@ def source_of(program: str = PROGRAM, share: float = 0.2) -> Source:
 def chosen(schedule: Schedule, budget: str = "mul=64", machine: Machine = RDA, source: Source | None = None) -> BufferSizes:
     source = source or source_of()
     compiled, estimator = compile_source(source, schedule, machine), Estimator(assume_unknown=True)
-    return BufferChoice(compiled, partition_program(source.program, schedule), estimator, Budget.parse(budget)).of_least_traffic()
+    return BufferChoice(compiled, estimator, Budget.parse(budget)).of_least_traffic()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +99,7 @@ def test_a_search_takes_them_where_they_are_allowed_and_computes_the_same(lever:
 def preloads(schedule: Schedule, ports: int, budget: str = "mul=64", machine: Machine = RDA) -> BufferSizes:
     source = source_of()
     compiled, estimator = compile_source(source, schedule, machine), Estimator(assume_unknown=True)
-    choice = BufferChoice(compiled, partition_program(source.program, schedule), estimator, Budget.parse(budget))
+    choice = BufferChoice(compiled, estimator, Budget.parse(budget))
     return choice.preloads(ports)
 
 
@@ -118,12 +117,7 @@ def test_a_small_input_is_preloaded_by_no_more_ports_than_it_has_lines() -> None
     source = source_of(PROGRAM.replace("[128, 32]", "[128, 8]"))
     source.tensors["W"] = pack(np.ones((128, 8)), Format.parse("dense", 2))
     schedule = Schedule.fuse("none").format("X", "dense")
-    choice = BufferChoice(
-        compile_source(source, schedule, RDA),
-        partition_program(source.program, schedule),
-        Estimator(assume_unknown=True),
-        Budget({}),
-    )
+    choice = BufferChoice(compile_source(source, schedule, RDA), Estimator(assume_unknown=True), Budget({}))
     assert choice.preloads(16)["W"] == 16 and choice.preloads(128)["W"] == 64
 
 
@@ -138,7 +132,25 @@ def test_preloads_of_what_a_program_reads_once_are_left_out() -> None:
         program = next(p for p in programs if len(p.decisions) == 2)
         assert dict(program.schedule.preloads) == {"T": 8, "W": 8}
         factory = VariantFactory(source, RDA, Estimator(assume_unknown=True), stated)
-        assert BufferVariants(factory, published, Budget({})).preloads_of_use(program).preloads == kept
+        assert BufferVariants(factory, published, Budget({})).preloads_of_use(program.schedule).preloads == kept
+
+
+def test_what_runs_of_rows_look_up_stays_preloaded() -> None:
+    """T is written in runs of 40 rows, as a view that the user does not name, and looked up."""
+    text = PROGRAM.replace("Y[i, f] = relu(T[i, f])", "Y[j, f] = sum(i) A[j, i] * T[i, f]").replace(
+        "T[i, f]", "tensor A[160, 160] csr\nT[i, f]", 1
+    )
+    source = source_of(text)
+    rng = np.random.default_rng(1)
+    source.tensors["A"] = pack(np.where(rng.random((160, 160)) < 0.1, 1.0, 0.0), Format.parse("csr", 2))
+    plain = Schedule.fuse("none").format("T", "dense").preload("T", 8).preload("W", 8).order("T", "i,k,f").order("Y", "j,i,f")
+    runs = plain.order("T", "i0,i1,k,f").split("T.i", 40).par(**{"T.i0": 4})
+    published = variant_of(source, Schedule.fuse("none"))
+    variants = BufferVariants(
+        VariantFactory(source, RDA, Estimator(assume_unknown=True), Schedule.fuse("none")), published, Budget({})
+    )
+    for schedule in (plain, runs):
+        assert variants.preloads_of_use(schedule) == schedule
 
 
 def test_a_buffer_of_what_is_passed_on_inside_of_a_region_is_left_out() -> None:

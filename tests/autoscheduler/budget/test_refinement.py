@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from budget_spaces import random_source
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.freedom import Freedom
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.refinement import Refinement
+from fuseflow.autoscheduler.budget.region_transfer import fastest_regions, region_contents
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch
-from fuseflow.autoscheduler.budget.trials import SimulateHere
+from fuseflow.autoscheduler.budget.trials import SimulateHere, Trial
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
+from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -51,15 +57,55 @@ def test_the_fastest_decision_about_each_region_is_taken(seed: int) -> None:
     source, budget = random_source(seed), Budget.parse("mul=8")
     search, run = searched(source), SimulateHere(source, RDA, "auto", SimulationCache())
     program = search.cheapest(budget, 1).programs[0]
+    tried = [program, *Refinement(program, search.costs, budget, ALL_LEVERS).others(3)]
+    assert len({other.schedule for other in tried}) == len(tried) > 1
+    trials = [
+        Trial(str(n), other.schedule, other.cycles, Resources()).after(simulated, budget)
+        for n, (other, simulated) in enumerate(zip(tried, run([other.schedule for other in tried]), strict=True))
+    ]
+    best = min(trials, key=lambda trial: trial.rank)
+    schedule = best.schedule
+    for transfer in fastest_regions(best, trials, region_contents(compile_source(source, best.schedule, RDA)), inf):
+        schedule = transfer.added(schedule)
+    (together,) = run([schedule])
+    fastest = {name: min(trial.taken[name] for trial in trials) for name in best.taken}
+    assert together.cycles == sum(fastest.values()) <= min(trial.cycles or 0 for trial in trials)
+
+
+def test_a_program_that_ran_gets_the_orders_that_are_expected_to_be_faster_than_it_was() -> None:
+    """A search has other orders of the program that it expects to be the fastest alone."""
+    budget, search = Budget.parse("mul=8"), searched(twice())
+    ranked = search.cheapest(budget, 8).programs
+    program = next(p for p in ranked if not all(p.variant.graph.is_widened(edge) for edge, _ in p.decisions))
     refinement = Refinement(program, search.costs, budget, ALL_LEVERS)
-    tried = [(refinement.first, program), *refinement.others(3)]
-    assert len(tried) > 1
-    runs = run([other.schedule for _, other in tried])
-    for (places, _), simulated in zip(tried, runs, strict=True):
-        refinement.keep(places, simulated.regions)
-    (combined,) = run([refinement.combined().schedule])
-    fastest = {name: min(simulated.regions[name].cycles for simulated in runs) for name in runs[0].regions}
-    assert combined.cycles == sum(fastest.values()) <= min(simulated.cycles or 0 for simulated in runs)
+    edges = [edge for edge, _ in program.decisions]
+    asked: list[OrderedRange] = []
+
+    def trying(edge: OrderedRange) -> bool:
+        asked.append(edge)
+        return True
+
+    refinement.widen({}, trying)
+    assert not asked and all(program.variant.graph.is_widened(edge) for edge in edges if edge.rank == 0)
+    long = {edge.name: 1 << 40 for edge in edges}
+    refinement.widen(long, lambda edge: False)
+    refinement.widen(long, trying)
+    assert asked and all(search.costs.known(edge, budget, ALL_LEVERS.freedom) for edge in asked)
+    assert {edge.name for edge in asked} <= long.keys() and all(edge.rank > 0 for edge in asked)
+    refinement.widen(long, lambda edge: pytest.fail(f"{edge.name} is known"))
+
+
+def twice() -> Source:
+    rng = np.random.default_rng(0)
+    tensors = {name: pack(np.where(rng.random((6, 6)) < 0.5, 1.0, 0.0), Format.parse("csr", 2)) for name in "ABC"}
+    return Source("twice", parse(TWICE), tensors)
+
+
+def test_regions_that_repeat_one_take_the_cycles_of_it() -> None:
+    (simulated,) = SimulateHere(twice(), RDA, "auto", SimulationCache())([NONE])
+    assert simulated.regions.keys() == {"S0", "S1", "U0", "U1", "Y"}
+    assert simulated.regions["S0"] == simulated.regions["U0"]
+    assert simulated.cycles == sum(region.cycles for region in simulated.regions.values())
 
 
 def test_more_simulations_never_give_a_slower_schedule() -> None:
@@ -72,10 +118,7 @@ def test_more_simulations_never_give_a_slower_schedule() -> None:
 
 
 def test_equal_ranges_have_stages_of_their_own_names_under_every_budget() -> None:
-    rng = np.random.default_rng(0)
-    program = parse(TWICE)
-    tensors = {name: pack(np.where(rng.random((6, 6)) < 0.5, 1.0, 0.0), Format.parse("csr", 2)) for name in "ABC"}
-    search = searched(Source("twice", program, tensors))
+    search = searched(twice())
     (variant,) = search.variants
     pairs = [e for s in variant.graph.states() if s.cut < 4 for e in variant.graph.edges(s) if e.part in ((0, 2), (2, 4))]
     first, second = (next(edge for edge in pairs if edge.part == part and edge.rank == 0) for part in ((0, 2), (2, 4)))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.autoscheduler.budget.region_changes import fastest, rounds
+from fuseflow.autoscheduler.budget.region_changes import rounds
 from fuseflow.autoscheduler.budget.row_runs import RowRuns, row_runs
-from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.einsum.parse import parse
 from fuseflow.run.compiled import Compiled
 
@@ -66,15 +65,21 @@ def test_lanes_that_are_not_of_one_index_have_no_runs() -> None:
         assert list(row_runs(compiled(240, schedule))) == []
 
 
-def test_the_fastest_of_each_region() -> None:
+def test_a_region_whose_name_begins_with_that_of_another_one_has_lanes_of_its_own() -> None:
+    program, rng = (
+        parse("tensor x[24, 2] csr\nT[i, j] = x[i, j] * x[i, j]\nY[i, j] = exp(T[i, j])\noutput Y\n"),
+        np.random.default_rng(0),
+    )
+    named = LANES.fuse("r", "r.x").region("r", "T").region("r.x", "Y").par(**{"r.i": 2, "r.x.i": 3})
+    (of_t, of_y) = row_runs(ff.compile(program, tensors={"x": rng.random((24, 2))}, schedule=named, machine="rda"))
+    assert {runs.target for runs in of_t} == {"T.i"} and {runs.target for runs in of_y} == {"Y.i"}
+    assert of_t[-1].size == 12 and of_y[-1].size == 8
+
+
+def test_changes_are_tried_together() -> None:
     a, b, c = (RowRuns(region, "i", f"{region}.i", size, ("i",)) for region, size in (("A", 4), ("A", 32), ("B", 4)))
     assert list(rounds([(a, b), (c,)])) == [(a, c), (b,)]
-    rows = {"A": RegionRun(100, 64), "B": RegionRun(50, 64)}
-    tried = [((a, c), {"A": RegionRun(90, 64), "B": RegionRun(50, 64)}), ((b,), {"A": RegionRun(80, 64), "B": RegionRun(50, 64)})]
-    assert fastest(rows, tried, 64) == (b,)
-    deeper = [tried[0], ((b,), {"A": RegionRun(80, 65), "B": RegionRun(50, 64)})]
-    assert fastest(rows, deeper, 64) == (a,)
-    assert fastest(rows, [], 64) == ()
+    assert list(rounds([])) == []
 
 
 def test_a_search_takes_them_where_they_are_allowed() -> None:

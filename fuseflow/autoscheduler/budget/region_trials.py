@@ -1,0 +1,159 @@
+"""Changes of the regions of a program that ran, each of which is tried in the simulator, and what is the fastest of all that ran.
+
+Regions run one after the other. So one simulation of a program says of a change of each region whether the region is faster with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from fuseflow.autoscheduler.budget.buffers import BufferVariants
+from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, OrderedRange
+from fuseflow.autoscheduler.budget.deadline import Deadline
+from fuseflow.autoscheduler.budget.refinement import Refinement
+from fuseflow.autoscheduler.budget.region_changes import ROUNDS, RegionChange, rounds
+from fuseflow.autoscheduler.budget.region_depths import region_depths
+from fuseflow.autoscheduler.budget.region_transfer import RegionTransfer, fastest_regions, region_contents
+from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.row_runs import row_runs
+from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
+from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
+from fuseflow.autoscheduler.budget.trials import Trial, best_trial
+from fuseflow.autoscheduler.defaults import SPLITS
+from fuseflow.errors import FuseFlowError
+from fuseflow.resources.budget import Budget
+from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import split_lanes
+
+TOGETHER = 3
+"""How often the fastest of each region are put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionTrials:
+    """The changes of the regions of one program, and of those that were made of it."""
+
+    request: BudgetRequest
+    simulations: TrialSimulations
+    refinement: Refinement
+    buffers: BufferVariants
+
+    @property
+    def budget(self) -> Budget:
+        return self.request.budget
+
+    @property
+    def deadline(self) -> Deadline:
+        return self.simulations.deadline
+
+    @property
+    def estimates(self) -> TrialEstimates:
+        return self.simulations.estimates
+
+    @staticmethod
+    def most(request: BudgetRequest, ranges: int) -> int:
+        """Return how many candidates are tried at most for a program of so many ranges: lanes of their other orders, and simulations."""
+        lanes = ranges * MAX_ORDERS if request.top > 1 else 0
+        fewer_preloads = "preloads" in request.allow
+        runs = 2 * ROUNDS * (1 + fewer_preloads) if SPLITS in request.allow else 0
+        return lanes + request.top - 1 + runs + ROUNDS + 2 * fewer_preloads + TOGETHER
+
+    def after(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with changes of its regions, one kind of changes after the other: other lanes
+        and orders, runs of rows, and deeper FIFOs."""
+        tried = [*done]
+        tried += self._refined(tried)
+        tried += self._put_together(tried)
+        lean = self._without_idle_preloads(tried)
+        tried += [*lean, *self._in_runs(tried), *self._in_runs(lean)]
+        tried += self._put_together(tried)
+        tried += self._without_idle_preloads(tried)
+        tried += self._deeper(tried)
+        tried += self._put_together(tried)
+        return tried[len(done) :]
+
+    def _refined(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with other decisions about its regions."""
+        first = best_trial(done)
+        if first is None or self.request.top == 1 or self.deadline.passed:
+            return []
+        self.refinement.widen(first.taken, self._trying_lanes)
+        programs = self.refinement.others(self.request.top - 1)
+        others = (self.estimates.of_program(program, first.is_unfused) for program in programs)
+        return self.simulations.of_programs([trial for trial in others if not trial.refused])
+
+    def _trying_lanes(self, edge: OrderedRange) -> bool:
+        """Report that lanes of a range are chosen, and return whether there is time for it."""
+        self.simulations.agenda.trying(f"{edge.name}: {', '.join(edge.order)}")
+        return not self.deadline.passed
+
+    def _put_together(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulation of the best of some trials with each region as it was fastest in any of them, if none of them is that."""
+        best = best_trial(done)
+        if best is None or self.deadline.passed:
+            return []
+        contents = region_contents(self.estimates.compiled(best.schedule))
+        transfers = fastest_regions(best, done, contents, self.budget.limits.get("fifo", inf))
+        return self._with(best, tuple(transfers), "the fastest of each region", {trial.schedule for trial in done})
+
+    def _without_idle_preloads(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulation of the best of some trials without the preloads that are of no use in its lanes, if it has any: the lanes
+        of a search are others than those for which it preloads."""
+        first = best_trial(done)
+        if "preloads" not in self.request.allow or first is None or self.deadline.passed:
+            return []
+        schedule = self.buffers.preloads_of_use(first.schedule)
+        return (
+            [self.simulations.of_change(first, schedule, "fewer preloads")]
+            if schedule not in {trial.schedule for trial in done}
+            else []
+        )
+
+    def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed: of the indices that it
+        deals, and of others that are expected to be faster than it was."""
+        first = best_trial(done)
+        if first is None or SPLITS not in self.request.allow or self.deadline.passed:
+            return []
+        own = tuple(row_runs(self.estimates.compiled(first.schedule)))
+        tried = self._changed(first, own, "lanes in runs")
+        return tried + self._changed(first, tuple(self._other_runs(first)), "other lanes in runs")
+
+    def _other_runs(self, first: Trial) -> Iterator[tuple[RegionTransfer, ...]]:
+        """Yield, for each region of which lanes of another index are expected to be faster than it was, these with runs of rows."""
+        dealt, lanes = self.refinement.dealt_otherwise(first.taken).schedule, dict(first.schedule.parallel)
+        others = {split_lanes(name)[0] for name, count in dealt.parallel if name not in lanes}
+        contents = region_contents(self.estimates.compiled(first.schedule))
+        schedule = first.schedule
+        for region in sorted(others):
+            schedule = contents[region].transfer(region, dealt).added(schedule)
+        runs = row_runs(self.estimates.compiled(schedule)) if others else ()
+        for options in runs:
+            yield tuple(contents[o.region].transfer(o.region, o.added(schedule)) for o in options if o.region in others)
+
+    def _deeper(self, done: Sequence[Trial]) -> list[Trial]:
+        """Return the simulations of the best of some trials with FIFOs that are as deep as there is room for."""
+        first = best_trial(done)
+        if first is None or self.deadline.passed:
+            return []
+        estimates = self.estimates
+        compiled = estimates.compiled(first.schedule)
+        depths = tuple(region_depths(compiled, self.budget, estimates.estimator, estimates.compiled))
+        return self._changed(first, depths, "deeper FIFOs")
+
+    def _changed(self, first: Trial, options: Sequence[tuple[RegionChange, ...]], how: str) -> list[Trial]:
+        """Return the simulations of a trial with changes of its regions, as many at a time as there are regions with one."""
+        return [trial for changes in rounds(options) for trial in self._with(first, changes, how, {first.schedule})]
+
+    def _with(self, first: Trial, changes: Sequence[RegionChange], how: str, known: Container[Schedule]) -> list[Trial]:
+        """Return the simulation of a trial with those of some changes that its regions can have, unless its schedule is known."""
+        schedule = first.schedule
+        for each in changes:
+            try:
+                self.estimates.compiled(each.added(schedule))
+            except FuseFlowError:
+                continue
+            schedule = each.added(schedule)
+        return [self.simulations.of_change(first, schedule, how)] if schedule not in known else []
