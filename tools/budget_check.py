@@ -8,8 +8,9 @@
 
 `exhaustive` compares with all partitions, orders and lanes of random programs, each compiled as a whole. `spaces` compares with the best of
 all partitions and lanes of the paper's models, simulated. `within` draws random programs of
-every kind and random budgets, and adds up what the compiled graphs occupy. `kills` ends a search with -9 at random moments and begins it
-again. `same` searches ten times in other circumstances. Each prints what it saw, and ends with 1 if something is wrong.
+every kind and random searches. It adds up what is chosen, and simulates and computes it once more. `kills` ends a search with -9 at random
+moments and begins it again. `same` searches ten times in other circumstances. Each prints what it saw, and ends with 1 if something is
+wrong.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tools" / "figures")]
 
 from auto import WORKLOADS, source_of  # noqa: E402
+from budget_draws import BudgetDraw  # noqa: E402
 from budget_spaces import AllCandidates, random_source  # noqa: E402
 from lane_spaces import BestProgram, LaneSpace  # noqa: E402
 from random_programs import Case, cases  # noqa: E402
 from store import append, load  # noqa: E402
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule  # noqa: E402
-from fuseflow.autoscheduler.budget.buffers import with_sizes  # noqa: E402
 from fuseflow.autoscheduler.budget.costs import LoweredCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts  # noqa: E402
 from fuseflow.autoscheduler.budget.request import BudgetRequest  # noqa: E402
@@ -49,7 +50,6 @@ from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch  # noq
 from fuseflow.autoscheduler.budget.trials import RegionRun, SimulateHere  # noqa: E402
 from fuseflow.autoscheduler.budget.variants import VariantFactory  # noqa: E402
 from fuseflow.autoscheduler.simulation_cache import SimulationCache  # noqa: E402
-from fuseflow.compiler import compile_source  # noqa: E402
 from fuseflow.errors import FuseFlowError  # noqa: E402
 from fuseflow.estimate.program import Estimator  # noqa: E402
 from fuseflow.frontend.source import Source  # noqa: E402
@@ -67,12 +67,6 @@ def random_budget(rng: np.random.Generator) -> Budget:
     limits |= {"stream": int(rng.integers(20, 200)), "fifo": int(rng.integers(8, 96)) * 1024}
     kept = [name for name in limits if rng.random() < 0.5] or ["mul"]
     return Budget.of({name: limits[name] for name in kept})
-
-
-def with_random_buffers(source: Source, rng: np.random.Generator) -> Schedule:
-    """Return a schedule with reuse buffers of some inputs, of one to eight lines."""
-    names = [tensor.name for tensor in source.program.inputs if rng.random() < 0.3]
-    return with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
 
 
 @click.group(help=__doc__.partition("\n")[0] if __doc__ else "")
@@ -206,9 +200,8 @@ def _best(source: Source, name: str, machine: str, budget: Budget, orders: int, 
 @click.option("--programs", default=500, show_default=True)
 @click.option("--draw", default=0, show_default=True, help="The seed of the draws.")
 def within(programs: int, draw: int) -> None:
-    """Add up what chosen schedules of random programs occupy."""
+    """Look at what is chosen for random programs: what it occupies, takes and computes."""
     tally, rng = Counter[str](), np.random.default_rng(draw)
-    machines = [load_machine("rda"), load_machine("ideal")]
 
     @seed(draw)
     @settings(
@@ -216,31 +209,27 @@ def within(programs: int, draw: int) -> None:
     )
     @given(cases(max_einsums=4))
     def check(case: Case) -> None:
-        budget, machine = random_budget(rng), machines[int(rng.integers(2))]
-        if rng.random() < 0.5:
-            budget = budget.with_limit("buffer", 64 * int(rng.integers(1, 64)))
         source = Source("random", case.program, case.tensors)
-        top, allow = int(rng.random() < 0.2), frozenset({"buffers"} if rng.random() < 0.5 else ())
+        search = BudgetDraw.of(source, rng)
         try:
-            base = with_random_buffers(source, rng)
-            choice = budget_schedule(source, base, machine, BudgetRequest(budget, allow=allow, top=top))
+            choice = search.choice(source)
         except FuseFlowError as error:
             tally[f"refused: {error.code}"] += 1
             return
         tally["chosen"] += 1
+        tally["simulated"] += choice.chosen.cycles is not None
+        for lever in ("buffers", "preloads", "splits"):
+            tally[f"with {lever}"] += bool(getattr(choice.schedule, lever))
         if tally["chosen"] % 25 == 0:
             click.echo(dict(tally))
-        tally["simulated"] += top
-        tally["with buffers"] += bool(choice.schedule.buffers)
-        estimate = compile_source(source, choice.schedule, machine).estimate(Estimator(assume_unknown=True))
-        over = [(r.name, budget.exceeded(r.resources)) for r in estimate.regions if budget.exceeded(r.resources)]
-        if over:
-            tally["exceeds"] += 1
-            click.echo(f"{budget} on {machine.name}: {over}\n{choice.schedule}\n{case!r}")
+        faults = list(search.faults(source, choice))
+        if faults:
+            tally["wrong"] += 1
+            click.echo("\n".join([*faults, repr(search), str(choice.schedule), repr(case)]))
 
     check()
     click.echo(dict(tally))
-    sys.exit(tally["exceeds"] > 0)
+    sys.exit(tally["wrong"] > 0)
 
 
 @main.command()

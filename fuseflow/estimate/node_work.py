@@ -156,6 +156,8 @@ def _lane_write_firings(elements: Number, part: LanePart, bits: int, line: int) 
     takes one. Lines are the same again after some runs, so no more elements than those of these runs are looked at. Where a number is not
     a whole one, elements take their mean.
     """
+    if not part.run:  # a dimension inside has size 0, and no run an element
+        return 0 * elements
     line_bits = 8 * line
     period = part.run * (line_bits // gcd(part.run * part.lanes * bits, line_bits))
     numbers = np.arange(period + 1)
