@@ -10,7 +10,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits, settings
+from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits
+from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
 from fuseflow.summary_table import SummaryTable
 

@@ -7,11 +7,9 @@ Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from math import prod
-from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
@@ -21,7 +19,6 @@ from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
 
 T = TypeVar("T")
-N = TypeVar("N", bound="Node")
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
 UNBOUNDED = 1 << 62
@@ -342,58 +339,6 @@ def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
             names.add(name)
             waiting += [port.node for port in nodes[name].inputs]
     return names
-
-
-def content(node: Node) -> Hashable:
-    """Return all of a node but its name. Two nodes with equal contents compute the same streams."""
-    primitive: Any = type(node)
-    return _content_of(primitive)(node)
-
-
-def work(node: Node) -> Hashable:
-    """Return all of a node but its name and its inputs. Two nodes with equal work do the same with equal streams."""
-    primitive: Any = type(node)
-    return _work_of(primitive)(node)
-
-
-def settings(node: Node) -> Hashable:
-    """Return all of a node but the names that it has or uses: its own, those of its inputs, and that of its tensor."""
-    primitive: Any = type(node)
-    read = _settings_of(primitive)
-    return primitive, None if read is None else read(node)
-
-
-def with_names(node: N, name: str, inputs: tuple[Port, ...], tensor: str = "") -> N:
-    """Return a node under another name, with other inputs, and with another `tensor` if it uses one."""
-    primitive: Any = type(node)
-    own = [getattr(node, field) for field in _unnamed_fields(primitive)]
-    renamed: N = primitive(name, inputs, tensor, *own) if isinstance(node, TensorUser) else primitive(name, inputs, *own)
-    return renamed
-
-
-@cache
-def _content_of(primitive: Any) -> Callable[[Node], Hashable]:
-    """Return the function that reads the class of a primitive, and all its fields but the name."""
-    return attrgetter("__class__", *(f.name for f in fields(primitive) if f.name != "name"))
-
-
-@cache
-def _work_of(primitive: Any) -> Callable[[Node], Hashable]:
-    """Return the function that reads the class of a primitive, and all its fields but the name and the inputs."""
-    return attrgetter("__class__", *(f.name for f in fields(primitive) if f.name not in ("name", "inputs")))
-
-
-@cache
-def _settings_of(primitive: Any) -> Callable[[Node], Any] | None:
-    """Return the function that reads the fields of a primitive that hold no names, or None if there are none."""
-    names = _unnamed_fields(primitive)
-    return attrgetter(*names) if names else None
-
-
-@cache
-def _unnamed_fields(primitive: Any) -> tuple[str, ...]:
-    """Return the fields of a primitive that hold no names."""
-    return tuple(f.name for f in fields(primitive) if f.name not in ("name", "inputs", "tensor"))
 
 
 def stream_name(node: Node, output: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.fusion.tree import View
-from fuseflow.samml.node import content
+from fuseflow.samml.node_content import content
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
 from fuseflow.table.steps import Recorder
 from fuseflow.table.view_cursor import LoopContext

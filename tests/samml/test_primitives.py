@@ -13,7 +13,8 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import node_rules, proto_read, proto_streams, proto_wire
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.node import AttributeType, Grain, Role, require_entry, with_names
+from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
+from fuseflow.samml.node_content import with_names
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
 from fuseflow.sim.reference import build
