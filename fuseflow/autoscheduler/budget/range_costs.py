@@ -5,7 +5,7 @@ A bound is `max(work / lanes, bytes / bandwidth)`: no lanes make the arithmetic 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
@@ -14,9 +14,9 @@ from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
 from fuseflow.autoscheduler.budget.dealt_range import DealtRange
-from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.decision import RegionDecision
+from fuseflow.autoscheduler.budget.decision_costs import BOUNDED_DEPTH, SHALLOW, DecisionCosts
 from fuseflow.autoscheduler.budget.deeper_fifos import DEEP, DeeperFifos
-from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
 from fuseflow.autoscheduler.budget.freedom import Freedom
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
 from fuseflow.autoscheduler.budget.near_cycles import NearCycles
@@ -30,10 +30,6 @@ MAX_TRIED = 6
 """How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
 QUICK_TRIED = 2
 """How many are for a quick choice, and how many tell whether an order is hopeless."""
-BOUNDED_DEPTH = 64
-"""The slots of FIFOs on a machine that does not bound them, where the budget does."""
-SHALLOW = (16, 4)
-"""The slots of all FIFOs of a region that are tried where those of the machine leave little room for lanes."""
 CROWDED = 1 / 8
 """FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
 HOPELESS = 1.25
@@ -54,31 +50,30 @@ class RangeCosts:
     machine: Machine
     costs: CandidateCosts
     tried: int | None = MAX_TRIED
-    evaluated: int = 0
-    """How many costs of lanes were asked for."""
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
-    _number_of: dict[OrderedRange, int] = field(default_factory=dict)
-    """The number of a range; those that differ in names alone have one number."""
-    _ranges: dict[int, OrderedRange] = field(default_factory=dict)
-    """The first range of each number. Decisions are kept in its names."""
     _models: dict[tuple[int, Dealt], LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
-    _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
-    _growth: FifoGrowth = field(default_factory=FifoGrowth)
-    _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
-    """The cycles of decisions in runs that took more than was expected."""
-    _stuck: set[tuple[int, RegionDecision]] = field(default_factory=set)
-    """The decisions with which a program did not run to its end."""
+    decisions: DecisionCosts = field(init=False)
+    """What is known of single decisions."""
     _near: NearCycles = field(init=False)
     _deeper: DeeperFifos = field(init=False)
 
     def __post_init__(self) -> None:
+        self.decisions = DecisionCosts(self.costs)
         self._near = NearCycles(self.costs)
-        self._deeper = DeeperFifos(self.machine, self._fitting, self._expected)
+        self._deeper = DeeperFifos(self.machine, self.decisions.fitting, self._expected)
+
+    @property
+    def evaluated(self) -> int:
+        """How many costs of lanes were asked for."""
+        return self.decisions.evaluated
+
+    def kind(self, edge: OrderedRange) -> int:
+        """Return the number of a range in an order. Those that differ in names alone have the same."""
+        return self.decisions.kind(edge)
 
     def relaxed(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the cycles that a range in an order takes at least within a budget. They are infinite if it has no room even in one
@@ -106,7 +101,7 @@ class RangeCosts:
             return DealtRange(RegionDecision(edge.order), RegionCost(0.0, Resources()), 0.0)
         key = self.kind(edge), budget, freedom
         if key not in self._dealt:
-            first = self._first(edge)
+            first = self.decisions.first(edge)
             depths = self._depths(first, budget) if freedom.depths else [self.depth(budget)]
             if depths and freedom.dealing != "nothing" and self._is_hopeless(first, budget):
                 depths = []
@@ -117,13 +112,13 @@ class RangeCosts:
             self._dealt[key] = self._deeper.best(first, budget, dealt) if freedom.depths and not freedom.quick else dealt
             self._compare(first, budget, freedom, self._dealt[key])
         dealt = self._dealt[key]
-        return None if dealt is None else replace(dealt, decision=self._named(edge, dealt.decision))
+        return None if dealt is None else replace(dealt, decision=self.decisions.named(edge, dealt.decision))
 
     def _is_hopeless(self, edge: OrderedRange, budget: Budget) -> bool:
         """Return whether by arithmetic a range takes many times the cycles of the same one in the order that the compiler ranks best."""
         if self.tried is None or edge.best_ranked is None:
             return False
-        return self._reach(edge, budget) > HOPELESS * self._reach(self._first(edge.best_ranked), budget) > 0
+        return self._reach(edge, budget) > HOPELESS * self._reach(self.decisions.first(edge.best_ranked), budget) > 0
 
     def _reach(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the fewest cycles that arithmetic expects of the lanes of a whole range that promise most, with FIFOs that are never full.
@@ -140,39 +135,29 @@ class RangeCosts:
         """Return the decisions about a range that were estimated and have room, of those for which there is the freedom. If the lanes
         of the range were chosen, those that arithmetic ranks next are estimated, too."""
         if edge.pieces and self.known(edge, budget, freedom):
-            self._estimate_next(self._first(edge), budget, freedom)
+            self._estimate_next(self.decisions.first(edge), budget, freedom)
         return [
-            (self._named(edge, decision), cost)
-            for decision in (self._exact.get(self.kind(edge), {}) if edge.pieces else {})
-            if (cost := self._fitting(edge, decision, budget)) is not None and freedom.allows(decision, self.depth(budget))
+            (self.decisions.named(edge, decision), cost)
+            for decision in (self.decisions.estimated(edge) if edge.pieces else ())
+            if (cost := self.decisions.fitting(edge, decision, budget)) is not None
+            and freedom.allows(decision, self.depth(budget))
         ]
 
     def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> None:
-        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. If either is more than was known, its lanes
-        are chosen again, and so are those of all that are the same but for names."""
-        kind, own, fifo = self.kind(edge), self._own(edge, decision), run.fifo
-        cost = self._cost(self._first(edge), own)
-        if cost is not None and len(edge.pieces) == 1 and run.cycles > self._ran.get((kind, own), cost.cycles):
-            self._ran[kind, own] = float(run.cycles)
-            self._forget(kind)
-        if fifo is None or cost is None or cost.resources.fifo is None:
-            return
-        if self._growth.keep(kind, own, fifo - cost.resources.fifo):
-            self._forget(kind)
+        """Keep what a run showed of a range. If it took more than was known, its lanes are chosen again, and so are those of all that are
+        the same but for names."""
+        if self.decisions.keep_run(edge, decision, run):
+            self._forget(self.kind(edge))
 
     def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> None:
-        """Keep that a program did not run to its end with this decision, if it says how deep FIFOs are. It is made no more, nor are
-        shallower FIFOs with the same lanes."""
-        kind, own = self.kind(edge), self._own(edge, decision)
-        if own.depth is not None:
-            self._stuck |= {(kind, replace(own, depth=depth)) for depth in (own.depth, *SHALLOW) if depth <= own.depth}
-            self._forget(kind)
+        """Keep that a program did not run to its end with this decision. Then lanes are chosen again."""
+        if self.decisions.keep_stuck(edge, decision):
+            self._forget(self.kind(edge))
 
     def forget_cycles(self) -> None:
         """Let all ranges be expected to take what the estimate says, whatever runs showed."""
-        for kind in {kind for kind, _ in self._ran}:
+        for kind in self.decisions.forget_cycles():
             self._forget(kind)
-        self._ran.clear()
 
     def _forget(self, kind: int) -> None:
         """Let the lanes of ranges of a kind be chosen again."""
@@ -183,32 +168,6 @@ class RangeCosts:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
         unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
         return BOUNDED_DEPTH if unbounded and "fifo" in budget.limits else None
-
-    def kind(self, edge: OrderedRange) -> int:
-        """Return the number of a range in an order. Those that differ in names alone have one number."""
-        if edge not in self._number_of:
-            number = self._numbers.setdefault(edge.key, len(self._numbers))
-            self._number_of[edge] = number
-            self._ranges.setdefault(number, edge)
-        return self._number_of[edge]
-
-    def _first(self, edge: OrderedRange) -> OrderedRange:
-        """Return the range of the kind of another one with whose names decisions are kept."""
-        return self._ranges[self.kind(edge)]
-
-    def _named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
-        """Return a decision about the first range of a kind with the names of the stages of another one."""
-        first = self._first(edge)
-        if first is edge or not decision.has_stages:
-            return decision
-        return decision.renamed(dict(zip(first.pieces[-1].stages, edge.pieces[-1].stages, strict=True)))
-
-    def _own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
-        """Return a decision about a range with the names of the stages of the first one of its kind."""
-        first = self._first(edge)
-        if first is edge or not decision.has_stages:
-            return decision
-        return decision.renamed(dict(zip(edge.pieces[-1].stages, first.pieces[-1].stages, strict=True)))
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
         """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
@@ -221,10 +180,10 @@ class RangeCosts:
         """Return the slots of FIFOs, None for those of the machine, with which a range has room in one lane: fewer where these take much of
         the budget."""
         first = self.depth(budget)
-        used, limit = self._single(edge, first), budget.limits.get("fifo")
+        used, limit = self.decisions.single(edge, first), budget.limits.get("fifo")
         depths = [] if budget.exceeded(used) else [first]
         if limit is not None and (used.fifo or inf) > CROWDED * limit and self.machine.rules != "comal":
-            depths += [depth for depth in SHALLOW if not budget.exceeded(self._single(edge, depth))]
+            depths += [depth for depth in SHALLOW if not budget.exceeded(self.decisions.single(edge, depth))]
         return depths
 
     def _dealt_deep(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
@@ -260,8 +219,8 @@ class RangeCosts:
         compared = self._compared(edge, deals, depth)
         trials = LaneTrials([*compared, *((deal.least, deal) for deal in deals[len(compared) :])], len(compared), tried)
         for deal in trials:
-            cost = self._fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
-            trials.keep(deal, cost, self._stands_still(edge, deal.lanes, depth))
+            cost = self.decisions.fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
+            trials.keep(deal, cost, self.decisions.stands_still(edge, deal.lanes, depth))
         if trials.best is None:
             return None
         deal, cost = trials.best
@@ -288,7 +247,7 @@ class RangeCosts:
             return
         for depth in self._depths(edge, budget) if freedom.depths else [self.depth(budget)]:
             for _, deal in self._compared(edge, self._deals(edge, budget, depth), depth)[: self.tried]:
-                self._fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
+                self.decisions.fitting(edge, RegionDecision(edge.order, deal.lanes, depth), budget)
 
     def _narrowed(
         self, edge: OrderedRange, budget: Budget, best: tuple[RegionDecision, RegionCost], most: float = inf
@@ -298,7 +257,7 @@ class RangeCosts:
         while True:
             cycles = min(most, best[1].cycles)
             narrower = self._hopeful(edge, _halves(best[0]), cycles)
-            costs = [(decision, self._fitting(edge, decision, budget)) for decision in narrower]
+            costs = [(decision, self.decisions.fitting(edge, decision, budget)) for decision in narrower]
             faster = [(decision, cost) for decision, cost in costs if cost is not None and cost.cycles < best[1].cycles]
             if not faster:
                 return best
@@ -329,7 +288,7 @@ class RangeCosts:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
                 hopeful = self.tried is None or self._least(edge, decision) < best.cost.cycles
-                cost = self._fitting(edge, decision, budget) if hopeful else None
+                cost = self.decisions.fitting(edge, decision, budget) if hopeful else None
                 if cost is None:
                     continue
                 if not freedom.quick:
@@ -353,52 +312,17 @@ class RangeCosts:
         slots = self.machine.first_depth if depth is None else depth
         deals = self._model(edge).deals(budget, slots)
         near = bool(deals) and deals[0].least <= NEAR * self.relaxed(edge, budget)
-        if self.tried is None or (near and not self._stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth)):
+        if self.tried is None or (
+            near and not self.decisions.stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth)
+        ):
             return deals
         return self._model(edge, "pairs").deals(budget, slots)
-
-    def _stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
-        """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""
-        cost = self._cost(edge, RegionDecision(edge.order, lanes, depth))
-        return cost is not None and cost.cycles == inf
 
     def _model(self, edge: OrderedRange, dealt: Dealt = "singles") -> LaneModel:
         key: tuple[int, Dealt] = self.kind(edge), "all" if self.tried is None else dealt
         if key not in self._models:
             self._models[key] = LaneModel.of(edge, self.machine, key[1])
         return self._models[key]
-
-    def _fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
-        """Return the cost of a decision, None if the region cannot have it within the budget, or stands still with it."""
-        cost = None if (self.kind(edge), decision) in self._stuck else self._cost(edge, decision)
-        if cost is not None:
-            cycles = self._ran.get((self.kind(edge), decision), cost.cycles)
-            cost = replace(cost, cycles=cycles, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
-        return None if cost is None or cost.cycles == inf or budget.exceeded(cost.resources) else cost
-
-    def _cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
-        exact = self._exact.setdefault(self.kind(edge), {})
-        if decision not in exact:
-            deeper = (
-                exact.get(replace(decision, depth=depth))
-                for depth in (BOUNDED_DEPTH, *SHALLOW)
-                if depth > (decision.depth or inf)
-            )
-            stuck = next((cost for cost in deeper if cost is not None and cost.cycles == inf), None)
-            self.evaluated += stuck is None
-            exact[decision] = self.costs(edge, decision) if stuck is None else stuck
-        return exact[decision]
-
-    def _single(self, edge: OrderedRange, depth: int | None) -> Resources:
-        """Return what a range occupies in one lane."""
-        decision = RegionDecision(edge.order, (), depth)
-        if depth is None:
-            used = Resources.most_of(figures.resources for figures in edge.figures)
-        else:
-            cost = self._cost(self._first(edge), decision)
-            assert cost is not None  # it was lowered so
-            used = cost.resources
-        return self._growth.grown(self.kind(edge), decision, used)
 
 
 def _halves(decision: RegionDecision) -> Iterator[RegionDecision]:

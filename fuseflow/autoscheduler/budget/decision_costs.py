@@ -1,0 +1,141 @@
+"""The costs of decisions about ranges: what the estimate says of each, and what runs showed of it since.
+
+Ranges that differ in names alone have one number, their *kind*, and what is known of one of them is known of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
+from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
+from fuseflow.autoscheduler.budget.trials import RegionRun
+from fuseflow.resources import Resources
+from fuseflow.resources.budget import Budget
+
+BOUNDED_DEPTH = 64
+"""The slots of FIFOs on a machine that does not bound them, where the budget does."""
+SHALLOW = (16, 4)
+"""The slots of all FIFOs of a region that are tried where those of the machine leave little room for lanes."""
+
+
+@dataclass(slots=True)
+class DecisionCosts:
+    """The costs of decisions. Each is estimated once, for all ranges of its kind."""
+
+    costs: CandidateCosts
+    evaluated: int = 0
+    """How many costs were asked for."""
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _number_of: dict[OrderedRange, int] = field(default_factory=dict)
+    _ranges: dict[int, OrderedRange] = field(default_factory=dict)
+    """The first range of each kind. Decisions are kept in its names."""
+    _exact: dict[int, dict[RegionDecision, RegionCost | None]] = field(default_factory=dict)
+    _growth: FifoGrowth = field(default_factory=FifoGrowth)
+    _ran: dict[tuple[int, RegionDecision], float] = field(default_factory=dict)
+    """The cycles of decisions in runs that took more than was expected."""
+    _stuck: set[tuple[int, RegionDecision]] = field(default_factory=set)
+    """The decisions with which a program did not run to its end."""
+
+    def kind(self, edge: OrderedRange) -> int:
+        """Return the number of a range in an order. Those that differ in names alone have the same."""
+        if edge not in self._number_of:
+            number = self._numbers.setdefault(edge.key, len(self._numbers))
+            self._number_of[edge] = number
+            self._ranges.setdefault(number, edge)
+        return self._number_of[edge]
+
+    def first(self, edge: OrderedRange) -> OrderedRange:
+        """Return the range of the kind of another one with whose names decisions are kept."""
+        return self._ranges[self.kind(edge)]
+
+    def named(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
+        """Return a decision about the first range of a kind with the names of the stages of another one."""
+        first = self.first(edge)
+        if first is edge or not decision.has_stages:
+            return decision
+        return decision.renamed(dict(zip(first.pieces[-1].stages, edge.pieces[-1].stages, strict=True)))
+
+    def own(self, edge: OrderedRange, decision: RegionDecision) -> RegionDecision:
+        """Return a decision about a range with the names of the stages of the first one of its kind."""
+        first = self.first(edge)
+        if first is edge or not decision.has_stages:
+            return decision
+        return decision.renamed(dict(zip(edge.pieces[-1].stages, first.pieces[-1].stages, strict=True)))
+
+    def estimated(self, edge: OrderedRange) -> tuple[RegionDecision, ...]:
+        """Return the decisions about a range that were estimated, in the names of the first one of its kind."""
+        return tuple(self._exact.get(self.kind(edge), {}))
+
+    def fitting(self, edge: OrderedRange, decision: RegionDecision, budget: Budget) -> RegionCost | None:
+        """Return the cost of a decision as far as it is known, None if the region cannot have it within the budget, or stands still with
+        it."""
+        cost = None if (self.kind(edge), decision) in self._stuck else self.cost(edge, decision)
+        if cost is not None:
+            cycles = self._ran.get((self.kind(edge), decision), cost.cycles)
+            cost = replace(cost, cycles=cycles, resources=self._growth.grown(self.kind(edge), decision, cost.resources))
+        return None if cost is None or cost.cycles == inf or budget.exceeded(cost.resources) else cost
+
+    def stands_still(self, edge: OrderedRange, lanes: Lanes, depth: int | None) -> bool:
+        """Return whether a range is expected to stand still in some lanes with FIFOs of so many slots."""
+        cost = self.cost(edge, RegionDecision(edge.order, lanes, depth))
+        return cost is not None and cost.cycles == inf
+
+    def cost(self, edge: OrderedRange, decision: RegionDecision) -> RegionCost | None:
+        """Return the cost of a decision as the estimate says it, None if the region cannot have it. It is that of a stand-still if deeper
+        FIFOs stand still."""
+        exact = self._exact.setdefault(self.kind(edge), {})
+        if decision not in exact:
+            deeper = (
+                exact.get(replace(decision, depth=depth))
+                for depth in (BOUNDED_DEPTH, *SHALLOW)
+                if depth > (decision.depth or inf)
+            )
+            stuck = next((cost for cost in deeper if cost is not None and cost.cycles == inf), None)
+            self.evaluated += stuck is None
+            exact[decision] = self.costs(edge, decision) if stuck is None else stuck
+        return exact[decision]
+
+    def single(self, edge: OrderedRange, depth: int | None) -> Resources:
+        """Return what a range occupies in one lane."""
+        decision = RegionDecision(edge.order, (), depth)
+        if depth is None:
+            used = Resources.most_of(figures.resources for figures in edge.figures)
+        else:
+            cost = self.cost(self.first(edge), decision)
+            assert cost is not None  # it was lowered so
+            used = cost.resources
+        return self._growth.grown(self.kind(edge), decision, used)
+
+    def keep_run(self, edge: OrderedRange, decision: RegionDecision, run: RegionRun) -> bool:
+        """Keep the cycles of a range in a run, and how many bytes of FIFOs it had at the end. Return whether either is more than was known
+        of its kind."""
+        kind, own, fifo = self.kind(edge), self.own(edge, decision), run.fifo
+        cost = self.cost(self.first(edge), own)
+        if cost is None:
+            return False
+        slower = len(edge.pieces) == 1 and run.cycles > self._ran.get((kind, own), cost.cycles)
+        if slower:
+            self._ran[kind, own] = float(run.cycles)
+        known = cost.resources.fifo
+        grown = fifo is not None and known is not None and self._growth.keep(kind, own, fifo - known)
+        return slower or grown
+
+    def keep_stuck(self, edge: OrderedRange, decision: RegionDecision) -> bool:
+        """Keep that a program did not run to its end with this decision, if it says how deep FIFOs are. It is made no more, nor are
+        shallower FIFOs with the same lanes. Return whether it says so."""
+        kind, own = self.kind(edge), self.own(edge, decision)
+        if own.depth is None:
+            return False
+        self._stuck |= {(kind, replace(own, depth=depth)) for depth in (own.depth, *SHALLOW) if depth <= own.depth}
+        return True
+
+    def forget_cycles(self) -> set[int]:
+        """Let all decisions be expected to take what the estimate says, whatever runs showed. Return the kinds of which this is new."""
+        kinds = {kind for kind, _ in self._ran}
+        self._ran.clear()
+        return kinds
