@@ -102,3 +102,18 @@ def test_what_is_fetched_in_runs(order: str, format: str, columns: int) -> None:
             ports = read_lines(counts.graph, counts.flows, 64, counts.array_bytes, buffers)
             lines = sum(port.lines for port in ports if any(name == port.node for name, _ in buffers))
             assert lines == pytest.approx(moved, rel=0.25, abs=20), (size, region.name)
+
+
+def test_a_buffer_of_what_is_read_in_order_below_a_level_of_one_coordinate_saves_nothing() -> None:
+    """Rows of A are blocks, one in each row, so that the values are read by the references of the rows. The simulator gives them a buffer,
+    which no line is found in."""
+    program = parse("tensor A[64, 4]\nT = sum(i, k) A[i, k]\noutput T\n")
+    values = np.arange(256, dtype=np.float32).reshape(64, 4)
+    of_buffers = []
+    for schedule in (blocked := ff.Schedule.fuse("none").block("A", 1, 4), blocked.buffer("A", 512)):
+        compiled = ff.compile(program, tensors={"A": values}, schedule=schedule, machine="rda")
+        (region,), (estimate,) = compiled.run().regions, compiled.estimate().regions
+        read = {row.tensor: row.bytes for row in estimate.work.traffic}
+        assert read == {row.tensor: row.bytes for row in region.simulation.traffic} == {"A": 1024, "T": 4}
+        of_buffers.append((region.cycles, estimate.bound.cycles))
+    assert of_buffers[0] == of_buffers[1]
