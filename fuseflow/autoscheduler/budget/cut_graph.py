@@ -224,13 +224,17 @@ class CutGraph:
                     yield replace(self._edge(edge.before, edge.part, request, *lowered, rank=rank), best_ranked=edge)
 
     def _best_orders(self, plain: CompiledRegion) -> tuple[LoopOrder, ...]:
-        """Return the orders of a region that are considered, the one that ranks best first."""
+        """Return the orders of a region that are considered, the one that ranks best first. Of those that differ in loops of one coordinate
+        alone, it is the one that ranks best."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
         limit = WORST_ORDER * min((c.rank for c in ranked), default=0.0)
-        likely = (c.order for c in ranked if c.rank <= limit)
-        return tuple(dict.fromkeys((plain.fused.order, *likely)))[: self.orders]
+        likely = (plain.fused.order, *(c.order for c in ranked if c.rank <= limit))
+        sizes, unlike = plain.fused.sizes, dict[LoopOrder, LoopOrder]()
+        for order in likely:
+            unlike.setdefault(tuple(index for index in order if sizes[index] != 1), order)
+        return tuple(unlike.values())[: self.orders]
 
     def _edge(
         self,
