@@ -134,8 +134,8 @@ def buffered(
         share = min(1.0, array_lines / max(1.0, port.lines)) if capacity >= array_lines else 1.0
     else:
         lookup = addresses.lookup(node)
-        if lookup is None:  # it asks for no line twice. The simulator gives it a buffer where a level of one coordinate is left out
-            return port
+        if lookup is None:
+            return port  # it asks for no line twice. The simulator gives it a buffer where a level of one coordinate is left out
         refs = first if lookup is node else flows[lookup.inputs[0]]
         each = port.lines / max(1.0, refs.elements - refs.absent)
         share = fetched_share(

@@ -105,11 +105,9 @@ class RegionTrials:
         if "preloads" not in self.request.allow or first is None or self.deadline.passed:
             return []
         schedule = self.buffers.preloads_of_use(first.schedule)
-        return (
-            [self.simulations.of_change(first, schedule, "fewer preloads")]
-            if schedule not in {trial.schedule for trial in done}
-            else []
-        )
+        if schedule in {trial.schedule for trial in done}:
+            return []
+        return [self.simulations.of_change(first, schedule, "fewer preloads")]
 
     def _in_runs(self, done: Sequence[Trial]) -> list[Trial]:
         """Return the simulations of the best of some trials with lanes that take runs of rows, if these are allowed: of the indices that it
