@@ -62,6 +62,11 @@ class RegionResult:
         return self.simulation.config
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the region, and those of the regions that run like it."""
+        return self.name, *(repeat.name for repeat in self.repeats)
+
+    @property
     def times(self) -> int:
         """How many regions of the program run alike."""
         return 1 + len(self.repeats)

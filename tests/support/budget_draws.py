@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.defaults import ALLOWED
 from fuseflow.compiler import compile_source
+from fuseflow.einsum.text import show
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.source import Source
 from fuseflow.resources.budget import Budget
@@ -34,13 +36,15 @@ class BudgetDraw:
     request: BudgetRequest
 
     @classmethod
-    def of(cls, source: Source, rng: np.random.Generator, simulated: float = 0.3) -> BudgetDraw:
-        """Draw a search, of which this share simulates one to three programs."""
+    def of(cls, source: Source, simulated: float = 0.3) -> BudgetDraw:
+        """Draw a search, which follows from the program. This share of searches simulates one to three programs."""
+        rng = np.random.default_rng(crc32(show(source.program).encode()))
+        read = {name for einsum in source.program.einsums for name in einsum.operands}
         limits = {name: int(rng.integers(*span)) * UNITS.get(name, 1) for name, span in LIMITS.items()}
         budget = Budget.of({name: limits[name] for name in limits if rng.random() < 0.5} or {"mul": limits["mul"]})
         allow = frozenset(name for name in ALLOWED if rng.random() < 0.5)
         top = int(rng.integers(1, 4)) if rng.random() < simulated else 0
-        names = [tensor.name for tensor in source.program.inputs if rng.random() < 0.3]
+        names = [tensor.name for tensor in source.program.inputs if rng.random() < 0.3 and tensor.name in read]
         base = with_sizes(Schedule(), {name: 64 * int(rng.integers(1, 9)) for name in names})
         base = base.lower(writers="lanes") if rng.random() < 0.5 else base
         return cls(base, MACHINES[int(rng.integers(2))], BudgetRequest(budget, allow=allow, top=top))

@@ -37,7 +37,9 @@ def region_depths(
     first, stated = program.machine.first_depth, dict(program.schedule.depths)
     if first is None or program.machine.rules == "comal":
         return
-    options: dict[str, list[RegionDepth]] = {region.name: [] for region in program.regions}
+    options: dict[str, list[RegionDepth]] = {
+        region.name: [] for region in program.regions if region.einsums
+    }  # a copy has no depth
     for slots in reversed(DEEP):
         deeper = [RegionDepth(name, slots) for name in options if slots > stated.get(name, first)]
         schedule = program.schedule

@@ -1,5 +1,5 @@
-"""What is simulated behind a search: its best programs, others that runs let expect to be faster, and
-changes of the regions of the fastest."""
+"""What is simulated behind a search: its best programs, others that runs let expect to be faster, and changes of the regions of the
+fastest one."""
 
 from __future__ import annotations
 

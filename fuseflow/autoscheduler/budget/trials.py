@@ -29,8 +29,8 @@ class RegionRun:
 @dataclass(frozen=True, slots=True)
 class TrialRun:
     """What a simulation of a schedule showed: its cycles, and the most of each component that a region occupied, None for a FIFO without
-    bound. `regions` are those of each region, by name. `error` says why there is no
-    simulation, and `stuck` is the region that stood still, empty if none did."""
+    bound. `regions` are those of each region, by name. `error` says why there is no simulation, and `stuck` is the region that stood
+    still, empty if none did."""
 
     cycles: int | None = None
     occupied: Mapping[str, int | None] | None = None
@@ -138,9 +138,5 @@ class SimulateHere:
             return TrialRun(error=error.message, stuck=error.region if isinstance(error, DeadlockError) else "")
         most = Resources.most_of(region.resources for region in result.regions)
         occupied = {name: getattr(most, name) for name in COMPONENTS}
-        regions = {
-            name: RegionRun(region.cycles, region.resources.fifo)
-            for region in result.regions
-            for name in (region.name, *(repeat.name for repeat in region.repeats))
-        }
+        regions = {name: RegionRun(region.cycles, region.resources.fifo) for region in result.regions for name in region.names}
         return TrialRun(result.cycles, occupied, regions=regions)

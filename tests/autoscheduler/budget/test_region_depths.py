@@ -67,6 +67,23 @@ def test_a_machine_of_other_rules_has_none() -> None:
     assert depths(SERIAL, "mul=64", "comal") == []
 
 
+def test_copies_have_none() -> None:
+    """B is copied in another order, in a region of its own of which a schedule says nothing."""
+    program, rng = (
+        parse("tensor A[6, 6] csr\ntensor B[6, 6] csr\nT[i, j] = A[i, j] * B[j, i]\noutput T\n"),
+        np.random.default_rng(0),
+    )
+    tensors = {name: (rng.random((6, 6)) < 0.5).astype(np.float32) for name in "AB"}
+
+    def again(schedule: ff.Schedule) -> Compiled:
+        return ff.compile(program, tensors=tensors, schedule=schedule, machine="rda")
+
+    copying = again(ff.Schedule.fuse("none"))
+    assert [bool(region.einsums) for region in copying.regions] == [False, True]
+    tried = region_depths(copying, Budget.of("mul=64"), Estimator(), again)
+    assert [options[0].region for options in tried] == ["T"]
+
+
 def test_a_schedule_keeps_the_depth_of_single_fifos() -> None:
     schedule = RegionDepth("T", 256).added(SERIAL.depth("T/mul.0", 64))
     assert dict(schedule.depths) == {"T": 256, "T/mul.0": 64}
