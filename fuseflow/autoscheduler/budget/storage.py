@@ -36,6 +36,8 @@ LINE = 16
 """The values of a line of the memory, the size of blocks of short dimensions."""
 LARGE = 64
 """The size of blocks of dimensions that have several."""
+MOST_BLOCKED = 2
+"""Along so many dimensions a tensor can be in blocks."""
 FULL_SHARE = 0.9
 """Entries come in blocks if so many of the elements of the blocks that hold any are stored."""
 
@@ -52,11 +54,14 @@ class Blocking:
     dense: tuple[str, ...]
 
     def scheduled(self, schedule: Schedule, program: Program) -> Schedule:
-        """Return the schedule with these blocks beside those that it has."""
+        """Return the schedule with these blocks beside those that it has. It stays as it is where a tensor would be in blocks along more
+        dimensions than can be."""
         blocks: dict[str, list[int]] = {name: list(sizes) for name, sizes in schedule.blocks}
         for name, position in self.axis.dimensions:
             sizes = blocks.setdefault(name, [1] * len(program.declared[name].shape))
             sizes[position] = self.size
+        if any(sum(size > 1 for size in sizes) > MOST_BLOCKED for sizes in blocks.values()):
+            return schedule
         for name in self.dense:
             schedule = schedule.format(name, "dense")
         for name, sizes in blocks.items():

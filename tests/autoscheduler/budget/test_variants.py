@@ -137,3 +137,16 @@ def test_what_cannot_be_allowed_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UsageError, match="`reassociat`") as error:
         BudgetRequest(Budget.parse("small"), allow=frozenset(("reassociat",)))
     assert "reassociate" in str(error.value.hint)
+
+
+def test_blocks_of_a_third_dimension_of_a_tensor_are_not_tried() -> None:
+    """Every dimension of X is a line of values, and a tensor is in blocks along two of them at most."""
+    program = parse("tensor X[16, 16, 16]\nY[i, j, k] = X[i, j, k] * X[i, j, k]\noutput Y\n")
+    source = Source("cube", program, {"X": pack(np.ones((16, 16, 16)), Format.dense(3))})
+    schedule = Schedule()
+    for blocking in (all_blocks := blockings(source, source.program, Schedule())):
+        schedule = blocking.scheduled(schedule, source.program)
+    assert len(all_blocks) == 3
+    assert sorted(dict(schedule.blocks)["X"]) == [1, 16, 16]
+    choice = budget_schedule(source, Schedule(), RDA, BudgetRequest(Budget.parse("mul=64"), allow=frozenset({"formats"}), top=0))
+    assert choice.chosen.refused == ""
