@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.fuse import candidate_limit
 from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
@@ -45,11 +44,6 @@ def explain_order(compiled: Compiled, rule: CountingRule | None = None) -> tuple
 def inputs_without_data(compiled: Compiled) -> tuple[str, ...]:
     """Return the inputs without data, whose statistics had to be assumed."""
     return tuple(t.name for t in compiled.program.inputs if t.name not in compiled.source.tensors)
-
-
-def is_sampled(region: FusedRegion) -> bool:
-    """Return whether a region has more orders than were compared."""
-    return len(region.compared) >= candidate_limit(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)

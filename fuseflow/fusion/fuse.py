@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,12 +25,14 @@ from fuseflow.fusion.order_graph import (
     refuse_order,
     with_storage_order,
 )
-from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders, starting_orders
+from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.order_search import ComparedOrders, CostBound, compare_orders
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, enumerate_orders, first_order
 from fuseflow.fusion.precedence import Precedence
-from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.refusal import attempt
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
+from fuseflow.fusion.starting_orders import OrderRules
 from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
 from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
 
@@ -52,8 +54,8 @@ SHOWN_ORDERS = 6
 """The number of legal orders that a message lists, at most."""
 MIN_CANDIDATES = 4
 """The number of orders that are compared even where lowering one takes long."""
-LOWERED_NODES = 2_000
-"""The number of tree nodes that are lowered, in all, to choose an order. That takes some tenths of a second."""
+LOWERED_NODES = 1_000
+"""The number of tree nodes that are lowered, in all, to choose an order. That takes some hundredths of a second."""
 MAX_REFUSED_ORDERS = 200
 """The number of orders that are tried for the policy `first`, at most, before its search ends without a legal order."""
 
@@ -298,7 +300,13 @@ def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
 
 
-def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
+def choose_order(
+    region: FusedRegion,
+    cost: RegionCost,
+    policy: str = "best",
+    refused: int = MAX_REFUSED_ORDERS,
+    work: Callable[[LoopOrder], float] = lambda order: 0.0,
+) -> FusedRegion:
     """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
     that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
     without a result when the cost has refused `refused` orders.
@@ -307,28 +315,12 @@ def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", re
         graph = with_storage_order(region.constraints, region.views, region.declared)
         trials = first_order(graph, region.indices, lambda order: cost(replace(region, order=order)), region.name, refused)
         return replace(region, order=trials[-1].order, compared=ComparedOrders.of(trials))
-    choice = compare_orders(
-        region.constraints,
-        region.indices,
-        lambda order, limit: cost(replace(region, order=order), limit),
-        region.name,
-        candidate_limit(region),
-        pipeline_order(region),
-    )
+    price = lambda order, limit: cost(replace(region, order=order), limit)  # noqa: E731
+    rules = OrderRules(region.dependence.trace, work, pipeline_order(region))
+    choice = compare_orders(region.constraints, region.indices, price, region.name, candidate_limit(region), rules)
     later = partial(priced_order, region, cost)
-    return replace(region, order=choice.order, compared=ComparedOrders(tuple(choice.outcomes), later, choice.priced))
-
-
-def starts_above(region: FusedRegion, cost: RegionCost, limit: float) -> bool:
-    """Return whether the orders from which the search for the best one starts all rank above a limit, or are refused, but not all are."""
-    start = starting_orders(region.constraints, region.indices, candidate_limit(region), pipeline_order(region))
-    priced = False
-    for order in dict.fromkeys((start.first, *start.orders)):
-        outcome = attempt(cost, replace(region, order=order), limit)
-        if not isinstance(outcome, Refusal) and outcome.rank <= limit:
-            return False
-        priced = priced or not isinstance(outcome, Refusal)
-    return priced
+    compared = ComparedOrders(tuple(choice.outcomes), later, choice.priced, choice.complete)
+    return replace(region, order=choice.order, compared=compared)
 
 
 def priced_order(region: FusedRegion, cost: RegionCost, order: tuple[str, ...]) -> OrderCandidate:

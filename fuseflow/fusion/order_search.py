@@ -5,13 +5,14 @@
     k,i,j   at least 1500  no: it was not priced to its end, since it is too expensive already
     i,j,k   980            yes
 
-The decisions are those of a search that prices every order exactly, and so is the order that it takes.
+The decisions are those of a search that prices every order exactly, and so is the order that it takes. Of orders that make the same table
+(`order_traces`) one is compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, overload
@@ -20,20 +21,16 @@ import networkx as nx
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.order_sampling import LoopOrder
-from fuseflow.fusion.orders import (
-    MAX_CANDIDATES,
-    OrderCandidate,
-    OrderCost,
-    adjacent_orders,
-    candidate_orders,
-    enumerate_orders,
-)
+from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCandidate, OrderCost, adjacent_orders
 from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.starting_orders import LIKELY, NO_RULES, OrderRules, StartingOrders, starting_orders
 
-SAMPLED_SHARE = 3
-"""One order in so many is drawn at random; the others are found from the cheapest. (On dense chains and on attention, 24 random orders of
-120 and of 180 cost up to 40 times the best; with this share the best was found from 15 seeds of 16.)
-"""
+NEAR_SHARE = 6
+"""One order in so many is priced of those that are adjacent to the cheapest, although it is expected to do more work, if it is `LIKELY`."""
+WORTHWHILE = 0.97
+"""The share of the work of the cheapest order, at most, that a promising order is expected to do."""
+SAME_WORK = 0.003
+"""The share by which works differ, at most, that are taken as equal."""
 COST_TOLERANCE = 1.05
 """Costs within this factor are taken as equal."""
 LIMIT_GROWTH = 1.5
@@ -50,18 +47,19 @@ class CostBound:
 OrderPrice: TypeAlias = Callable[[LoopOrder, float], OrderCost | CostBound]
 """The cost of an order; or a bound above a limit, if the cost is above it. It may refuse the order with a `FusionError`."""
 UNKNOWN = CostBound(0.0)
-"""What is known of every order."""
+"""What is known of an order that is not priced."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedOrders(Sequence[OrderCandidate]):
-    """The orders that were compared, the nearest to the program first. Those that the search has not priced to their ends are priced when
-    someone looks at them: `price` does it then.
+    """The orders that were compared, the nearest to the program first. They are `complete` if any other legal order makes the same table as
+    one of them. Those that the search has not priced to their ends are priced when someone looks at them: `price` does it then.
     """
 
     orders: tuple[LoopOrder, ...]
     price: Callable[[LoopOrder], OrderCandidate]
     known: dict[LoopOrder, OrderCandidate] = field(default_factory=dict)
+    complete: bool = True
 
     @classmethod
     def of(cls, candidates: Sequence[OrderCandidate]) -> ComparedOrders:
@@ -98,10 +96,13 @@ class ComparedOrders(Sequence[OrderCandidate]):
 
 @dataclass(frozen=True, slots=True)
 class OrderChoice:
-    """The best order, and what is known of those that it was compared with, the nearest to the program first."""
+    """The best order, and what is known of those that it was compared with, the nearest to the program first. They are `complete` if any
+    other legal order makes the same table as one of them.
+    """
 
     order: LoopOrder
     outcomes: Mapping[LoopOrder, OrderCost | CostBound | Refusal]
+    complete: bool
 
     @property
     def priced(self) -> dict[LoopOrder, OrderCandidate]:
@@ -112,11 +113,16 @@ class OrderChoice:
 
 @dataclass(slots=True)
 class OrderSearch:
-    """A search among the legal orders of a region. `outcomes` has what is known of the orders that it compares."""
+    """A search among the legal orders of a region. `outcomes` has what is known of the orders that are priced so far, and `others` those
+    that were met and did not seem worth it. `traces` are those of all of these, and `least` is the least rank so far.
+    """
 
     graph: nx.DiGraph[str]
     price: OrderPrice
+    rules: OrderRules
+    traces: set[Hashable]
     outcomes: dict[LoopOrder, OrderCost | CostBound | Refusal] = field(default_factory=dict)
+    others: dict[LoopOrder, None] = field(default_factory=dict)
     least: float = math.inf
 
     def rank(self, order: LoopOrder) -> float:
@@ -126,30 +132,64 @@ class OrderSearch:
 
     def consider(self, order: LoopOrder, limit: float) -> None:
         """Price an order, up to a limit of its rank."""
+        self.others.pop(order, None)
         self.outcomes[order] = attempt(self.price, order, limit)
         if not isinstance(self.outcomes[order], CostBound):
             self.least = min(self.least, self.rank(order))
 
     def cheapest(self, orders: Collection[LoopOrder]) -> LoopOrder:
-        """Return the cheapest of some orders, and the first of them if several are. It is priced exactly."""
+        """Return the cheapest of some orders that were considered, and the first of them if several are. It is priced exactly."""
         while True:
             order = min(orders, key=self.rank)
             if not isinstance(self.outcomes[order], CostBound):
                 return order
             self.consider(order, max(self.least, LIMIT_GROWTH * self.rank(order)))
 
+    def begin(self, start: StartingOrders) -> None:
+        """Consider the orders from which the search starts: the likely ones, and those of the others that are promising."""
+        self.others.update(dict.fromkeys(start.orders))
+        for order in (start.first, *start.likely, *sorted(start.orders, key=self.rules.work)):
+            if order in self.others and (order in start.likely or self.is_promising(order)):
+                self.consider(order, self.least)
+
+    def is_promising(self, order: LoopOrder) -> bool:
+        """Return whether an order is expected to do less work than the cheapest one so far. While all are refused, any order may be the
+        first that is not.
+        """
+        work = self.rules.work
+        return self.least == math.inf or work(order) <= WORTHWHILE * work(self.cheapest(self.outcomes))
+
+    def is_worth_a_try(self, order: LoopOrder, cheapest: LoopOrder) -> bool:
+        """Return whether an order may be cheaper although it is expected to do more work. One that does as much work costs as much."""
+        work, least = self.rules.work(order), self.rules.work(cheapest)
+        return work <= LIKELY * least and abs(work - least) > SAME_WORK * least
+
     def descend(self, limit: int) -> None:
-        """Consider the orders adjacent to the cheapest one, and go on from the first that is cheaper, until there are `limit` orders."""
+        """Consider the promising orders adjacent to the cheapest, and a few others, and go on from the first that is cheaper. End when none
+        is, or when there are `limit` orders. While all are refused, consider what is adjacent to one after the other.
+        """
         expanded: set[LoopOrder] = set()
         while len(self.outcomes) < limit and len(expanded) < len(self.outcomes):
             cheapest = self.cheapest([order for order in self.outcomes if order not in expanded])
             expanded.add(cheapest)
-            rank = self.rank(cheapest)
-            for order in adjacent_orders(self.graph, cheapest):
-                if order not in self.outcomes:
+            rank, least = self.rank(cheapest), self.least
+            near = sorted(islice(self.adjacent(cheapest), limit), key=self.rules.work)
+            for n, order in enumerate(near):
+                if self.is_promising(order) or (n < limit // NEAR_SHARE and self.is_worth_a_try(order, cheapest)):
                     self.consider(order, rank)
                     if len(self.outcomes) == limit or self.rank(order) < rank:
                         break
+            if self.least == least < math.inf:
+                return
+
+    def adjacent(self, order: LoopOrder) -> Iterator[LoopOrder]:
+        """Yield the orders adjacent to one whose traces were not met before."""
+        for near in adjacent_orders(self.graph, order):
+            trace = self.rules.trace(near)
+            if trace not in self.traces:
+                self.traces.add(trace)
+                self.others[near] = None
+                yield near
 
     def best(self, orders: Sequence[LoopOrder]) -> LoopOrder:
         """Return the first of some orders that cost no more than `COST_TOLERANCE` times the least: a small gain is not worth leaving the
@@ -161,33 +201,8 @@ class OrderSearch:
                 self.consider(order, most)
             if self.rank(order) <= most and not isinstance(self.outcomes[order], Refusal):
                 return order
-        raise next(outcome.error for outcome in self.outcomes.values() if isinstance(outcome, Refusal))
-
-
-@dataclass(frozen=True, slots=True)
-class StartingOrders:
-    """The orders from which a search starts. `first` is the one that is priced first; it is () if there are none. They are `complete` if
-    there are no others.
-    """
-
-    orders: tuple[LoopOrder, ...]
-    first: LoopOrder
-    complete: bool
-
-
-def starting_orders(
-    graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES, guess: Sequence[str] = ()
-) -> StartingOrders:
-    """Return the orders from which a search for the best of up to `limit` orders starts. These are all orders if they are few, else the
-    nearest to the program, a sample of the others, and the nearest to a `guess`.
-    """
-    few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
-    complete = len(few) <= limit
-    orders = few if complete else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
-    near_guess = next(enumerate_orders(graph, guess), ()) if guess else ()
-    if near_guess and not complete:
-        orders = (*orders, near_guess)
-    return StartingOrders(orders, near_guess if near_guess in orders else next(iter(orders), ()), complete)
+        outcomes = map(self.outcomes.__getitem__, orders)
+        raise next(outcome.error for outcome in outcomes if isinstance(outcome, Refusal))
 
 
 def compare_orders(
@@ -196,21 +211,23 @@ def compare_orders(
     price: OrderPrice,
     region: str,
     limit: int = MAX_CANDIDATES,
-    guess: Sequence[str] = (),
+    rules: OrderRules = NO_RULES,
 ) -> OrderChoice:
     """Return the best of up to `limit` orders: those that the search starts from, and what is found from the cheapest by moving one index
-    at a time.
+    at a time. Of the orders of one trace, the first that is met stands for all.
 
     `price` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
     """
-    start = starting_orders(graph, program_order, limit, guess)
+    start = starting_orders(graph, program_order, limit, rules)
     if not start.orders:
         raise FusionError(f"region `{region}` has no legal order")
-    search = OrderSearch(graph, price, dict.fromkeys(start.orders, UNKNOWN))
-    search.consider(start.first, math.inf)
+    search = OrderSearch(graph, price, rules, set(start.by_trace))
+    search.begin(start)
     if not start.complete:
         search.descend(limit)
     rank = {v: p for p, v in enumerate(program_order)}
-    compared = sorted(search.outcomes, key=lambda order: [rank[v] for v in order])
-    best = search.best(compared)
-    return OrderChoice(best, {order: search.outcomes[order] for order in compared})
+    nearness = lambda order: [rank[v] for v in order]  # noqa: E731
+    best = search.best(sorted(search.outcomes, key=nearness))
+    others = sorted(search.others, key=rules.work)[: limit - len(search.outcomes)] if len(search.outcomes) < limit else []
+    compared = sorted((*search.outcomes, *others), key=nearness)
+    return OrderChoice(best, {order: search.outcomes.get(order, UNKNOWN) for order in compared}, start.complete)

@@ -11,6 +11,7 @@ from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.order_search import ComparedOrders
+from fuseflow.fusion.order_traces import LoopDependence
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
@@ -111,6 +112,11 @@ class FusedRegion:
     def indices(self) -> tuple[str, ...]:
         """The loops of the region: result indices first, then those of reductions, consumers first."""
         return loops((r.indices for r in self.results), nodes(*self.trees))
+
+    @property
+    def dependence(self) -> LoopDependence:
+        """The loops that depend on each other: orders that agree on these make the same table."""
+        return LoopDependence.of([(result.indices, result.tree) for result in self.results])
 
     @property
     def views(self) -> tuple[View, ...]:

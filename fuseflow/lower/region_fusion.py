@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
+from fuseflow.estimate.expected.cost import expected_rank
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order, starts_above
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
+from fuseflow.fusion.nest_work import RegionWork
 from fuseflow.fusion.order_sampling import LoopOrder
 from fuseflow.fusion.order_search import ComparedOrders, CostBound
 from fuseflow.fusion.orders import OrderCandidate
@@ -79,7 +81,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         iteration=schedule.iteration,
         choose_order=partial(order_region, costs),
         cost=partial(cost_with_copies, costs),
-        starts_above=partial(region_starts_above, costs),
+        repeats=lambda fused: region_work(state, fused).repeats(fused.order),
         extents=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
     )
@@ -151,7 +153,7 @@ def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[
         same = compared.candidate(order)
         return replace(same, refusal=reason(same.refusal)) if same.refusal else same
 
-    return ComparedOrders(compared.orders, candidate)
+    return ComparedOrders(compared.orders, candidate, complete=compared.complete)
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
@@ -166,20 +168,10 @@ def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
     return ordered
 
 
-def region_starts_above(costs: OrderCosts, fused: FusedRegion, limit: float) -> bool:
-    """Return whether the search for the best order of a region would start above a limit of the rank. Other policies search for no best
-    order, and public primitives cost something else.
-    """
-    schedule = costs.state.partitioned.schedule
-    if schedule.order_policy != "best" or schedule.primitives == "public":
-        return False
-    return starts_above(apply_settings(costs.state, fused), partial(cost_with_copies, costs), limit)
-
-
 def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     state, schedule = costs.state, costs.state.partitioned.schedule
     fused, cost = apply_settings(state, fused), partial(rule, costs)
-    ordered = choose_order(fused, cost, schedule.order_policy, refused)
+    ordered = choose_order(fused, cost, schedule.order_policy, refused, expected_work(state, fused))
     later = partial(priced_order, fused, partial(rule, OrderCosts(replace(state, memo=LoweringMemo()))))
     ordered = replace(ordered, compared=replace(ordered.compared, price=later))  # so that it keeps none of the tables made here
     for copy in ordered.copies:
@@ -199,6 +191,28 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     rescan, resident = schedule.rescan == "every", resident_tensors(state.partitioned) & fused.stored.keys()
     locate = schedule.locate != "never"
     return replace(fused, results=results, repeat=schedule.repeat, locate=locate, rescan=rescan, resident=resident)
+
+
+def expected_work(state: LoweringState, fused: FusedRegion) -> Callable[[LoopOrder], float]:
+    """Return what an order of a region is expected to do, by the loops of its trees alone, as a rank of costs."""
+    work = region_work(state, fused)
+    return cache(lambda order: expected_rank(*work(order), 0.0))
+
+
+def region_work(state: LoweringState, fused: FusedRegion) -> RegionWork:
+    """Return the work of a region, by what its tensors store."""
+    sources, blocks = {copy.name: copy.source for copy in fused.copies}, fused.blocks
+    sizes = {v: -(-size // blocks.get(v, 1)) for v, size in fused.sizes.items()}
+    stored = {view: _stored_shares(state, sources.get(view.tensor, view.tensor), view.indices) for view in fused.views}
+    return RegionWork.of([(result.indices, result.tree) for result in fused.results], sizes, stored)
+
+
+def _stored_shares(state: LoweringState, tensor: str, indices: tuple[str, ...]) -> dict[str, float]:
+    """Return the share of its coordinates that a tensor stores of each index along which it is sparse."""
+    format, statistics = state.stored[tensor].format, state.statistics[tensor]
+    assert format is not None
+    levels = zip(format.order, format.levels, statistics.fanouts, statistics.sizes, strict=True)
+    return {indices[d]: min(1.0, fanout / size) for d, level, fanout, size in levels if size and not level.full}
 
 
 def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:

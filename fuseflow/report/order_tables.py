@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
-from fuseflow.explain.order import OrderReport, inputs_without_data, is_sampled, summarize_loops
+from fuseflow.explain.order import OrderReport, inputs_without_data, summarize_loops
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
 from fuseflow.fusion.order_search import COST_TOLERANCE
@@ -67,7 +67,7 @@ def chosen_because(region: FusedRegion) -> str:
     if len(region.compared) == 1:
         return "the only legal one"
     refused = sum(c.cost is None for c in region.compared)
-    searched = "a sample and what was found from its cheapest" if is_sampled(region) else "all there are"
+    searched = "all that differ" if region.compared.complete else "a sample and what was found from its cheapest"
     among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: {searched}"
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"

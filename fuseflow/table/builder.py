@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import ParamSpec, TypeVar, assert_never
 
 from fuseflow.errors import FusionError
+from fuseflow.fusion.completion import Completion
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View
 from fuseflow.ops import REDUCERS
@@ -40,6 +41,7 @@ class TableBuilder:
         self.memo = TableMemo.of(region, Cells()) if memo is None else memo
         self.declared, self.cells, self.tiling = self.memo.declared, self.memo.cells, self.memo.tiling
         self.place = {v: p for p, v in enumerate(region.order)}
+        self.completion = Completion(self.place, self.memo.single)
         self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
@@ -114,7 +116,7 @@ class TableBuilder:
         reducer's identity, they are the first reduced loop and every loop inside it. A selection compares absent entries that are not 0."""
         match node:
             case Reduction():
-                over = self.awaited(node)
+                over = self.completion.awaited(node)
                 if not over or self.region.fill[node.body] == REDUCERS[node.op].identity:
                     return set()
                 first = min(self.place[v] for v in over)
@@ -178,34 +180,15 @@ class TableBuilder:
         return nest
 
     def due(self, nest: Nest, v: str | None) -> list[Producer]:
-        """Return the producers that must be completed before loop `v`.
-
-        A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
-        it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4). A selection is due as a reduction over
-        the indices along which it compares would be."""
+        """Return the producers that must be completed before loop `v`."""
         env = nest.env
         open_producers = [node for node in self.reach(nest).producers if node not in env]
-        ready = {node for node in open_producers if self.ready(node, nest, v)} if open_producers else ()
+        run = nest.indices if open_producers else ()
+        ready = {node for node in open_producers if v is None or self.completion.is_due(node, v, run)}
         if not ready:
             return []
         outermost = self.memo.reach((nest.body,), nest.completed.union(ready)).producers
         return [node for node in outermost if node in ready]
-
-    def ready(self, node: Producer, nest: Nest, v: str | None) -> bool:
-        """Return whether a producer must be completed before loop `v`, wherever it stands in the nest."""
-        if v is None:
-            return True
-        place, at = self.place, self.place[v]
-        if not any(place[r] <= at for r in self.awaited(node)):
-            return False
-        return v in node.free or v in node.over or set(node.free).difference(self.memo.single).issubset(nest.indices)
-
-    def awaited(self, node: Producer) -> tuple[str, ...]:
-        """Return the indices before whose loops a producer must be complete. A threshold compares nothing: it has its innermost index."""
-        if isinstance(node, Selection) and not node.over:
-            return (max(node.free, key=self.place.__getitem__),) if node.free else ()
-        single = self.memo.single
-        return tuple([v for v in node.over if v not in single]) if single else node.over
 
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,

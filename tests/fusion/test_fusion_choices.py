@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from residual_program import RESIDUAL
 
 from fuseflow.einsum.format_inference import infer
@@ -17,9 +15,8 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
-from fuseflow.fusion.fuse import fuse, starts_above
 from fuseflow.fusion.fusion_choices import (
-    FAR,
+    FEW_REPEATS,
     MERGE_POLICIES,
     FusionCandidate,
     FusionProblem,
@@ -28,8 +25,6 @@ from fuseflow.fusion.fusion_choices import (
     merge_policies_for,
     search,
 )
-from fuseflow.fusion.order_search import CostBound
-from fuseflow.fusion.orders import enumerate_orders
 from fuseflow.fusion.refusal import Refusal, attempt
 
 SOFTMAX = """
@@ -105,7 +100,7 @@ def test_where_nothing_is_left_the_way_with_the_fewest_wishes_says_why() -> None
 
 def test_an_order_decides_how_views_are_merged() -> None:
     case = problem(SOFTMAX)
-    assert merge_policies_for(case, ("i", "j")) == ("early",)
+    assert merge_policies_for(case, ("i", "j")) == ("lean",)
     assert merge_policies_for(case, ("i", "nothing")) == MERGE_POLICIES
     unmerged = next(c for c in fusion_choices(case, MERGE_POLICIES) if c.merge == "never")
     candidate = search(replace(case, copies=(unmerged.copies,)), ("i", "j"))
@@ -113,36 +108,34 @@ def test_an_order_decides_how_views_are_merged() -> None:
     assert not has_loops(candidate.region, ("i", "i"))
 
 
-@given(st.lists(st.integers(0, 9) | st.none(), min_size=6, max_size=6), st.integers(0, 9))
-def test_a_search_starts_above_a_limit_if_all_of_few_orders_do(ranks: list[int | None], limit: int) -> None:
-    """`None` is a refused order; the three loops of the region have six orders."""
-    program = infer(parse("tensor A[2, 3]\ntensor B[3, 4]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"))
-    region = fuse(program, "r", ("Y",), ("Y",), {t.name: t for t in program.inputs})
-    rank_by_order = dict(zip(enumerate_orders(region.constraints, region.indices), ranks, strict=True))
-
-    def cost(ordered: FusedRegion, limit: float = math.inf) -> Estimate | CostBound:
-        rank = rank_by_order[ordered.order]
-        if rank is None:
-            raise FusionError("no such order")
-        return CostBound((limit + rank) / 2) if rank > limit else Estimate(rank, rank, 0, 0)
-
-    known = [rank for rank in ranks if rank is not None]
-    assert starts_above(region, cost, limit) == (bool(known) and min(known) > limit)
-
-
-@pytest.mark.parametrize(("behind", "searches"), [(FAR - 1, 2), (FAR + 1, 1)])
-def test_a_way_is_not_searched_if_it_starts_far_behind_a_leaner_one(behind: float, searches: int) -> None:
-    searched: list[int] = []
-
+@pytest.mark.parametrize(("lean_cycles", "merge"), [(1, "lean"), (2, "lean"), (3, "early")])
+def test_a_region_that_repeats_is_also_fused_with_more_views_merged(lean_cycles: int, merge: str) -> None:
     def rank(region: FusedRegion, limit: float = math.inf) -> Estimate:
-        cycles = 1 if len(region.merges) == 1 else behind
+        cycles = lean_cycles if len(region.merges) == 1 else 2
         return Estimate(cycles, cycles, 0, 0)
+
+    candidate = search(replace(problem(RESIDUAL, partial(choose_order, cost=rank)), cost=rank))
+    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == merge
+
+
+@pytest.mark.parametrize(("repeats", "merges"), [(FEW_REPEATS, [1]), (FEW_REPEATS + 0.1, [1, 2])])
+def test_where_producers_run_once_no_more_views_are_merged(repeats: float, merges: list[int]) -> None:
+    searched: list[int] = []
 
     def ordered(region: FusedRegion) -> FusedRegion:
         searched.append(len(region.merges))
-        return choose_order(region, rank)
+        return choose_order(region, free)
 
-    case = replace(problem(RESIDUAL, ordered), cost=rank, starts_above=lambda region, limit: starts_above(region, rank, limit))
-    candidate = search(case)
-    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "lean"
-    assert len(searched) == searches
+    candidate = search(replace(problem(RESIDUAL, ordered), repeats=lambda region: repeats))
+    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "lean" and searched == merges
+
+
+def test_where_no_producer_would_run_again_nothing_is_compared() -> None:
+    searched: list[int] = []
+
+    def ordered(region: FusedRegion) -> FusedRegion:
+        searched.append(len(region.merges))
+        return choose_order(region, free)
+
+    candidate = search(problem(SOFTMAX, ordered))
+    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "lean" and searched == [1]

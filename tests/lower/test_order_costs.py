@@ -139,7 +139,8 @@ def test_what_is_made_again_in_an_inner_nest_is_needed_outside_of_it_too(
 ) -> None:
     """The sum over l runs outside of j, which is left of the maximum, so that it makes another maximum: the first is that of E."""
     monkeypatch.setattr(fusion_choices, "MERGE_POLICIES", ("never",))
-    lower(parse(MADE_AGAIN), Schedule.fuse("full"), {})
+    _, (region,) = lower(parse(MADE_AGAIN), Schedule.fuse("full"), {})
+    assert region.fused.compared.candidate(("k", "l", "i", "j")).cost is not None
     assert "k,l,i,j" in compared
 
 

@@ -19,7 +19,7 @@ Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 @pytest.fixture
 def convolutions(monkeypatch: pytest.MonkeyPatch) -> Model:
     """Three convolutions, of which each repeats the one before. So few repeat less than the bound, which is lowered for them."""
-    monkeypatch.setattr(repetition, "MOST_REPEATS", 0.5)
+    monkeypatch.setattr(repetition, "MOST_REPEATS", 0.25)
     torch.manual_seed(0)
     layers = [layer for _ in range(3) for layer in (nn.Conv2d(2, 2, 3), nn.ReLU())]
     return nn.Sequential(*layers), (torch.randn(1, 2, 8, 8),)

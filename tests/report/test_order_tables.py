@@ -71,7 +71,7 @@ def test_compared_orders_are_those_the_compiler_priced():
     chosen = next(c for c in region.compared if c.order == region.order)
     assert chosen.rank <= COST_TOLERANCE * min(c.rank for c in region.compared)
     assert chosen_because(region).startswith("the nearest to the program")
-    assert "all there are" in chosen_because(region)
+    assert "all that differ" in chosen_because(region)
 
 
 def test_costs_are_shown_with_the_cheapest_first():
@@ -96,7 +96,9 @@ def test_refused_orders_say_why():
 
 def test_a_sample_is_called_one():
     region = region_of(DENSE)
-    assert len(region.compared) == MAX_CANDIDATES and "a sample and what was found from its cheapest" in chosen_because(region)
+    assert 8 < len(region.compared) <= MAX_CANDIDATES and "a sample and what was found from its cheapest" in chosen_because(
+        region
+    )
     assert len(list(islice(enumerate_orders(region.constraints, region.indices), 25))) == 25
 
 

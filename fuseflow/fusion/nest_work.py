@@ -1,0 +1,208 @@
+"""The work of a region in an order, from its trees alone: how often the loops of its nests run, with no table made.
+
+    Y[i, j] = sum(k) A[i, k] * B[k, j]        i: 100, k: 50, j: 20; A stores a tenth of its entries
+
+    order   runs of its loops, outermost first
+    i,k,j   100, 500, 10,000
+    j,i,k    20, 2,000, 10,000
+
+A loop runs for the share of its coordinates that every view and producer in the body stores, as if these were independent. In each run, a
+view or producer that has the index moves on by one element, and an operator runs in the innermost loop of its operands. So the numbers
+follow the costs of tables from afar: joins are taken as intersections, and what is repeated, located or aligned is counted alike. They say
+which orders are worth a table; what an order costs, its table says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fuseflow.fusion.completion import Completion
+from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.tree import Operation, Producer, Reduction, Tree, View, free_indices, nodes
+
+
+class NestPlace(NamedTuple):
+    """What the work of a nest follows from: its `tree`, how often it runs, the loops `around` it that it or a nest inside of it has, each
+    with its runs, outermost first, and the `order` of its own loops and of those inside of it.
+    """
+
+    tree: Tree
+    runs: float
+    around: tuple[tuple[str, float], ...]
+    order: LoopOrder
+
+
+class NestWork(NamedTuple):
+    """The `work` of a nest, in elements of streams, and that of its `busiest` stream. `left` has the levels of what it computes, with the
+    share of coordinates that each of them has. `inside` are the nests of the producers in its body.
+    """
+
+    work: float
+    busiest: float
+    left: Mapping[str, float]
+    inside: tuple[NestPlace, ...]
+
+
+class TreeFacts(NamedTuple):
+    """What is known of the nodes of a region: the `free` indices of each, the share of coordinates that each view has `stored` of an index,
+    and the `bodies` so far.
+    """
+
+    free: Mapping[Tree, tuple[str, ...]]
+    stored: Mapping[View, Mapping[str, float]]
+    bodies: dict[Tree, NestBody]
+
+
+@dataclass(frozen=True, slots=True)
+class NestBody:
+    """The body of a nest. `loops` are its own and `over` those that it reduces. `streams` has the number of streams that move in each loop,
+    and `shares` the share of its coordinates that the views store. `values` has how many values are read or computed for each combination
+    of indices. `below` are the loops of the nest and of those of the `producers` in it.
+    """
+
+    loops: tuple[str, ...]
+    over: frozenset[str]
+    producers: tuple[Producer, ...]
+    streams: Mapping[str, int]
+    shares: Mapping[str, float]
+    values: Mapping[tuple[str, ...], int]
+    below: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: Tree, loops: tuple[str, ...], over: tuple[str, ...], facts: TreeFacts) -> NestBody:
+        """Return the body of a nest that has these `loops` and reduces those `over`."""
+        streams, shares, values = dict.fromkeys(loops, 1), dict[str, float](), dict[tuple[str, ...], int]()
+        body = nodes(tree, below=lambda node: () if isinstance(node, Producer) else node.operands)
+        producers, below = tuple([node for node in body if isinstance(node, Producer)]), {*loops}
+        for node in body:
+            indices = facts.free[node]
+            if isinstance(node, View | Producer):
+                for v in indices:
+                    streams[v] += 1
+            if isinstance(node, View | Operation):
+                values[indices] = values.get(indices, 0) + (2 if isinstance(node, Operation) else 1)
+            for v, share in facts.stored[node].items() if isinstance(node, View) else ():
+                shares[v] = shares.get(v, 1.0) * share
+        for node in producers:
+            below |= facts.bodies[node].below
+        return cls(loops, frozenset(over), producers, streams, shares, values, frozenset(below))
+
+
+@dataclass(frozen=True, slots=True)
+class RegionWork:
+    """The nests of a region: the `bodies` by tree, those of its results being `roots`, and the `sizes` of the loops. What is computed once
+    is in `nests`: most nests are the same in many orders.
+    """
+
+    bodies: Mapping[Tree, NestBody]
+    roots: tuple[Tree, ...]
+    sizes: Mapping[str, int]
+    nests: dict[NestPlace, NestWork] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        results: Sequence[tuple[tuple[str, ...], Tree]],
+        sizes: Mapping[str, int],
+        stored: Mapping[View, Mapping[str, float]],
+    ) -> RegionWork:
+        """Return the nests of a region. Its results have these indices and trees, its loops these sizes, and its views store these shares
+        of the coordinates of their indices."""
+        roots = tuple([tree for _, tree in results])
+        facts = TreeFacts(free_indices(*roots), stored, {})
+        for node in nodes(*roots):
+            if isinstance(node, Producer):
+                over = node.over if isinstance(node, Reduction) else ()
+                facts.bodies[node] = NestBody.of(node.body, tuple(dict.fromkeys((*node.free, *node.over))), over, facts)
+        for indices, tree in results:
+            if tree not in facts.bodies:
+                facts.bodies[tree] = NestBody.of(tree, indices, (), facts)
+        return cls(facts.bodies, roots, sizes)
+
+    def __call__(self, order: LoopOrder) -> tuple[float, float]:
+        """Return the elements of the busiest stream and of all streams in an order."""
+        rule = Completion({v: p for p, v in enumerate(order)})
+        nests: dict[NestPlace, NestWork] = {}
+        for root in self.roots:
+            self._take(self._place(root, 1.0, {}, order), rule, order, nests)
+        return max([nest.busiest for nest in nests.values()]), sum([nest.work for nest in nests.values()])
+
+    def repeats(self, order: LoopOrder) -> float:
+        """Return how many times the work of its producers, each run once, a region does in an order. The producers of one label are one."""
+        rule, once = Completion({v: p for p, v in enumerate(order)}), dict[str | Tree, float]()
+        for tree in self.bodies:
+            work = self._take(self._place(tree, 1.0, {}, order), rule, order, {}).work
+            label = tree.label if isinstance(tree, Producer) else tree
+            once[label] = min(work, once.get(label, work))
+        least = sum(once.values())
+        return self(order)[1] / least if least else 1.0
+
+    def _place(self, tree: Tree, outside: float, runs: Mapping[str, float], order: LoopOrder) -> NestPlace:
+        """Return the place of a nest that runs so often, inside loops with these runs."""
+        below = self.bodies[tree].below
+        around = tuple([loop for loop in runs.items() if loop[0] in below])
+        return NestPlace(tree, outside, around, tuple([v for v in order if v in below]))
+
+    def _take(self, place: NestPlace, rule: Completion, order: LoopOrder, taken: dict[NestPlace, NestWork]) -> NestWork:
+        """Return the work of a nest. It and those inside of it are `taken`."""
+        nest = taken.get(place)
+        if nest is None:
+            nest = self.nests.get(place)
+            if nest is None:
+                nest = self.nests[place] = self._computed(place, rule, order, taken)
+            taken[place] = nest
+            for inside in nest.inside:
+                self._take(inside, rule, order, taken)
+        return nest
+
+    def _computed(self, nest: NestPlace, rule: Completion, order: LoopOrder, taken: dict[NestPlace, NestWork]) -> NestWork:
+        """Compute the work of a nest."""
+        body, runs = self.bodies[nest.tree], dict(nest.around)
+        count, busiest, work, shares = nest.runs, nest.runs, 0.0, dict(body.shares)
+        waiting, inside, levels = list(body.producers), list[NestPlace](), list[tuple[str, float]]()
+        for v in (*sorted([v for v in body.loops if v not in runs], key=rule.place.__getitem__), None):
+            for node in [node for node in waiting if v is None or rule.is_due(node, v, runs)]:
+                waiting.remove(node)
+                inside.append(self._place(node, count, runs, order))
+                for w, share in self._take(inside[-1], rule, order, taken).left.items():
+                    shares[w] = shares.get(w, 1.0) * share
+            if v is not None:
+                runs[v] = count = count * self.sizes[v] * shares.get(v, 1.0)
+                levels.append((v, count))
+                work += count * body.streams[v]
+                busiest = max(busiest, count)
+        innermost_first = [*reversed(runs)]
+        for indices, number in body.values.items():
+            innermost = next((v for v in innermost_first if v in indices), None)
+            work += number * (1.0 if innermost is None else runs[innermost])
+        folded, left = self._folded(body, levels, nest.runs)
+        return NestWork(work + count + folded, busiest, left, tuple(inside))
+
+    def _folded(self, body: NestBody, levels: Sequence[tuple[str, float]], outside: float) -> tuple[float, dict[str, float]]:
+        """Return the work of the reductions of a nest whose loops ran so often, and the levels that they leave. A workspace holds the
+        coordinates that any of the fibers has which it merges."""
+        work, left = 0.0, list(levels)
+        for p in reversed(range(len(levels))):
+            v, reduced = left[p]
+            if v not in body.over:
+                continue
+            above, inner = left[p - 1][1] if p else outside, left[p + 1 :]
+            work += left[-1][1] * (1 + len(inner))
+            del left[p:]
+            old = reduced
+            fibers, new = (reduced / above if above else 0.0), above
+            for w, count in inner:
+                new *= self.sizes[w] * (1 - (1 - self._share(w, count, old)) ** fibers)
+                old = count
+                left.append((w, new))
+        shares, above = dict[str, float](), outside
+        for v, count in left:
+            shares[v], above = self._share(v, count, above), count
+        return work, shares
+
+    def _share(self, v: str, count: float, above: float) -> float:
+        """Return the share of the coordinates of a loop that it runs for, given its runs and those of the loop around it."""
+        full = above * self.sizes[v]
+        return min(1.0, count / full) if full else 0.0
