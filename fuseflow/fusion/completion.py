@@ -1,6 +1,8 @@
 """The rule that says before which loop of a nest a producer in its body must be complete (rule L4 of the lowering contract).
 
-m[i] = max(k) X[i, k];  Y[i, j] = X[i, j] - m[i]        in order i,k,j the maximum is complete before loop j
+    m[i] = max(k) X[i, k];  Y[i, j] = X[i, j] - m[i]        in order i,k,j the maximum is complete before loop j
+
+Tables are built by this rule, and the work of nests is counted by it.
 """
 
 from __future__ import annotations

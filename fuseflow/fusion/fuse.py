@@ -309,7 +309,8 @@ def choose_order(
 ) -> FusedRegion:
     """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
     that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
-    without a result when the cost has refused `refused` orders.
+    without a result when the cost has refused `refused` orders. `work` is what an order is expected to do; only orders that are expected
+    to do little are priced.
     """
     if policy == "first":
         graph = with_storage_order(region.constraints, region.views, region.declared)

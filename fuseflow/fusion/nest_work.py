@@ -59,7 +59,8 @@ class TreeFacts(NamedTuple):
 class NestBody:
     """The body of a nest. `loops` are its own and `over` those that it reduces. `streams` has the number of streams that move in each loop,
     and `shares` the share of its coordinates that the views store. `values` has how many values are read or computed for each combination
-    of indices. `below` are the loops of the nest and of those of the `producers` in it.
+    of indices; an operator counts twice, since it takes values and hands one on. `below` are the loops of the nest and of those of the
+    `producers` in it.
     """
 
     loops: tuple[str, ...]

@@ -5,8 +5,9 @@
     k,i,j   at least 1500  no: it was not priced to its end, since it is too expensive already
     i,j,k   980            yes
 
-The decisions are those of a search that prices every order exactly, and so is the order that it takes. Of orders that make the same table
-(`order_traces`) one is compared.
+Of orders that make the same table (`order_traces`) one is compared, and many that are expected to do more work (`nest_work`) get no price.
+So the order that is taken need not be the cheapest of all. But it is the one that the same search takes if it prices each order that it
+considers to its end.
 """
 
 from __future__ import annotations
@@ -160,7 +161,8 @@ class OrderSearch:
         return self.least == math.inf or work(order) <= WORTHWHILE * work(self.cheapest(self.outcomes))
 
     def is_worth_a_try(self, order: LoopOrder, cheapest: LoopOrder) -> bool:
-        """Return whether an order may be cheaper although it is expected to do more work. One that does as much work costs as much."""
+        """Return whether an order may be cheaper although it is expected to do more work. One that does as much is expected to cost as
+        much, so that its price says little."""
         work, least = self.rules.work(order), self.rules.work(cheapest)
         return work <= LIKELY * least and abs(work - least) > SAME_WORK * least
 
@@ -228,6 +230,6 @@ def compare_orders(
     rank = {v: p for p, v in enumerate(program_order)}
     nearness = lambda order: [rank[v] for v in order]  # noqa: E731
     best = search.best(sorted(search.outcomes, key=nearness))
-    others = sorted(search.others, key=rules.work)[: limit - len(search.outcomes)] if len(search.outcomes) < limit else []
+    others = sorted(search.others, key=rules.work)[: max(0, limit - len(search.outcomes))]
     compared = sorted((*search.outcomes, *others), key=nearness)
     return OrderChoice(best, {order: search.outcomes.get(order, UNKNOWN) for order in compared}, start.complete)
