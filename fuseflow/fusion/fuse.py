@@ -315,12 +315,12 @@ def choose_order(
     if policy == "first":
         graph = with_storage_order(region.constraints, region.views, region.declared)
         trials = first_order(graph, region.indices, lambda order: cost(replace(region, order=order)), region.name, refused)
-        return replace(region, order=trials[-1].order, compared=ComparedOrders.of(trials))
+        return replace(region, order=trials[-1].order, compared=ComparedOrders.of(trials, "first"))
     price = lambda order, limit: cost(replace(region, order=order), limit)  # noqa: E731
     rules = OrderRules(region.dependence.trace, work, pipeline_order(region))
     choice = compare_orders(region.constraints, region.indices, price, region.name, candidate_limit(region), rules)
     later = partial(priced_order, region, cost)
-    compared = ComparedOrders(tuple(choice.outcomes), later, choice.priced, choice.complete)
+    compared = ComparedOrders(tuple(choice.outcomes), later, choice.priced, "all" if choice.complete else "sample")
     return replace(region, order=choice.order, compared=compared)
 
 

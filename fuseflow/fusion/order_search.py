@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 import networkx as nx
 
@@ -51,22 +51,27 @@ UNKNOWN = CostBound(0.0)
 """What is known of an order that is not priced."""
 
 
+OrderExtent: TypeAlias = Literal["all", "sample", "first"]
+"""Which legal orders were compared: `all` means that any other one makes the same table as one of them. A `sample` was drawn, and searched
+from its cheapest. `first` means that the search ended at the first one that was not refused."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedOrders(Sequence[OrderCandidate]):
-    """The orders that were compared, the nearest to the program first. They are `complete` if any other legal order makes the same table as
-    one of them. Those that the search has not priced to their ends are priced when someone looks at them: `price` does it then.
+    """The orders that were compared, the nearest to the program first. Those that the search has not priced to their ends are priced when
+    someone looks at them: `price` does it then.
     """
 
     orders: tuple[LoopOrder, ...]
     price: Callable[[LoopOrder], OrderCandidate]
     known: dict[LoopOrder, OrderCandidate] = field(default_factory=dict)
-    complete: bool = True
+    extent: OrderExtent = "all"
 
     @classmethod
-    def of(cls, candidates: Sequence[OrderCandidate]) -> ComparedOrders:
+    def of(cls, candidates: Sequence[OrderCandidate], extent: OrderExtent = "all") -> ComparedOrders:
         """Return orders that are all priced."""
         known = {candidate.order: candidate for candidate in candidates}
-        return cls(tuple(known), known.__getitem__, known)
+        return cls(tuple(known), known.__getitem__, known, extent)
 
     def candidate(self, order: LoopOrder) -> OrderCandidate:
         """Return one of the orders with its cost."""

@@ -153,7 +153,7 @@ def renamed_refusals(compared: ComparedOrders, old: tuple[str, ...], new: tuple[
         same = compared.candidate(order)
         return replace(same, refusal=reason(same.refusal)) if same.refusal else same
 
-    return ComparedOrders(compared.orders, candidate, complete=compared.complete)
+    return ComparedOrders(compared.orders, candidate, extent=compared.extent)
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:

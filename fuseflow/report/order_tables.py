@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, assert_never
 
 from rich.markup import escape
 from rich.table import Table
@@ -14,7 +15,7 @@ from fuseflow.explain.order import OrderReport, inputs_without_data, summarize_l
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
 from fuseflow.fusion.order_search import COST_TOLERANCE
-from fuseflow.fusion.orders import OrderCandidate
+from fuseflow.fusion.orders import OrderCandidate, enumerate_orders
 from fuseflow.fusion.text import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled
@@ -64,11 +65,21 @@ def _rescanned(graph: Graph) -> list[str]:
 
 def chosen_because(region: FusedRegion) -> str:
     """Return the reason for the order of a region in words."""
-    if len(region.compared) == 1:
-        return "the only legal one"
+    if len(list(islice(enumerate_orders(region.constraints, region.indices), 2))) == 1:
+        asked = any(why.startswith("the schedule orders") for *_, why in order_edges(region))
+        return "the only one that the schedule leaves" if asked else "the only legal one"
     refused = sum(c.cost is None for c in region.compared)
-    searched = "all that differ" if region.compared.complete else "a sample and what was found from its cheapest"
-    among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: {searched}"
+    among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: "
+    match region.compared.extent:
+        case "all":
+            among += "all that differ"
+        case "sample":
+            among += "a sample and what was found from its cheapest"
+        case "first":
+            before = f" after {refused} that were refused" if refused else ""
+            return f"the first one in the order of storage and of the program{before}; no others were compared"
+        case _:
+            assert_never(region.compared.extent)
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"
     of = "" if region.compared[0].order == region.order else " of those"

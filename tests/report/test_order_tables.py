@@ -108,6 +108,16 @@ def test_a_single_order_is_not_compared():
     assert "order i,j: the only legal one" in shown and "compared" not in shown
 
 
+def test_the_first_of_several_orders_is_not_called_the_only_one():
+    product = "tensor A[4, 5] dense\ntensor B[5, 6] dense\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
+    first = ff.compile(parse(product), schedule=Schedule.fuse("full").lower(order_policy="first")).regions[-1].fused
+    assert chosen_because(first) == "the first one in the order of storage and of the program; no others were compared"
+    asked = ff.compile(parse(product), schedule=Schedule.fuse("full").order("Y", "k,i,j")).regions[-1].fused
+    assert chosen_because(asked) == "the only one that the schedule leaves"
+    refused = ff.compile(parse(GCN), schedule=Schedule.fuse("full").lower(order_policy="first")).regions[-1].fused
+    assert ("after" in chosen_because(refused)) == (len(refused.compared) > 1)
+
+
 def test_a_scalar_has_no_loops():
     shown = text_of(compiled("tensor a[] dense\ns = a * 2\noutput s"))
     assert "one value: no loops" in shown

@@ -7,10 +7,8 @@ from typing import Any
 import figures
 import frame
 import pytest
-import sparta
-import sten
 
-DRAWN = [figure for figure in (*figures.FIGURES, *sparta.FIGURES, *sten.FIGURES) if figure.draw]
+DRAWN = [figure for figure in figures.FIGURES if figure.draw]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The figures after STen: the page and the pictures say what the committed rows say, and what must hold holds."""
+"""The figures after STen: what is off is found, and rows are computed again as they are."""
 
 from __future__ import annotations
 
@@ -7,41 +7,11 @@ from pathlib import Path
 
 import frame
 import pytest
-import sten
 import sten_figure7
 import sten_figure10
 import sten_table2
 import tiny_task
 import torch
-from click.testing import CliRunner
-
-REDO = "redo it: python tools/figures/sten.py --write"
-FIGURES = pytest.mark.parametrize("figure", sten.FIGURES, ids=lambda figure: figure.name)
-DRAWN = pytest.mark.parametrize("figure", [figure for figure in sten.FIGURES if figure.draw], ids=lambda figure: figure.name)
-
-
-def test_the_page_has_what_the_rows_say():
-    page = sten.PAGE.read_text(encoding="utf-8")
-    assert sten.page_of(page) == page, REDO
-
-
-@DRAWN
-def test_the_picture_is_of_these_rows(figure: frame.Figure):
-    picture = (frame.PICTURES / f"{figure.name}.svg").read_text(encoding="utf-8")
-    assert f"data {frame.digest(figure.collect())}<" in picture, REDO
-
-
-@FIGURES
-def test_all_that_must_hold_does(figure: frame.Figure):
-    result = CliRunner().invoke(frame.command(figure), ["--check"])
-    assert result.exit_code == 0 and "holds" in result.output
-
-
-@DRAWN
-def test_a_picture_is_the_same_each_time(figure: frame.Figure, tmp_path: Path):
-    for name in ("a.svg", "b.svg"):
-        frame.drawn(figure, figure.collect(), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_an_order_that_is_another_is_seen():
@@ -69,13 +39,6 @@ def test_rows_are_computed_again_as_they_are(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(frame, "ROWS", tmp_path)
     ((key, row),) = sten_figure7.collect().items()
     assert key == "192 x 768 2:4" and row["energy"] == pytest.approx(expected, abs=2e-5)
-
-
-def test_the_command_of_all_figures():
-    result = CliRunner().invoke(sten.main, ["--check"])
-    assert result.exit_code == 0
-    verdicts = [line.rpartition(": ")[2] for line in result.output.splitlines()]
-    assert len(verdicts) >= len(sten.FIGURES) and set(verdicts) == {"True"}
 
 
 @pytest.mark.slow

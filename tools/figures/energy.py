@@ -223,7 +223,7 @@ PAGE = ROOT / "docs" / "energy.md"
 def page() -> str:
     """The page of the documentation with the table and what must hold."""
     data = collect()
-    return between_marks(PAGE.read_text(encoding="utf-8"), STORE, STORE, f"{table(data)}\n{verdicts(checks(data))}")
+    return between_marks(PAGE.read_text(encoding="utf-8"), STORE, STORE, f"{table(data)}\n{verdicts(STORE, checks(data))}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,23 @@ import fnmatch
 from typing import Any
 
 import blocks
-from frame import ROWS, Check, Data, Figure, Options, cell, command, legend, markdown, ratio, rising, rows, together, within
+from frame import (
+    ROWS,
+    Check,
+    Data,
+    Figure,
+    Options,
+    as_published,
+    cell,
+    command,
+    legend,
+    markdown,
+    ratio,
+    rising,
+    rows,
+    together,
+    within,
+)
 from store import left, load, work
 
 from fuseflow.sim import load_machine
@@ -72,6 +88,10 @@ def checks(data: Data) -> list[Check]:
     for machine in MACHINES:
         speeds = [speed(data, machine, size) for size in blocks.SIZES]
         found.append(rising(f"{machine}: speed rises with the block", speeds, 1))
+        least = blocks.SIZES[0]
+        over = {size: ratio(number, speeds[0]) for size, number in zip(blocks.SIZES, speeds, strict=True)}
+        parts = [as_published(f"{size}:", number, size / least) for size, number in over.items()]
+        found.append(together(f"{machine}: speed over that of blocks of {least}, proportional to the block", parts[1:]))
         parts = []
         for size, number in zip(blocks.SIZES, speeds, strict=True):
             predicted = speed(data, machine, size, "bound")

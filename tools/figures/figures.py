@@ -1,7 +1,7 @@
-"""All figures and tables of the paper, from the committed rows: what holds, and docs/figures.md with its pictures.
+"""All figures and tables, from the committed rows: what holds, and the pages that show them, with their pictures.
 
 python tools/figures/figures.py             # one line each
-python tools/figures/figures.py --check     # exit status 1 where something differs that docs/figures.md does not explain
+python tools/figures/figures.py --check     # exit status 1 where something differs without a reason in reasons.yaml
 python tools/figures/figures.py --write     # tables and pictures of the documentation
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import click
 import figure4b
@@ -19,29 +20,50 @@ import figure14
 import figure15
 import figure16
 import figure17
+import sparta_figure11
+import sparta_figure14
+import sparta_figure15
+import sparta_figure16
+import sparta_figure17
+import sparta_figure18
+import sparta_table2
+import sten_dispatch
+import sten_figure7
+import sten_figure9
+import sten_figure10
+import sten_table2
 import table2
 import table3
-from frame import PICTURES, ROOT, Check, Data, Figure, between_marks, drawn, markdown, verdicts
+from frame import PICTURES, ROOT, Check, Data, Figure, between_marks, drawn, markdown, unexplained, verdicts
 
-FIGURES = tuple(
-    module.FIGURE for module in (figure4b, figure12, figure13, figure14, figure15, figure16, figure17, table2, table3)
-)
+FUSEFLOW = (figure4b, figure12, figure13, figure14, figure15, figure16, figure17, table2, table3)
+STEN = (sten_figure7, sten_figure9, sten_figure10, sten_table2, sten_dispatch)
+PLANS = (sparta_figure16, sparta_figure17, sparta_figure18, sparta_figure15, sparta_figure11)
 PAGE = ROOT / "docs" / "figures.md"
+PAGES: dict[Path, tuple[Figure, ...]] = {
+    PAGE: tuple(module.FIGURE for module in FUSEFLOW),
+    ROOT / "docs" / "sparsity.md": tuple(module.FIGURE for module in STEN),
+    ROOT / "docs" / "attributes.md": (sparta_table2.FIGURE, sparta_figure14.FIGURE),
+    ROOT / "docs" / "plans.md": tuple(module.FIGURE for module in PLANS),
+}
+"""The figures that each page shows: those of the FuseFlow paper, of STen and of SparTA."""
+FIGURES = tuple(figure for figures in PAGES.values() for figure in figures)
 COUNTED = ((True, "hold"), (False, "differ"), (None, "not all run"))
 
 
-def blocks(collected: Mapping[str, Data]) -> Iterator[tuple[str, str]]:
-    """What stands between the marks of the page: an overview, and picture, table and verdicts of each figure."""
-    yield "overview", overview(collected)
-    for figure in FIGURES:
+def blocks(path: Path, collected: Mapping[str, Data]) -> Iterator[tuple[str, str]]:
+    """What stands between the marks of a page: picture, table and verdicts of each figure, and an overview of those of the paper."""
+    if path == PAGE:
+        yield "overview", overview(collected)
+    for figure in PAGES[path]:
         data = collected[figure.name]
         picture = f"![{figure.title}](figures/{figure.name}.svg)\n\n" if figure.draw else ""
-        yield figure.name, f"{picture}{figure.table(data)}\n{verdicts(figure.checks(data))}"
+        yield figure.name, f"{picture}{figure.table(data)}\n{verdicts(figure.name, figure.checks(data))}"
 
 
 def overview(collected: Mapping[str, Data]) -> str:
     lines = []
-    for figure in FIGURES:
+    for figure in PAGES[PAGE]:
         data = collected[figure.name]
         stores = ", ".join(f"`{store}.jsonl`" for store in figure.stores)
         seconds = ", ".join(f"{number / 60:,.0f} on {machine}" for machine, number in data["seconds"].items() if number)
@@ -59,34 +81,31 @@ def tally(checks: list[Check]) -> str:
     return ", ".join(f"{number} {word}" for number, word in counts if number)
 
 
-def page_of(collected: Mapping[str, Data], page: str) -> str:
-    for name, block in blocks(collected):
+def written(path: Path, collected: Mapping[str, Data]) -> str:
+    """The text of a page with the blocks of its figures."""
+    page = path.read_text(encoding="utf-8")
+    for name, block in blocks(path, collected):
         page = between_marks(page, name, "figures", block)
     return page
 
 
-def unexplained(figure: Figure, data: Data, page: str) -> list[Check]:
-    """What differs, and is not named in the text of the page: `**Differs: ...**`, with the words of the check."""
-    prose = re.sub(r"<!-- (\w+): .*?<!-- end of \1 -->", "", page, flags=re.DOTALL)
-    return [check for check in figure.checks(data) if check.holds is False and f"*{check.what}*" not in prose]
-
-
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--check", is_flag=True, help="Exit status 1 where something differs that docs/figures.md does not explain.")
+@click.option("--check", is_flag=True, help="Exit status 1 where something differs without a reason in reasons.yaml.")
 @click.option("--write", is_flag=True, help="Rewrite the tables and pictures of the documentation.")
 def main(check: bool, write: bool) -> None:
     collected = {figure.name: figure.collect() for figure in FIGURES}
     if write:
-        PAGE.write_text(page_of(collected, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        for path in PAGES:
+            path.write_text(written(path, collected), encoding="utf-8")
         PICTURES.mkdir(exist_ok=True)
         for figure in FIGURES:
             if figure.draw:
                 drawn(figure, collected[figure.name], PICTURES / f"{figure.name}.svg")
     left = []
     for figure in FIGURES:
-        data = collected[figure.name]
-        click.echo(f"{figure.title}: {tally(figure.checks(data))}")
-        left += unexplained(figure, data, PAGE.read_text(encoding="utf-8"))
+        found = figure.checks(collected[figure.name])
+        click.echo(f"{figure.title}: {tally(found)}")
+        left += unexplained(figure.name, found)
     for one in left if check else ():
         click.echo(f"not explained: {one.what}: {one.found}", err=True)
     sys.exit(1 if check and left else 0)

@@ -29,23 +29,28 @@ Data = dict[str, Any]
 
 
 @cache
-def _published() -> dict[str, Any]:
-    return dict(YAML(typ="safe").load((ROOT / "tools" / "figures" / "published.yaml").read_text(encoding="utf-8")))
+def _yaml(name: str) -> dict[str, Any]:
+    return dict(YAML(typ="safe").load((ROOT / "tools" / "figures" / f"{name}.yaml").read_text(encoding="utf-8")))
 
 
 def published(figure: str) -> dict[str, Any]:
     """What the paper or its artifact has for a figure, without `mark` and `doubtful`."""
-    return {key: value for key, value in _published()[figure].items() if key not in ("mark", "doubtful")}
+    return {key: value for key, value in _yaml("published")[figure].items() if key not in ("mark", "doubtful")}
 
 
 def mark(figure: str) -> str:
     """P printed, S stored, D derived."""
-    return str(_published()[figure]["mark"])
+    return str(_yaml("published")[figure]["mark"])
 
 
 def doubtful(figure: str) -> dict[str, str]:
     """What contradicts itself, and why."""
-    return dict(_published()[figure].get("doubtful", {}))
+    return dict(_yaml("published")[figure].get("doubtful", {}))
+
+
+def reasons(figure: str) -> dict[str, str]:
+    """Why claims of a figure do not hold, by the words of the claim."""
+    return {what: entry["reason"] for entry in _yaml("reasons").get(figure, ()) for what in entry["of"]}
 
 
 def rows(store: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -56,36 +61,59 @@ def rows(store: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
     return {key: row for key, row in found.items() if row.get("state", "done") == "done"}
 
 
+SAME = 0.05
+"""A number is as published if it is within a twentieth of the published one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What must hold, what was found, and whether it holds: None where a point was not run yet."""
+    """What must hold, what was found, and whether it holds: None where a point was not run yet.
+
+    `published` is what the paper or its artifact has, as printed, and empty where it has nothing: such a claim is our own.
+    """
 
     what: str
     found: str
     holds: bool | None
+    published: str = ""
 
 
-def within(what: str, number: float | None, least: float, most: float = float("inf"), digits: int = 2) -> Check:
+def within(
+    what: str, number: float | None, least: float, most: float = float("inf"), digits: int = 2, published: float | None = None
+) -> Check:
+    theirs = "" if published is None else f"{published:,.{digits}f}"
     if number is None:
-        return Check(what, "not run", None)
-    return Check(what, f"{number:,.{digits}f}", least <= number <= most)
+        return Check(what, "not run", None, theirs)
+    return Check(what, f"{number:,.{digits}f}", least <= number <= most, theirs)
 
 
-def rising(what: str, numbers: Sequence[float | None], digits: int = 2) -> Check:
-    """Each larger than the one before."""
+def as_published(what: str, number: float | None, theirs: float, digits: int = 2, near: float = SAME) -> Check:
+    """A number that must be the published one."""
+    return within(what, number, theirs * (1 - near), theirs * (1 + near), digits, theirs)
+
+
+def at_most(what: str, number: float | None, theirs: float, digits: int = 2) -> Check:
+    """An error or a cost that must not be greater than the published one."""
+    return within(what, number, 0, theirs, digits, theirs)
+
+
+def rising(what: str, numbers: Sequence[float | None], digits: int = 2, published: Sequence[float] = ()) -> Check:
+    """Each larger than the one before, as the published ones are."""
+    theirs = " < ".join(f"{n:,.{digits}f}" for n in published)
     found = [n for n in numbers if n is not None]
     if len(found) < len(numbers):
-        return Check(what, "not run", None)
-    return Check(what, " < ".join(f"{n:,.{digits}f}" for n in found), all(a < b for a, b in pairwise(found)))
+        return Check(what, "not run", None, theirs)
+    return Check(what, " < ".join(f"{n:,.{digits}f}" for n in found), all(a < b for a, b in pairwise(found)), theirs)
 
 
 def together(what: str, parts: Iterable[Check]) -> Check:
     """One that holds where all do; each part says in `what` of which point it is."""
     kept = list(parts)
     found = "; ".join(f"{part.what} {part.found}" for part in kept)
+    theirs = "; ".join(f"{part.what} {part.published}" for part in kept if part.published)
     verdicts = {part.holds for part in kept} or {None}
     holds = False if False in verdicts else None if None in verdicts else True
-    return Check(what, found, holds)
+    return Check(what, found, holds, theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +161,17 @@ def between_marks(page: str, name: str, tool: str, block: str) -> str:
     return pattern.sub(lambda marks: f"{marks[1]}\n{block}\n{marks[2]}", page, count=1)
 
 
-def verdicts(checks: Iterable[Check]) -> str:
-    return markdown(("must hold", "found", ""), ((c.what, c.found, VERDICTS[c.holds]) for c in checks), 3)
+def verdicts(figure: str, checks: Iterable[Check]) -> str:
+    """A table of claims: what is published, what is ours, and why the two differ."""
+    why = reasons(figure)
+    lines = ((c.what, c.published, c.found, VERDICTS[c.holds], why.get(c.what, "") if c.holds is False else "") for c in checks)
+    return markdown(("must hold", "published", "ours", "verdict", "reason"), lines, 5)
+
+
+def unexplained(figure: str, checks: Iterable[Check]) -> list[Check]:
+    """What differs without a reason, and what has a reason though it holds."""
+    why = reasons(figure)
+    return [check for check in checks if check.holds is not None and check.holds == (check.what in why)]
 
 
 def ratio(above: float | None, below: float | None) -> float | None:
@@ -242,7 +279,7 @@ def command(figure: Figure) -> click.Command:
         "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds a point."
     )
     @click.option("--plot", "picture", metavar="FILE", help="Draw it (.svg, .png, .pdf).")
-    @click.option("--check", is_flag=True, help="Exit status 1 where something differs from what must hold.")
+    @click.option("--check", is_flag=True, help="Exit status 1 where something differs, whatever the reason.")
     def main(running: bool, data_dir: Path | None, only: tuple[str, ...], limit: float, picture: str | None, check: bool) -> None:
         if running and figure.run is None:
             raise click.UsageError(f"the rows come from another command: {figure.how}")
@@ -256,7 +293,7 @@ def command(figure: Figure) -> click.Command:
         data = figure.collect()
         found = figure.checks(data)
         click.echo(figure.table(data))
-        click.echo(verdicts(found), nl=False)
+        click.echo(verdicts(figure.name, found), nl=False)
         if picture:
             drawn(figure, data, picture)
         if check and any(c.holds is False for c in found):
