@@ -53,12 +53,12 @@ class CompiledRegion:
         return f"<CompiledRegion {self.name}: {len(self.einsums)} Einsums, {len(self.graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        columns = ("region", "loop order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", "roofline", "about FLOPs", "about bytes")
         return SummaryTable(", ".join(self.einsums), columns, (self.summary,)).to_html()
 
     @property
     def summary(self) -> tuple[Cell, ...]:
-        """The row that tables of regions have: name, loop order, number of Einsums and nodes, expected cycles, FLOPs and bytes."""
+        """The row that tables of regions have: name, loop order, number of Einsums and nodes, roofline, expected FLOPs and bytes."""
         cost, order = self.estimate, ",".join(self.fused.order)
         return self.name, order, len(self.einsums), len(self.graph.nodes), cost.cycles, cost.flops, cost.bytes
 

@@ -11,7 +11,6 @@ COLUMN_MEANINGS = {
     "": "what the row is about",
     "%": "percent: of the cycles of the region, or of the sum above",
     "about bytes": "expected bytes that are read and written",
-    "about cycles": "expected cycles",
     "about firings": "expected firings of all nodes",
     "about FLOPs": "expected floating-point operations, without running anything",
     "add": "lanes of addition",

@@ -23,6 +23,7 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.buffers import buffer_notices, preload_notices
+from fuseflow.lower.lane_results import writer_notices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
@@ -67,7 +68,7 @@ class Compiled:
 
     def _repr_html_(self) -> str:
         title = f"{self.name} on {self.machine.name}: what is expected of its regions"
-        columns = ("region", "loop order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes")
+        columns = ("region", "loop order", "Einsums", "nodes", "roofline", "about FLOPs", "about bytes")
         return SummaryTable(title, columns, tuple(region.summary for region in self.regions)).to_html()
 
     @property
@@ -121,7 +122,7 @@ class Compiled:
     @property
     def notices(self) -> tuple[str, ...]:
         """The texts that must stand beside every result: those of the source, which regions have no form in public primitives, which
-        products are associated otherwise than in the program, and which reuse buffers have no effect.
+        products are associated otherwise than in the program, and which reuse buffers, preloads and writers in lanes have no effect.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -136,6 +137,7 @@ class Compiled:
         on_chip = (
             *buffer_notices(self.schedule, graphs, self.machine),
             *preload_notices(self.schedule, graphs, self.machine),
+            *writer_notices(self.schedule, self.regions),
         )
         return (*self.source.notices, *private, *associated, *on_chip, *of_inputs)
 
