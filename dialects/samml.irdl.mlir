@@ -31,7 +31,7 @@ irdl.dialect @samml {
     irdl.attributes {"name" = %name}
   }
 
-  // A tensor that the graph reads or writes. `levels` are its level formats, outermost first, and `order` is the dimension that each stores.
+  // A tensor that the graph reads or writes. `levels` are its level formats, outermost first, with `all` behind them if zeros are stored too, and `order` is the dimension that each stores.
   // `fill` is the implicit value. Where values are tiles, `tile` is their shape, and `shape` counts tiles.
   irdl.operation @tensor {
     %name = irdl.base "#builtin.string"

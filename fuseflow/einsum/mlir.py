@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from torch_mlir import ir
@@ -131,13 +131,8 @@ def _result_type(name: str, declared: TensorType | None, shape: tuple[int, ...])
     return _tensor_type(declared) if declared is not None else ir.RankedTensorType.get(shape, a.declared_type(ELEMENT))
 
 
-def _format_words(format: Format) -> list[str]:
-    """Return the levels of a format, and `all` behind them if it is complete."""
-    return [*(level.text for level in format.levels), *(["all"] if format.complete else [])]
-
-
 def _format_attribute(format: Format | None, block: Block) -> ir.Attribute:
-    levels = a.unit() if format is None else a.strings(_format_words(format))
+    levels = a.unit() if format is None else a.strings(format.words)
     return a.declared(FORMAT, levels, a.integers(() if format is None else format.order), a.integers(block))
 
 
@@ -262,9 +257,7 @@ def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
     levels, order, block = _storage(op, tensor.encoding)
     rank = tensor.rank
     try:
-        complete = levels is not None and levels[-1:] == ("all",)
-        format = None if levels is None else Format.of(*levels[: len(levels) - complete], order=order)
-        format = replace(format, complete=True) if format is not None and complete else format
+        format = None if levels is None else Format.of(*levels, order=order)
         if block and check_block(block, rank) != block:
             op.refuse(f"has blocks of {list(block)}, which are single elements", "leave the list of sizes empty")
     except TensorError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, tile_shape
@@ -41,7 +39,4 @@ def unsqueeze_format(format: Format, shape: tuple[int, ...]) -> Format:
     """Return a format with dense outermost levels for the dimensions of extent 1 of `shape`, which is the converse of `squeeze_format`."""
     units = [d for d, size in enumerate(shape) if size == 1]
     others = [d for d, size in enumerate(shape) if size != 1]
-    dense = Format.of(
-        *["dense"] * len(units), *(level.text for level in format.levels), order=(*units, *(others[d] for d in format.order))
-    )
-    return replace(dense, complete=format.complete)
+    return Format.of(*["dense"] * len(units), *format.words, order=(*units, *(others[d] for d in format.order)))

@@ -165,7 +165,7 @@ def _fibertree(decl: TensorDecl, entry: TensorEntry, axes: Sequence[int], block:
 
     Nothing is packed again, so that what is not stored has the declared implicit value, and the padding of tiles stays as it is.
     """
-    format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
+    format = replace(decl.format, order=tuple(axes[d] for d in decl.format.order))
     inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
     tensor = read_fibertree(entry.path, entry.name, format, tile_shape(inside), decl.fill)
     values = tensor.values
@@ -293,4 +293,4 @@ def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> Ten
     """Return a tensor that is declared as it is stored, with its dimensions in the order of `dims`."""
     order = tuple(list(dims).index(index) for index in stored)
     shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
-    return replace(decl, shape=shape, format=Format(decl.format.levels, order))
+    return replace(decl, shape=shape, format=replace(decl.format, order=order))

@@ -46,7 +46,7 @@ def write_tensor(tensor: n.TensorDecl) -> None:
     values = {
         "name": a.string(tensor.standalone().name),
         "shape": a.integers(tensor.shape),
-        "levels": a.strings(level.text for level in tensor.format.levels),
+        "levels": a.strings(tensor.format.words),
         "order": a.integers(tensor.format.order),
         "dtype": a.string(tensor.dtype),
         "fill": a.real(tensor.fill),

@@ -52,11 +52,10 @@ class ProtoWriter:
 
     def _declare(self, message: pb.ComalGraph) -> None:
         for t in self.graph.tensors:
-            levels = [level.text for level in t.format.levels]
             message.tensors.add(
                 name=t.standalone().name,
                 shape=t.shape,
-                levels=levels,
+                levels=t.format.words,
                 order=t.format.order,
                 dtype=t.dtype,
                 fill=t.fill,

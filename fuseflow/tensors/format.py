@@ -50,6 +50,11 @@ class Format:
         """Whether every level stores every coordinate of its dimension."""
         return all(level.full for level in self.levels)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The names of the levels, outermost first, and `all` behind them if the format is complete. `of` reads them."""
+        return (*(level.text for level in self.levels), *(["all"] if self.complete else []))
+
     def __str__(self) -> str:
         levels = ", ".join(level.text for level in self.levels)
         order = "" if self.order == tuple(range(self.rank)) else f" order ({', '.join(map(str, self.order))})"
@@ -74,9 +79,13 @@ class Format:
         return cls((Dense(),) * rank, tuple(range(rank)))
 
     @classmethod
-    def of(cls, *levels: str, order: tuple[int, ...] | None = None) -> Format:
-        """Return the format with the levels of these names, as in `Format.of("dense", "compressed")`."""
-        return cls(tuple(parse_level(name) for name in levels), tuple(range(len(levels))) if order is None else order)
+    def of(cls, *words: str, order: tuple[int, ...] | None = None) -> Format:
+        """Return the format with the levels of these names, as in `Format.of("dense", "compressed")`, which is complete with `all` at the
+        end. Raises `TensorError` for a level that does not exist, and for levels that do not fit each other.
+        """
+        complete = words[-1:] == ("all",)
+        levels = tuple(parse_level(name) for name in words[: len(words) - complete])
+        return cls(levels, tuple(range(len(levels))) if order is None else order, complete)
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -33,7 +34,8 @@ def regroup_format(format: Format, before: DimensionGroups, after: DimensionGrou
     if [part for d in order for part in after[d]] != stored:
         return None
     level = {part: level.text for level, d in zip(format.levels, format.order, strict=True) for part in before[d]}
-    return Format.of(*(level[after[d][0]] for d in order), order=tuple(order))
+    regrouped = Format.of(*(level[after[d][0]] for d in order), order=tuple(order))
+    return replace(regrouped, complete=format.complete)
 
 
 def regroup_tensor(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Tensor:
