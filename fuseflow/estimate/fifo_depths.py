@@ -77,8 +77,10 @@ class DepthChoice:
             return None
         gap = REFRESH_GAP / float(clock_ratio(memory.clock_ghz, self.graph.machine.clock_ghz)) / self.base
         for read in self.graph.load.reads:
+            if read.most * gap < 1:  # it reads nothing, or less than one line in that time
+                continue
             wanted = gap - (memory.prefetch / read.most if read.in_order else 0.0)
-            if read.most * gap < 1 or hidden_work(shares, read.stage) * TOLERANCE >= wanted:
+            if hidden_work(shares, read.stage) * TOLERANCE >= wanted:
                 continue
             before, after = np.isfinite(shares[read.stage]), np.isfinite(shares[:, read.stage])
             before[read.stage] = False

@@ -19,7 +19,8 @@ from fuseflow.tensors.levels.base import Listed
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a tensor stores something. Its root is fiber 0 of level 0.
+    """Where a tensor stores something. Its root is fiber 0 of level 0, and fiber 0 of every level is that below reference 0: a graph scans
+    an inner level from the root where the levels above have one coordinate.
 
     `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0. `words[p]` says how many
     coordinates a scan of each fiber of level p reads. None stands for the length of the fiber: each coordinate is stored once.
@@ -166,7 +167,18 @@ def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None], ki
         level, level_links, which = deduplicate_fibers(level, normalize_labels(level_links))
         distinct_levels.insert(0, level)
         links.insert(0, level_links)
+    _begin_with_first(distinct_levels, links)
     return Pattern(tuple(distinct_levels), tuple(links), _stored_coordinates(distinct_levels, links, kinds))
+
+
+def _begin_with_first(levels: list[FiberLevel], below: list[Ints | None]) -> None:
+    """Exchange fibers, in place, so that fiber 0 of every level is the one below the first element of the level above."""
+    for p, links in enumerate(below[:-1]):
+        if links is not None and len(links) and (first := int(links[0])) > 0:
+            numbers = np.arange(levels[p + 1].fibers)
+            numbers[[0, first]] = numbers[[first, 0]]
+            levels[p + 1], below[p + 1] = select_fibers(levels[p + 1], numbers, below[p + 1])
+            below[p] = normalize_labels(take(numbers, links))
 
 
 def _stored_coordinates(
