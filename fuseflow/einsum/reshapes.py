@@ -129,12 +129,13 @@ class _Refinement:
             e.name: {a.tensor for a in e.accesses if self._wanted(e, a) != self.storage[a.tensor][1]} for e in program.einsums
         }
         for einsum in program.einsums:
-            if einsum.reshapes and not operands_in_other_parts[einsum.name].isdisjoint(program.defined):
+            if einsum.reshapes and any(name in program.defined for name in operands_in_other_parts[einsum.name]):
                 self.barriers.add(einsum.name)
         return frozenset().union(*operands_in_other_parts.values())
 
     def run(self) -> ReshapeElimination:
-        program, needed = self.program, self.decide()
+        program = self.program
+        needed = self.decide().union(program.outputs, self.kept)
         for einsum in program.einsums:
             self._statement(einsum, needed)
         for name in program.outputs:
@@ -171,14 +172,14 @@ class _Refinement:
         self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
-        """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is needed in
-        other parts or outside.
+        """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is among the
+        tensors that are `needed` in other parts, outside, or as they are.
         """
         name, parts = self.storage[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
         is_alias = einsum.reshapes and isinstance(body, Access) and sorted(body.names) == sorted(indices)
-        if is_alias and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
+        if is_alias and isinstance(body, Access) and einsum.name not in needed:
             self.other_names[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
             return
         if is_alias:
@@ -329,4 +330,4 @@ def _in_parts(format: Format | None, parts: Parts) -> Format | None:
             return None
         levels += [level.text] * len(parts[d])
         order += range(first[d], first[d] + len(parts[d]))
-    return Format.of(*levels, order=tuple(order))
+    return replace(Format.of(*levels, order=tuple(order)), complete=format.complete)

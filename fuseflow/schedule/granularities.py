@@ -47,8 +47,9 @@ def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> Pa
             continue
         joins_any_layer = label != layer_of(einsum.location.path)
         neighbours = [r for r in partition.producers(einsum) if joins_any_layer or r.label == label]
-        open_regions = [r for r in (*neighbours, *partition.labelled(label)) if r.einsums[0] not in lone]
-        partition.join_or_open(einsum, open_regions, label)
+        open_regions = [r for r in neighbours if r.einsums[0] not in lone]
+        first = partition.first_labelled(einsum, label)
+        partition.join_or_open(einsum, open_regions if first is None else [*open_regions, first], label)
     return partition
 
 

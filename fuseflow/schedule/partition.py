@@ -1,9 +1,13 @@
-"""Regions that grow Einsum by Einsum, in program order, so that they can always be run one after the other."""
+"""Regions that grow Einsum by Einsum, in program order, so that they can always be run one after the other.
+
+Every region knows all regions that must run before it, as a set of bits, so that it costs no search of a graph to say whether an Einsum may
+join it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import networkx as nx
 
@@ -20,10 +24,13 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class RegionDraft:
-    """A region while it grows. Several may have one label: a layer that a reshape cuts."""
+    """A region while it grows. Several may have one label: a layer that a reshape cuts. `bit` stands for the region, and `before` has the
+    bits of all regions whose results it needs, directly or through others."""
 
     label: str
-    einsums: list[str]
+    bit: int
+    einsums: list[str] = field(default_factory=list)
+    before: int = 0
 
 
 class Partition:
@@ -33,6 +40,8 @@ class Partition:
         self._program = program
         self._home = dict[str, RegionDraft]()
         self._labelled = dict[str, list[RegionDraft]]()
+        self._labels = dict[str, int]()  # the bits of the regions of a label
+        self._drafts = list[RegionDraft]()
         self._needs: nx.DiGraph[RegionDraft] = nx.DiGraph()  # an edge from a region to one that reads its results
 
     def producers(self, einsum: Einsum) -> Iterator[RegionDraft]:
@@ -47,19 +56,45 @@ class Partition:
         """Return whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet, because Einsums come in program
         order.)
         """
-        return not any(nx.has_path(self._needs, region, r) for r in self.producers(einsum) if r is not region)
+        return not self._entered_again(einsum) & region.bit
+
+    def first_labelled(self, einsum: Einsum, label: str) -> RegionDraft | None:
+        """Return the first region with this label that an Einsum may join, or None if there is none."""
+        joinable = self._labels.get(label, 0) & ~self._entered_again(einsum)
+        return self._drafts[(joinable & -joinable).bit_length() - 1] if joinable else None
+
+    def _entered_again(self, einsum: Einsum) -> int:
+        """Return the bits of the regions that would be left and entered again with this Einsum."""
+        before = 0
+        for region in self.producers(einsum):
+            before |= region.before
+        return before
 
     def join(self, einsum: Einsum, region: RegionDraft) -> None:
         """Add an Einsum to a region that it may join."""
         region.einsums.append(einsum.name)
-        self._needs.add_edges_from((r, region) for r in self.producers(einsum) if r is not region)
         self._home[einsum.name] = region
+        for producer in self.producers(einsum):
+            if producer is not region:
+                self._needs.add_edge(producer, region)
+                self._run_before(region, producer.before | producer.bit)
+
+    def _run_before(self, region: RegionDraft, before: int) -> None:
+        """Record regions that must run before a region, and so before all that need a result of it."""
+        waiting = [region]
+        while waiting:
+            region = waiting.pop()
+            if before & ~region.before:
+                region.before |= before
+                waiting += self._needs.successors(region)
 
     def open(self, einsum: Einsum, label: str) -> None:
         """Open a region with this Einsum."""
-        region = RegionDraft(label, [])
+        region = RegionDraft(label, 1 << len(self._drafts))
+        self._drafts.append(region)
         self._needs.add_node(region)
         self._labelled.setdefault(label, []).append(region)
+        self._labels[label] = self._labels.get(label, 0) | region.bit
         self.join(einsum, region)
 
     def join_or_open(self, einsum: Einsum, regions: Iterable[RegionDraft], label: str) -> None:
@@ -73,7 +108,7 @@ class Partition:
         """Return the operand of `einsum` from outside that needs a result of the region, which is why it may not join."""
         for name in einsum.operands:
             home = self._home.get(name, region)
-            if home is not region and nx.has_path(self._needs, region, home):
+            if home.before & region.bit:
                 return name
         raise ValueError(f"{einsum.name} may join {region.label}")
 
@@ -94,11 +129,11 @@ def _unique(labels: list[str]) -> list[str]:
     >>> _unique(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']
     """
-    names = dict[str, None]()
+    names, numbers = dict[str, None](), dict[str, int]()
     for label in labels:
-        number = 2
         name = label
         while name in names:
-            name, number = f"{label}-{number}", number + 1
+            numbers[label] = numbers.get(label, 1) + 1
+            name = f"{label}-{numbers[label]}"
         names[name] = None
     return list(names)
