@@ -118,4 +118,6 @@ def compile_source(
             regions.append(region)
     if schedule.depth_policy == "auto":
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
-    return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)
+    return Compiled(
+        source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start, partitioned.notices
+    )

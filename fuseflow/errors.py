@@ -143,6 +143,12 @@ class FusionError(FuseFlowError):
     code = "fusion"
 
 
+class PlacesError(FusionError):
+    """A region would compute an Einsum in too many places. `region` is the region."""
+
+    region: str = ""
+
+
 class GraphError(FuseFlowError):
     """A SAMML graph does not verify, parse or translate."""
 

@@ -16,7 +16,7 @@ from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
-from fuseflow.fusion.inline import Inliner
+from fuseflow.fusion.inline import MOST_PLACES, Inliner
 from fuseflow.fusion.order_graph import (
     Constraint,
     build_order_graph,
@@ -75,6 +75,7 @@ def fuse(
     free: bool = False,
     extents_by_einsum: Extents | None = None,
     dropped: Collection[str] = (),
+    most_places: int = MOST_PLACES,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
@@ -87,14 +88,15 @@ def fuse(
     was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already. Of an Einsum in
     `dropped` that is no result, the consumers get the entries that are not 0.
 
-    Raises `FusionError` if no order is left, naming the edges of the cycle.
+    Raises `FusionError` if no order is left, naming the edges of the cycle, and `PlacesError` for an Einsum that would be computed in more
+    places than `most_places`.
     """
     positions = sorted({program.positions[e] for e in einsums if e in program.positions})
     members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
     _refuse_materialized(name, members.values())
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
     uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
-    inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results))
+    inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results), most_places)
     fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean")
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":

@@ -15,8 +15,10 @@ from typing import Literal, TypeAlias
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import Extents
+from fuseflow.errors import PlacesError
 from fuseflow.fusion.copies import CopyCost
 from fuseflow.fusion.fuse import MergePolicy, RegionCost, fuse, to_region_names
+from fuseflow.fusion.inline import MOST_PLACES
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
@@ -61,7 +63,8 @@ class FusionProblem:
     should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
     are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`. `repeats`
     says how many times the work of its producers, each run once, a region does in its order. `extents` are those of the program, if they
-    are known already. Of the Einsums in `dropped` that are no results, consumers get the entries that are not 0.
+    are known already. Of the Einsums in `dropped` that are no results, consumers get the entries that are not 0. No Einsum is
+    computed in more places than `most_places`.
     """
 
     program: Program
@@ -78,6 +81,7 @@ class FusionProblem:
     repeats: Callable[[FusedRegion], float] = lambda region: math.inf
     extents: Extents | None = None
     dropped: frozenset[str] = frozenset()
+    most_places: int = MOST_PLACES
 
 
 @dataclass(slots=True)
@@ -105,14 +109,18 @@ class WaysToFuse:
         return self.ordered[choice]
 
     def first(self, merges: tuple[MergePolicy, ...]) -> FusionCandidate | Refusal:
-        """Return the first way of which some order can be lowered; else the refusal of the way with the fewest wishes."""
-        choices = fusion_choices(self.problem, merges)
+        """Return the first way of which some order can be lowered; else the refusal of the way with the fewest wishes. Where views are
+        merged so that an Einsum is computed in too many places, other copies and other pinned results are not tried.
+        """
+        choices, crowded = fusion_choices(self.problem, merges), dict[MergePolicy, Refusal]()
         for choice in choices:
-            region = self.order(choice)
+            region = crowded.get(choice.merge) or self.order(choice)
             if not isinstance(region, Refusal):
                 return FusionCandidate(choice, region)
+            if isinstance(region.error, PlacesError):
+                crowded[choice.merge] = region
         fewest = next(c for c in reversed(choices) if c.copies == self.problem.copies[-1] and c.merge == merges[0])
-        refusal = self.order(fewest)
+        refusal = crowded.get(fewest.merge) or self.order(fewest)
         assert isinstance(refusal, Refusal)
         return refusal
 
@@ -163,6 +171,7 @@ def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str,
         free=choice.copies == "free",
         extents_by_einsum=problem.extents,
         dropped=problem.dropped,
+        most_places=problem.most_places,
     )
 
 

@@ -12,13 +12,14 @@ from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
-from fuseflow.errors import FusionError
+from fuseflow.errors import FusionError, PlacesError
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Constant, Reduction, Tree, TreeTable, nodes
 from fuseflow.selection import NONZERO
 
-MOST_VIEWS = 500
-"""The number of views of one Einsum in a region, at most. Beyond that, it is recomputed so often that no machine would want it."""
+MOST_PLACES = 500
+"""The number of places in which a region computes an Einsum, at most. Beyond that, it is recomputed so often that no machine would want
+it."""
 
 
 @dataclass(slots=True)
@@ -27,13 +28,14 @@ class Inliner:
 
     `extents` gives the size of every local index of every Einsum, and `sizes` those of the region's own indices, as they are named.
     `local_names` maps the index names of each Einsum, in its first view, to the region's. The consumers of an Einsum in `dropped` get its
-    entries that are not 0.
+    entries that are not 0. An Einsum has as many views as `most_places`, at most.
     """
 
     region: str
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
     dropped: frozenset[str] = frozenset()
+    most_places: int = MOST_PLACES
     trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
     local_names: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -56,14 +58,16 @@ class Inliner:
         return replace(fused, results=(result, *fused.results), views=tuple(views))
 
     def expand(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """Return the trees with every view of this Einsum replaced by its body. Raises `FusionError` beyond `MOST_VIEWS`."""
+        """Return the trees with every view of this Einsum replaced by its body. Raises `PlacesError` if it has too many."""
         view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
-        if len(view_indices) > MOST_VIEWS:
-            raise FusionError(
+        if len(view_indices) > self.most_places:
+            error = PlacesError(
                 f"region `{self.region}` would compute `{einsum.name}` in {len(view_indices)} places",
                 hint="fuse fewer Einsums: what a region boundary stores is computed once",
                 span=einsum.location.span,
             )
+            error.region = self.region
+            raise error
         self._views, self._reductions = dict.fromkeys(fused.views), {}
         memo: dict[Tree, Tree] = {}
         for indices in view_indices:

@@ -37,7 +37,7 @@ class PartitionedProgram:
     what is lowered: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the user
     chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a tensor
     that the elimination of reshapes renamed. `formed` are the regions as Einsums of `original`, and `splits` the indices that are two loops
-    in one of them.
+    in one of them. `notices` say which regions were divided since they could not be lowered as they were.
     """
 
     schedule: Schedule
@@ -52,6 +52,7 @@ class PartitionedProgram:
     user_names: Mapping[str, str]
     formed: tuple[Region, ...]
     splits: tuple[RegionSplit, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @cached_property
     def extents(self) -> Extents:

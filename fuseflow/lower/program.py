@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.errors import PlacesError, ScheduleError, did_you_mean
 from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
@@ -32,22 +32,34 @@ def lower(
 
 
 def lower_regions(
-    partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo | None = None
+    partitioned: PartitionedProgram,
+    tensors: Mapping[str, Tensor],
+    memo: LoweringMemo | None = None,
+    crowded: list[PlacesError] | None = None,
 ) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
-    before an error. `memo` has decisions of the same schedule.
+    before an error. `memo` has decisions of the same schedule. With a list of `crowded` regions, the errors of those that would compute an
+    Einsum in too many places are added to it, and the others are lowered as if these had run.
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
     lowered: list[CompiledRegion] = []
     for request in requests:
         with collector_off():
-            regions, state = lower_region(state, request)
+            try:
+                regions, state = lower_region(state, request)
+            except PlacesError as error:
+                if crowded is None or request.order:
+                    raise
+                crowded.append(error)
+                regions, state = (), state.after_assumed({name: state.declared[name] for name in request.results})
         for region in regions:
             if not region.einsums:
                 refuse_resident_copy(partitioned, region.fused)
             lowered.append(region)
             yield region
+    if crowded:
+        return
     refuse_unknown_lanes(partitioned.schedule, [region for region in lowered if region.einsums])
     graphs = {region.name: (region.graph, region.places) for region in lowered if region.einsums}
     refuse_unknown_depths(partitioned.schedule, graphs)

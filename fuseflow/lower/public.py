@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import ScheduleError
+from fuseflow.errors import PlacesError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.repetition import GROWN, divided_regions
+from fuseflow.lower.repetition import divided_regions, halved_regions
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.lower.views import source_of
 from fuseflow.schedule import Schedule
@@ -62,11 +62,13 @@ def lower_for(
 
     The collector of cyclic garbage does not look between two regions that are lowered here.
     """
-    partitioned = partition_program(program, with_primitives(schedule, machine))
-    if partitioned.schedule.primitives != "public":
-        return _without_repetition(program, partitioned, tensors)
-    memo = LoweringMemo()
-    lowered = attempt(_lowered, partitioned, tensors, memo)
+    memo, partitioned = LoweringMemo(), partition_program(program, with_primitives(schedule, machine))
+    public = partitioned.schedule.primitives == "public"
+    if not public and not schedule.grows_regions:
+        return partitioned, lower_regions(partitioned, tensors)
+    partitioned, lowered = _without_crowds(program, partitioned, tensors, memo)
+    if not public:
+        return _without_repetition(program, partitioned, lowered, tensors, memo)
     if isinstance(lowered, Refusal):
         return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
     best, trial, fewest, current = partitioned, partitioned, lowered, lowered
@@ -85,22 +87,48 @@ def lower_for(
 
 
 def _without_repetition(
-    program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]
+    program: Program,
+    partitioned: PartitionedProgram,
+    lowered: tuple[CompiledRegion, ...] | Refusal,
+    tensors: Mapping[str, Tensor],
+    memo: LoweringMemo,
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
     """Return the program in regions of which none that nobody named repeats too much, and the regions, lowered."""
-    if partitioned.schedule.fuse_regions not in GROWN:
-        return partitioned, lower_regions(partitioned, tensors)
-    memo = LoweringMemo()
-    while not isinstance(lowered := attempt(_lowered, partitioned, tensors, memo), Refusal):
+    while not isinstance(lowered, Refusal):
         regions = divided_regions(partitioned, lowered)
         if regions is partitioned.formed:
             return partitioned, iter(lowered)
-        partitioned = partition_program(program, partitioned.schedule, regions)
+        partitioned = replace(partition_program(program, partitioned.schedule, regions), notices=partitioned.notices)
+        lowered = attempt(_lowered, partitioned, tensors, memo)
     return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
 
 
-def _lowered(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo) -> tuple[CompiledRegion, ...]:
-    return tuple(lower_regions(partitioned, tensors, memo))
+def _without_crowds(
+    program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
+) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
+    """Return the program in regions of which none that nobody named computes an Einsum in too many places, and the regions, lowered, or
+    what refuses one of them."""
+    crowded: list[PlacesError] = []
+    may_divide = crowded if partitioned.schedule.grows_regions else None
+    while True:
+        lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
+        if isinstance(lowered, Refusal) or not crowded:
+            return partitioned, lowered
+        regions = halved_regions(partitioned, [error.region for error in crowded])
+        if regions is partitioned.formed:
+            return partitioned, Refusal(crowded[0])
+        notices = (*partitioned.notices, *(f"{error.message}, so it is divided" for error in crowded))
+        partitioned = replace(partition_program(program, partitioned.schedule, regions), notices=notices)
+        crowded.clear()
+
+
+def _lowered(
+    partitioned: PartitionedProgram,
+    tensors: Mapping[str, Tensor],
+    memo: LoweringMemo,
+    crowded: list[PlacesError] | None = None,
+) -> tuple[CompiledRegion, ...]:
+    return tuple(lower_regions(partitioned, tensors, memo, crowded))
 
 
 def _private(regions: Iterable[CompiledRegion]) -> int:

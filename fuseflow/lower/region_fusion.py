@@ -12,7 +12,7 @@ from typing import Protocol
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.expected.cost import expected_rank
-from fuseflow.fusion import FusedRegion, choose_order
+from fuseflow.fusion import FusedRegion, choose_order, inline
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit, priced_order
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, search
@@ -26,6 +26,7 @@ from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
+from fuseflow.schedule import region_size
 
 
 class CostRule(Protocol):
@@ -84,6 +85,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         repeats=lambda fused: region_work(state, fused).repeats(fused.order),
         extents=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
+        most_places=region_size.MOST_PLACES if schedule.grows_regions and not request.order else inline.MOST_PLACES,
     )
 
 

@@ -1,15 +1,16 @@
-"""Regions that repeat too much of their work, and their division.
+"""Regions that nobody named and that repeat too much of their work, and their division.
 
 Fusion computes again what it does not store. A convolution over windows of nine, fused with those before it, computes each of their results
 up to nine times, so that a network of them fused as one region would run for years. The user who names such a region gets it. Those that
 `layerwise` and `full` grow are divided in the middle, as long as more cycles are expected of one than `MOST_REPEATS` times the loops of its
-Einsums, all dense and one after the other. Fused sparse models take far fewer cycles than that.
+Einsums, all dense and one after the other. Fused sparse models take far fewer cycles than that. Those that would compute an Einsum in too
+many places to be lowered at all are divided so, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.program import user_orders
@@ -19,21 +20,23 @@ from fuseflow.schedule.region_size import RegionDivider
 
 MOST_REPEATS = 100
 """How many times the work of its Einsums a region may take. The models of the paper need at most 63, and most need less than once."""
-GROWN = (("layerwise",), ("full",))
-"""The choices of `fuse` whose regions nobody has named."""
 
 
 def divided_regions(partitioned: PartitionedProgram, lowered: Sequence[CompiledRegion]) -> tuple[Region, ...]:
     """Return the regions with those in halves that repeat too much. It is the same tuple if none does. A region stays whole if the user
     ordered its loops.
     """
-    cycles = {region.name: region.estimate.cycles for region in lowered}
-    ordered, divider = user_orders(partitioned), RegionDivider(partitioned.original)
-    taken = {region.name for region in partitioned.formed}
+    cycles, ordered = {region.name: region.estimate.cycles for region in lowered}, user_orders(partitioned)
+    repeating = (r.name for r in partitioned.formed if cycles.get(r.name, 0) > MOST_REPEATS * _loops(partitioned, r))
+    return halved_regions(partitioned, [name for name in repeating if name not in ordered])
+
+
+def halved_regions(partitioned: PartitionedProgram, names: Collection[str]) -> tuple[Region, ...]:
+    """Return the regions with those of these names in halves. It is the same tuple if each of these has one Einsum."""
+    divider, taken = RegionDivider(partitioned.original), {region.name for region in partitioned.formed}
     regions: list[Region] = []
     for region in partitioned.formed:
-        whole = len(region.einsums) == 1 or region.name in ordered
-        if whole or cycles.get(region.name, 0) <= MOST_REPEATS * _loops(partitioned, region):
+        if region.name not in names or len(region.einsums) == 1:
             regions.append(region)
             continue
         for half in divider.halves(region.einsums):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
+from fuseflow.estimate.statistics import assume_statistics
 from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView
@@ -98,6 +99,10 @@ class LoweringState:
     def after_writing(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
         """Return the state after these tensors were written."""
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
+
+    def after_assumed(self, types: Mapping[str, TensorType]) -> LoweringState:
+        """Return the state after these tensors were written, of whose values nothing is known."""
+        return self.after_writing(types, {name: assume_statistics(type) for name, type in types.items()})
 
     def with_view(self, view: TensorView) -> LoweringState:
         """Return the state in which a stored tensor is seen in other dimensions too."""

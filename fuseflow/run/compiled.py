@@ -53,7 +53,8 @@ from fuseflow.tensors.fibertree_files import write_fibertree
 class Compiled:
     """A compiled program.
 
-    All formats of `program` are inferred. `regions` stand in the order in which they run. `seconds` is the time that compiling took.
+    All formats of `program` are inferred. `regions` stand in the order in which they run. `seconds` is the time that compiling took, and
+    `divisions` say which regions had to be divided.
     """
 
     source: Source
@@ -62,6 +63,7 @@ class Compiled:
     regions: tuple[CompiledRegion, ...]
     machine: Machine
     seconds: float
+    divisions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Compiled {self.name}: {len(self.regions)} regions, {len(self.program.einsums)} Einsums, on {self.machine.name}>"
@@ -121,8 +123,9 @@ class Compiled:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The texts that must stand beside every result: those of the source, which regions have no form in public primitives, which
-        products are associated otherwise than in the program, and which reuse buffers, preloads and writers in lanes have no effect.
+        """The texts that must stand beside every result: those of the source, which regions had to be divided, which have no form in public
+        primitives, which products are associated otherwise than in the program, and which reuse buffers, preloads and writers in lanes
+        have no effect.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -139,7 +142,7 @@ class Compiled:
             *preload_notices(self.schedule, graphs, self.machine),
             *writer_notices(self.schedule, self.regions),
         )
-        return (*self.source.notices, *private, *associated, *on_chip, *of_inputs)
+        return (*self.source.notices, *self.divisions, *private, *associated, *on_chip, *of_inputs)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

@@ -16,6 +16,11 @@ from functools import cached_property
 
 from fuseflow.einsum.nodes import Program, Reduce, walk
 
+MOST_PLACES = 16
+"""The places in which a region computes one of its Einsums, at most. An Einsum that is read at several tuples of indices is computed for
+each, and so is what it reads: `Z k Z` computes Z twice, and four steps of it compute the first Z 16 times. No model of the repository needs
+more than 2 places.
+"""
 MOST_REDUCTION_LOOPS = 32
 """The loops of reductions that a region has, at most, unless a single Einsum has more."""
 

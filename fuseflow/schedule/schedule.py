@@ -161,6 +161,11 @@ class Schedule:
         """Whether the schedule leaves something to `fuseflow.autoschedule`, so that it cannot be compiled."""
         return self.fuse_regions == ("auto",) or self.order_policy == "auto" or self.plan.auto
 
+    @property
+    def grows_regions(self) -> bool:
+        """Whether nobody has named its regions: they grow as large as `layerwise` or `full` says, and may be divided."""
+        return self.fuse_regions in (("layerwise",), ("full",))
+
     @_fluent
     def fuse(self, *names: str) -> Schedule:
         """Fuse these regions, in addition to those named before; `none`, `layerwise`, `full` and `auto` replace what was said before."""
