@@ -16,7 +16,7 @@ from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
-from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
+from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
 from fuseflow.plan.plan import Plan
@@ -307,7 +307,7 @@ class _ScheduleSearch:
                 if cut in partitions:
                     continue
                 cycles = compiled.estimate(self.estimator).cycles
-            except (FusionError, ScheduleError) as error:
+            except (FusionError, MachineError, ScheduleError) as error:
                 trials.append(replace(trial, refused=error.message))
                 continue
             partitions.add(cut)

@@ -13,10 +13,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.einsum.chain import Chain, Group, factors, show
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, accesses, children, free_indices, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Keep,
+    Program,
+    Reduce,
+    accesses,
+    children,
+    free_indices,
+    walk,
+)
 from fuseflow.errors import ProgramError, did_you_mean
 
 Pairs: TypeAlias = "Access | tuple[Pairs, Pairs]"
@@ -62,9 +75,16 @@ def _is_product(node: Expr) -> bool:
 
 def _multiplies(node: Expr) -> bool:
     match node:
-        case Access() | Const() | Apply(op="mul") | Reduce(op="sum"):
+        case Access() | Const():
             return True
-    return False
+        case Apply():
+            return node.op == "mul"
+        case Reduce():
+            return node.op == "sum"
+        case Keep():
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 # What a chain is made of -----------------------------------------------------------------------------------------------------
@@ -100,8 +120,10 @@ class Expansion:
                 self.add(node.body, {**names, **inside})
             case Access():
                 self.add_element(node, names)
-            case _:
+            case Keep():
                 raise AssertionError("no product")
+            case unknown:
+                assert_never(unknown)
 
     def add_element(self, node: Access, names: Mapping[str, str]) -> None:
         if not all(isinstance(index, str) for index in node.indices):
@@ -252,6 +274,9 @@ def _replaced(node: Expr, old: Expr, new: Expr) -> Expr:
     match node:
         case Apply():
             return replace(node, args=tuple(_replaced(arg, old, new) for arg in node.args))
-        case Reduce():
+        case Reduce() | Keep():
             return replace(node, body=_replaced(node.body, old, new))
-    return node
+        case Access() | Const():
+            return node
+        case unknown:
+            assert_never(unknown)

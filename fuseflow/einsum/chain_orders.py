@@ -9,10 +9,11 @@ A chain are the factors of a result, and those of the intermediates between them
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from fuseflow.einsum.association import Expansion, associated
 from fuseflow.einsum.chain import Chain, Group
-from fuseflow.einsum.nodes import Access, Apply, Expr, Program, Reduce, children
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Program, Reduce
 from fuseflow.errors import ProgramError
 
 MOST_FACTORS = 5
@@ -59,13 +60,18 @@ def _chain(node: Expr, expansion: Expansion, inner: set[str]) -> Group | None:
                 return node.tensor
             inner.add(einsum.name)
             return _chain(einsum.body, expansion, inner)
-        case Reduce():
+        case Reduce() | Keep():
             return _chain(node.body, expansion, inner)
         case Apply(op="mul"):
             factors = [factor for arg in node.args if (factor := _chain(arg, expansion, inner)) is not None]
             return (factors[0], factors[1]) if len(factors) == 2 else factors[0] if len(factors) == 1 else None
-    products = [child for child in children(node) if not isinstance(child, Access)]
-    return _chain(products[0], expansion, inner) if len(products) == 1 else None
+        case Apply():
+            products = [arg for arg in node.args if not isinstance(arg, Access)]
+            return _chain(products[0], expansion, inner) if len(products) == 1 else None
+        case Const():
+            return None
+        case unknown:
+            assert_never(unknown)
 
 
 def _leaves(group: Group) -> Iterator[str]:

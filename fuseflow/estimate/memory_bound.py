@@ -39,20 +39,26 @@ def memory_latency(memory: MemorySettings) -> int:
             assert_never(unknown)
 
 
-def memory_answers(node: n.Node, declared: Mapping[str, n.TensorDecl]) -> int:
+def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> int:
     """Return how many answers of the memory an element waits for on its way through a node, one after the other."""
     if isinstance(node, n.TensorUser) and not node.asks_memory(declared):
         return 0
     match node:
-        case n.Load() | n.WriteValues():
+        case n.Load() | n.WriteValues() | n.WriteLaneValues():
             return 1
         case n.Scan():
             arrays = declared[node.tensor].stored_arrays(node.level)
             return any(array.scanned for array in arrays) + any(array.entry for array in arrays)
         case n.Locate():
             return int(any(array.told for array in declared[node.tensor].stored_arrays(node.level)))
-        case _:
+        case n.WriteLevel() | n.WriteLaneLevel():
             return 0
+        case n.Root() | n.Range() | n.Join() | n.Align() | n.Repeat() | n.Alu() | n.Reduce() | n.Accumulate() | n.Permute():
+            return 0
+        case n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.Fork() | n.Merge():
+            return 0
+        case unknown:
+            assert_never(unknown)
 
 
 def peak_bandwidth(machine: Machine) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd, prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
@@ -291,8 +291,12 @@ class Addresses:
                     port = node.inputs[2]
                 case n.Fork() | n.Merge():
                     port = node.inputs[0]
-                case _:
+                case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Repeat() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate():
                     return port
+                case n.Permute() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
+                    return port
+                case unknown:
+                    assert_never(unknown)
 
     def lanes(self, node: Lookup) -> tuple[Number, Number]:
         """Return the lanes to which the references of a node are dealt in their innermost lists, and those of all forks on their ways."""
@@ -338,8 +342,15 @@ class Addresses:
             case n.Locate():
                 above = self._own_levels(node.inputs[1], level - 1) if len(node.inputs) > 1 else {}
                 return {**above, self._coordinate_depth(node.inputs[0]): level}
-            case _:  # what joins or deals references does not say where they change, so they are taken to change at every depth
+            case n.Join() | n.Drop() | n.Align() | n.Fork() | n.Merge():
+                # What joins or deals references does not say where they change, so they are taken to change at every depth.
                 return {at: min(at, level) for at in range(1, depth + 1)}
+            case n.Range() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate() | n.Permute() | n.Select() | n.Flatten():
+                raise AssertionError(f"{node.op} `{node.name}` gives no references")
+            case n.SplitLevel() | n.TensorWriter():
+                raise AssertionError(f"{node.op} `{node.name}` gives no references")
+            case unknown:
+                assert_never(unknown)
 
     def _coordinate_depth(self, port: n.Port) -> int:
         """Return the depth at which a stream of coordinates gets them: it repeats them further inside."""
@@ -365,8 +376,12 @@ class Addresses:
                     told = self._deciding_any(node.inputs[crd] for crd, _ in node.sides())
                     lacks = self._lacks_some(n.Port(node.name))  # which coordinates there are tells lanes apart
                     forks = {name: carried.get(name, False) | (told.get(name, False) & lacks) for name in {**carried, **told}}
-                case _:
+                case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Align() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate():
                     forks = self._deciding_any(node.inputs)
+                case n.Permute() | n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
+                    forks = self._deciding_any(node.inputs)
+                case unknown:
+                    assert_never(unknown)
             self._forks[port] = forks
         return self._forks[port]
 

@@ -23,6 +23,7 @@ from fuseflow.sim import Machine
 from fuseflow.sim.configuration import ConfigurationLoad, require_room
 from fuseflow.sim.memory.layout import used_tensors
 from fuseflow.sim.signature import RegionRepeat, signature
+from fuseflow.sim.untimed import refuse_untimed
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.blocks import stored_in
 
@@ -99,7 +100,7 @@ class Estimator:
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
         """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known, and `MachineError` for
-        more resident tensors than the machine has room for."""
+        more resident tensors than the machine has room for, and for what it has no times for."""
         knowledge = self.knowledge(program, tensors)
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
@@ -188,6 +189,7 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        refuse_untimed(region.graph, machine)
         graph_bounds = self.bounds(region.graph, knowledge)
         bounds = graph_bounds.on(machine)
         require_room(region.graph, bounds.work.config_bytes, machine)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Keep, Program
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce
 from fuseflow.errors import FrontendError, SparsityError
 from fuseflow.frontend.patterns import Pattern
 from fuseflow.frontend.refusals import refusal
@@ -113,12 +114,25 @@ def with_keeps(program: Program, rules: Mapping[str, KeepRule]) -> Program:
 
 
 def _with_keep(einsum: Einsum, rules: Mapping[str, KeepRule]) -> Einsum:
+    """Return an Einsum without markers. Raises `FrontendError` for a product with a marker that is only a part of it."""
+    if not any(access.tensor in rules for access in einsum.accesses):
+        return einsum
     match einsum.body:
-        case Apply(args=(left, Access(tensor=name) as marker)) if name in rules:
-            return replace(einsum, body=_keep(rules[name], marker, left))
-        case Apply(args=(Access(tensor=name) as marker, right)) if name in rules:
-            return replace(einsum, body=_keep(rules[name], marker, right))
-    return einsum
+        case Apply("mul", (left, Access(tensor=name) as marker)) if name in rules:
+            kept = replace(einsum, body=_keep(rules[name], marker, left))
+        case Apply("mul", (Access(tensor=name) as marker, right)) if name in rules:
+            kept = replace(einsum, body=_keep(rules[name], marker, right))
+        case Access() | Const() | Apply() | Reduce() | Keep():
+            kept = einsum
+        case unknown:
+            assert_never(unknown)
+    if any(access.tensor in rules for access in kept.accesses):
+        raise FrontendError(
+            f"a rule keeps a part of `{einsum.name}`, which is no whole result",
+            hint="keep a part of the result of an operator",
+            span=einsum.location.span,
+        )
+    return kept
 
 
 def _keep(kept: KeepRule, marker: Access, body: Expr) -> Expr:

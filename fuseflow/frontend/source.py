@@ -26,8 +26,8 @@ class Source:
     interpreter is the reference. `intermediates` computes what PyTorch computes on the way, by the names of Einsums. `mlir` is the Linalg
     form of a program that has one. `data`, `options` and `seed` are those of a model file. `notices` are shown beside every result.
     `seconds` is the time that the import took. `constants` are the names of inputs that are the same in every run: weights, buffers, and
-    what follows from them alone. `masks` are those of pruned weights that are stored dense or in blocks, true at entries that are not
-    pruned.
+    what follows from them alone. `selections` are those that the compiler made for indices with an offset or a factor. `masks` are those of
+    pruned weights that are stored dense or in blocks, true at entries that are not pruned.
 
     A source that was rewritten has `original`, the source that it was made of, which says what its outputs must be. `simplified` says what
     was left out of it, and `plan` which of its operands are divided into parts.
@@ -44,6 +44,7 @@ class Source:
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
     constants: tuple[str, ...] = ()
+    selections: tuple[str, ...] = ()
     masks: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     original: Source | None = None
     simplified: Simplification | None = None

@@ -64,7 +64,7 @@ def load(spec: ModelSpec) -> Source:
             source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
     tensors, constants = {**source.tensors, **selections}, (*source.constants, *selections)
-    source = replace(source, program=selected, tensors=tensors, seed=spec.seed, constants=constants)
+    source = replace(source, program=selected, tensors=tensors, seed=spec.seed, constants=constants, selections=tuple(selections))
     source = source if spec.propagate is None else propagated(source, spec.propagate)
     return replace(source, seconds=time.perf_counter() - start)
 

@@ -106,4 +106,5 @@ def simplify_apply(op: str, *args: Expr) -> Expr:
             return Apply("sigmoid", (x,))
         case ("div", (Const(1.0), Apply("add", (Const(1.0), Apply("exp", (Apply("neg", (x,)),)))))):
             return Apply("sigmoid", (x,))
-    return Apply(op, args)
+        case _:  # Operators and operands are of any kind, and no other application of one has a simpler form that is as exact.
+            return Apply(op, args)

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import assert_never
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.indices import fresh_indices, substitute
-from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Keep, Program, Reduce, TensorType, index_names, walk
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType, index_names, walk
 from fuseflow.plan.form import Form, common_blocks
 from fuseflow.plan.operands import Operands, Stored
 from fuseflow.plan.products import Product, products_of
@@ -83,15 +84,17 @@ def _sum(product: Product, parts: Sequence[TensorType], operands: Operands, fres
 
 def _replaced(node: Expr, others: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with other expressions in the place of some."""
+    if node in others:
+        return others[node]
     match node:
-        case _ if node in others:
-            return others[node]
         case Apply():
             return replace(node, args=tuple(_replaced(arg, others) for arg in node.args))
         case Reduce() | Keep():
             return replace(node, body=_replaced(node.body, others))
-        case _:
+        case Access() | Const():
             return node
+        case unknown:
+            assert_never(unknown)
 
 
 def _with_results_of(program: Program, divided: Program, results: Collection[str]) -> Program:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count, islice
 from operator import mul
+from typing import assert_never
 
 import numpy as np
 
@@ -109,19 +110,24 @@ def _body(node: Expr, scales: Mapping[str, Scale], names: Mapping[str, str]) -> 
             return replace(node, args=tuple(_body(arg, scales, names) for arg in node.args))
         case Reduce() | Keep():
             return replace(node, body=_body(node.body, scales, names))
-        case _:
+        case Access() | Const():
             return node
+        case unknown:
+            assert_never(unknown)
 
 
 def _integers(node: Expr, scales: Mapping[str, Scale], names: Mapping[str, str]) -> Expr:
     """Return the factors of a product with integers in the place of scaled tensors."""
     match node:
-        case Access() if node.tensor in scales:
-            return replace(node, tensor=names[node.tensor])
-        case Apply() if node.op == "mul":
-            return replace(node, args=tuple(_integers(arg, scales, names) for arg in node.args))
-        case _:
+        case Access():
+            return replace(node, tensor=names.get(node.tensor, node.tensor))
+        case Apply():
+            factors = tuple(_integers(arg, scales, names) for arg in node.args)
+            return replace(node, args=factors) if node.op == "mul" else node
+        case Const() | Reduce() | Keep():
             return node
+        case unknown:
+            assert_never(unknown)
 
 
 def _products(node: Expr) -> Iterator[Reduce]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.hardware.rules import KIND_BITS
@@ -53,7 +53,7 @@ class FifoForm(NamedTuple):
         return fifo_area(self.width, self.latency, depth, self.shallow)
 
 
-def branches(node: n.Node) -> int:
+def branches(node: n.Primitive) -> int:
     """Return the lanes that a node deals or brings together, or the sides that it joins; 1 for another node."""
     match node:
         case n.Fork():
@@ -62,8 +62,12 @@ def branches(node: n.Node) -> int:
             return len(node.inputs)
         case n.Join():
             return len(node.sides())
-        case _:
+        case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Align() | n.Repeat() | n.Load() | n.Alu() | n.Reduce():
             return 1
+        case n.Accumulate() | n.Permute() | n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
+            return 1
+        case unknown:
+            assert_never(unknown)
 
 
 @dataclass(frozen=True)  # with places for what is computed once

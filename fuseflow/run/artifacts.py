@@ -15,7 +15,7 @@ from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.hardware.output import circuit_text
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.directory import MANIFEST
+from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
 from fuseflow.run.result import Result
@@ -25,6 +25,7 @@ from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.sim import Machine
 from fuseflow.table import text as table_text
+from fuseflow.tensors.fibertree_files import write_fibertree
 
 # The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
 
@@ -121,8 +122,9 @@ def save_program(
 ) -> None:
     """Write a directory of artifacts, with more text `files` by name.
 
-    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are, and which
-    inputs of the program the compiler added to those of the user. The outputs and numbers of a run are there if `result` is given.
+    It has one file for each stage of the program, one folder for each region, one for the selections of the program, and `about.json`,
+    which says what the files are, and which inputs of the program the compiler added to those of the user. The outputs and numbers of a run
+    are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
         write_artifact(folder / "schedule.yaml", settings.schedule)
@@ -141,7 +143,13 @@ def save_program(
             write_artifact(folder / RESULT_FILES[type(result)], json_text(result.to_json()))
         for name, text in (files or {}).items():
             write_artifact(folder / name, text)
-        added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
+        selections = {t.name: source.tensors[t.name] for t in program.inputs if t.name in source.selections}
+        for name, tensor in selections.items():
+            write_fibertree(folder / SELECTIONS, name, tensor)
+        added = {
+            "compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared],
+            "selections": {name: str(tensor.format) for name, tensor in selections.items()},
+        }
         write_artifact(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 
 

@@ -17,13 +17,14 @@ from fuseflow.filesystem import read_json, read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of, view_format
-from fuseflow.run.directory import MANIFEST
+from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph, Range, TensorDecl
 from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
-from fuseflow.tensors import Format
+from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.fibertree_files import read_fibertree
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     _require_program(directory)
     about = _read_manifest(directory / MANIFEST)
     source = load(ModelSpec(directory / "program.ein"))
-    user_inputs = [t for t in source.program.inputs if t.name not in about.compiler_inputs]
-    source = replace(source, tensors=input_tensors(tensors, user_inputs))
+    made = {*about.compiler_inputs, *about.selections}
+    user_inputs = [t for t in source.program.inputs if t.name not in made]
+    source = replace(source, tensors={**input_tensors(tensors, user_inputs), **dict(_selections(directory, source, about))})
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and path.name[:2].isdigit())
     if len(folders) != len(about.regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(about.regions)}", hint="compile it again")
@@ -85,6 +87,7 @@ class _Manifest(BaseModel):
     notices: tuple[str, ...]
     regions: tuple[_SavedRegion, ...]
     compiler_inputs: tuple[str, ...] = ()
+    selections: Mapping[str, str] = {}
 
 
 def _read_manifest(path: Path) -> _Manifest:
@@ -97,6 +100,16 @@ def _read_manifest(path: Path) -> _Manifest:
             f"`{path}` is not what `fuseflow compile` writes: {f'`{where}`: ' if where else ''}{first['msg']}",
             hint="compile it again",
         ) from error
+
+
+def _selections(directory: Path, source: Source, about: _Manifest) -> Iterator[tuple[str, Tensor]]:
+    """Yield the selections of a program, by name. Raises `FileError` for one that is not as the program declares it."""
+    inputs = {t.name: t for t in source.program.inputs}
+    for name, format in about.selections.items():
+        tensor = read_fibertree(directory / SELECTIONS, name, Format.parse_levels(format))
+        if name not in inputs or tensor.shape != inputs[name].shape:
+            raise FileError(f"`{directory}` has a selection `{name}` that its program has not", hint="compile it again")
+        yield name, tensor
 
 
 def _most_elements(source: Source) -> int:

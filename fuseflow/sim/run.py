@@ -9,7 +9,7 @@ from math import inf
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
-from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl, WriteLevel
+from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
 from fuseflow.sim.arithmetic import refuse_wide_types, with_rounded_constants
 from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
@@ -31,6 +31,7 @@ from fuseflow.sim.outcome.statistics import (
     traffic,
 )
 from fuseflow.sim.simulators import run_graph
+from fuseflow.sim.untimed import refuse_untimed
 from fuseflow.tensors import DTYPES, Tensor
 
 
@@ -112,7 +113,7 @@ def simulate(
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
-        _refuse_untimed(graph, machine)
+    refuse_untimed(graph, machine)
     tensors = {**auxiliary_tensors(graph), **tensors}
     for decl in graph.tensors:
         if decl.name in graph.inputs:
@@ -181,25 +182,6 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
             "unbounded",
             hint="leave the depths out of the graph, or take a machine with `rules: dataflow`",
         )
-
-
-def _refuse_untimed(graph: Graph, machine: Machine) -> None:
-    for tensor in graph.tensors:
-        if DTYPES[tensor.dtype].narrow:
-            raise MachineError(
-                f"graph `{graph.name}`: tensor `{tensor.name}` has elements of {tensor.dtype}; machine `{machine.name}` has no times for "
-                "that, its units work on 32 bits",
-                hint="take a machine with `rules: dataflow`, or declare the tensor `f32`",
-            )
-    for node in graph.nodes:
-        beyond = node.beyond_comal
-        if isinstance(node, WriteLevel) and graph.declared[node.tensor].room(node.level) is not None:
-            beyond = f"fills up the fibers of level {node.level} of `{node.tensor}`"
-        if beyond:
-            raise MachineError(
-                f"graph `{graph.name}`: `{node.name}` {beyond}; machine `{machine.name}` has no times for that",
-                hint="take a machine with `rules: dataflow`",
-            )
 
 
 def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor]) -> None:

@@ -314,17 +314,27 @@ class _Chooser:
     def _no_room(self, best: SearchOutcome) -> UsageError:
         """Return the error that says what the smallest regions take more of than there is."""
         least: dict[str, int] = {}
+        unbounded: set[str] = set()
         for state in self.published.graph.states(fused=False):
             for edge in self.published.graph.edges(state, fused=False) if state.cut < self.published.graph.last else ():
                 if edge.pieces:
                     used = Resources.most_of(figures.resources for figures in edge.figures)
                     for name in self.budget.exceeded(used):
                         value = getattr(used, name)
-                        least[f"{edge.name} {name}"] = 0 if value is None else value
+                        if value is None:
+                            unbounded.add(name)
+                        else:
+                            least[f"{edge.name} {name}"] = value
         what = ", ".join(
             f"{key.split()[1]}={amount_text(key.split()[1], value)} of `{key.split()[0]}`" for key, value in least.items()
         )
+        hints = [f"single operators take {what}"] if what else []
+        if unbounded:
+            names = " and ".join(f"`{name}`" for name in sorted(unbounded))
+            hints.append(
+                f"FIFOs of machine `{self.machine.name}` have no bound, so that no {names} has room for them: "
+                "`--set fifo_depth=64` gives them one"
+            )
         return UsageError(
-            f"no schedule of `{self.source.name}` has room in {self.budget}",
-            hint=f"single operators take {what}" if what else "a larger budget",
+            f"no schedule of `{self.source.name}` has room in {self.budget}", hint="; ".join(hints) or "a larger budget"
         )

@@ -3,7 +3,7 @@ end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -87,9 +87,9 @@ def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
             f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
         )
     chain = "; ".join(_reason(waiting) for waiting in cycle)
-    return DeadlockError(
-        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(find_remedy(deadlock, graph))
-    )
+    full = _full(cycle)
+    hint = _advice(find_remedy(deadlock, graph), full, {slot.edge for slot in full} & dict(graph.depths).keys())
+    return DeadlockError(f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=hint)
 
 
 def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
@@ -160,8 +160,13 @@ def _reason(waiting: WaitingProcess) -> str:
             return f"`{waiting.node}` waits for a workspace"
 
 
-def _advice(remedy: Remedy | None) -> str:
-    if remedy is None:
-        return f"no single FIFO clears it, even with {MOST_SLOTS:,} slots: raise `fifo_depth` of the machine, or set it to `auto`"
-    where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
-    return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does"
+def _advice(remedy: Remedy | None, full: Sequence[AwaitedSlot], stated: Set[Edge]) -> str:
+    """Return what clears a deadlock of `full` FIFOs. The depths of those that are `stated` are the schedule's, not the machine's."""
+    if remedy is not None:
+        where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
+        knob = "; the schedule states it (`--depth`)" if remedy.edge in stated else ""
+        return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does{knob}"
+    knobs = ["the depths that the schedule states (`--depth`, or `depth:` in its file)"] if stated else []
+    knobs += ["`fifo_depth` of the machine"] if any(slot.edge not in stated for slot in full) else []
+    auto = "set it to `auto`" if not stated else "set `fifo_depth` of the machine to `auto`"
+    return f"no single FIFO clears it, even with {MOST_SLOTS:,} slots: raise {' and '.join(knobs)}, or {auto}"

@@ -1,0 +1,30 @@
+"""What a machine has no times for, so that a graph can neither run on it nor be estimated for it."""
+
+from __future__ import annotations
+
+from fuseflow.errors import MachineError
+from fuseflow.samml.nodes import Graph, WriteLevel
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.tensors import DTYPES
+
+
+def refuse_untimed(graph: Graph, machine: Machine) -> None:
+    """Raise `MachineError` for a graph with element types or primitives for which the machine has no times."""
+    if machine.rules != "comal":
+        return
+    for tensor in graph.tensors:
+        if DTYPES[tensor.dtype].narrow:
+            raise MachineError(
+                f"graph `{graph.name}`: tensor `{tensor.name}` has elements of {tensor.dtype}; machine `{machine.name}` has no times for "
+                "that, its units work on 32 bits",
+                hint="take a machine with `rules: dataflow`, or declare the tensor `f32`",
+            )
+    for node in graph.nodes:
+        beyond = node.beyond_comal
+        if isinstance(node, WriteLevel) and graph.declared[node.tensor].room(node.level) is not None:
+            beyond = f"fills up the fibers of level {node.level} of `{node.tensor}`"
+        if beyond:
+            raise MachineError(
+                f"graph `{graph.name}`: `{node.name}` {beyond}; machine `{machine.name}` has no times for that",
+                hint="take a machine with `rules: dataflow`",
+            )
