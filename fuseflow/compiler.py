@@ -109,7 +109,7 @@ def compile_source(
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
     partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
-    refuse_wide_tensors(partitioned.program, machine)
+    refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
     with collector_off():

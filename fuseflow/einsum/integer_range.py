@@ -1,4 +1,4 @@
-"""Whether a program computes its integers exactly: values are computed in 64-bit floats, which round integers of 2^53 and more.
+"""Whether a program computes its integers exactly: values are computed in floats, which round integers from some magnitude on.
 
 An integer can be small although what it was computed from was not, as in `(a * b) - (a * c)`. So the bound is that of the same program on
 magnitudes, in which nothing cancels: no partial result of any fusion or loop order is larger.
@@ -6,53 +6,106 @@ magnitudes, in which nothing cancels: no partial result of any fusion or loop or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from math import inf
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.einsum.format_inference import fill_of
+from fuseflow.einsum.format_inference import Scope, fill_of, is_integral
 from fuseflow.einsum.interpret import evaluate_operands
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Keep, Program, Reduce, accesses
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Keep,
+    Program,
+    Reduce,
+    TensorType,
+    accesses,
+    free_indices,
+    walk,
+)
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
 from fuseflow.tensors.dtypes import DTYPES, EXACT_INTEGERS, ElementType
 
+ArrayOf: TypeAlias = Callable[[str], Operand | None]
+"""What gives the array of an input, or None if it has none."""
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy", "where")
+SELECTIONS = ("max", "min", "relu", "abs", "neg", "copy")
 """Operators whose result is no larger than their largest operand."""
 
 
 def refuse_rounded_integers(program: Program, arrays: Mapping[str, Operand]) -> None:
-    """Raise `ProgramError` if a result that is declared integer may have been rounded on the way. All results must be declared.
+    """Raise `ProgramError` if an integer may have been rounded on the way, in 64-bit floats. All results must be declared."""
+    for name, largest in rounded_integers(program, arrays.get, EXACT_INTEGERS - 1).items():
+        einsum = program.defined[name]
+        raise ProgramError(
+            f"`{name}` may hold rounded integers: what it is computed from reaches {largest:.3g}, and "
+            "values are computed in 64-bit floats, which round integers of 2^53 and more",
+            hint="scale the inputs down, or declare them `f64` and accept the rounding",
+            notes=[f"in `{show_einsum(einsum)}`"],
+            span=einsum.location.span,
+        )
 
-    A narrow integer type has no numbers that large: what is too large for it saturates.
+
+def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[str, float]:
+    """Return the results in which an integer may have been rounded on the way, in floats that hold all integers up to `exact` in magnitude.
+    Each has the largest magnitude that the integers in its expression reach. An input of which `array_of` has no array may hold all numbers
+    of its type. All results must be declared.
     """
     integers = {t.name for t in program.tensors if DTYPES[t.dtype].is_integer}
-    results = [e for e in program.einsums if e.name in integers and not DTYPES[program.declared[e.name].dtype].narrow]
-    if not results:
-        return
-    bounds = {name: _largest(array) for name, array in arrays.items()}
-    sizes = extents(program)
+    bounds = {t.name: _most(t, array_of(t.name)) if t.name in integers else inf for t in program.inputs}
+    sizes, found = extents(program), dict[str, float]()
     for einsum in program.einsums:
-        bound = fill_of(_magnitude(einsum.body, integers), bounds, sizes[einsum.name])
+        scope = Scope(program.declared, {}, sizes[einsum.name])
+        parts = [node for node in walk(einsum.body) if accesses(node) and is_integral(node, scope)]
+        magnitudes = [_magnitude(part, integers) for part in parts]
+        doubtful = {each: bound for each in magnitudes if not (bound := fill_of(each, bounds, scope.extents)) <= exact}
+        for magnitude, bound in doubtful.items():
+            array = _evaluated(program, magnitude, array_of, integers)
+            largest = bound if array is None else _largest(array)
+            if not largest <= exact:
+                found[einsum.name] = max(largest, found.get(einsum.name, 0.0))
+        bound = fill_of(_magnitude(einsum.body, integers), bounds, scope.extents)
         bounds[einsum.name] = _saturated(bound, DTYPES[program.declared[einsum.name].dtype])
-    if all(bounds[e.name] < EXACT_INTEGERS for e in results):
-        return
-    magnitudes = replace(program, einsums=tuple(replace(e, body=_magnitude(e.body, integers)) for e in program.einsums))
-    largest = evaluate_operands(magnitudes, {name: _absolute(array) for name, array in arrays.items()})
-    for einsum in results:
-        if not _largest(largest[einsum.name]) < EXACT_INTEGERS:
-            raise ProgramError(
-                f"`{einsum.name}` may hold rounded integers: what it is computed from reaches {_largest(largest[einsum.name]):.3g}, and "
-                "values are computed in 64-bit floats, which round integers of 2^53 and more",
-                hint="scale the inputs down, or declare them `f64` and accept the rounding",
-                notes=[f"in `{show_einsum(einsum)}`"],
-                span=einsum.location.span,
-            )
+    return found
+
+
+def _most(tensor: TensorType, array: Operand | None) -> float:
+    """Return the largest magnitude of an input of an integer type."""
+    return max(map(abs, DTYPES[tensor.dtype].range)) if array is None else _largest(array)
+
+
+def _evaluated(program: Program, magnitude: Expr, array_of: ArrayOf, integers: Collection[str]) -> Operand | None:
+    """Return the values of an expression of magnitudes, or None if it takes an input without an array."""
+    part = computing(program, {access.tensor for access in accesses(magnitude)})
+    absolute = {t.name: _absolute(array) for t in part.inputs if (array := array_of(t.name)) is not None}
+    if len(absolute) < len(part.inputs):
+        return None
+    name = "magnitude"
+    while name in part.declared:
+        name += "_"
+    of_operands = (replace(e, body=_magnitude(e.body, integers)) for e in part.einsums)
+    einsums = (*of_operands, Einsum(name, free_indices(magnitude), magnitude))
+    return evaluate_operands(replace(part, einsums=einsums, outputs=(name,)), absolute, outputs_only=True)[name]
+
+
+def computing(program: Program, tensors: Collection[str]) -> Program:
+    """Return the part of a program that computes these tensors, of which some may be inputs. It has no outputs."""
+    needed, einsums = set(tensors), list[Einsum]()
+    for einsum in reversed(program.einsums):
+        if einsum.name in needed:
+            needed |= set(einsum.operands)
+            einsums.append(einsum)
+    kept = tuple(t for t in program.tensors if t.name in needed)
+    return replace(program, tensors=kept, einsums=tuple(reversed(einsums)), outputs=())
 
 
 def _saturated(bound: float, type: ElementType) -> float:
@@ -76,13 +129,21 @@ def _magnitude(node: Expr, integers: Collection[str]) -> Expr:
         case Apply():
             args = tuple(_magnitude(arg, integers) for arg in node.args)
             if node.op in COMPARISONS:
-                exact = [all(access.tensor in integers for access in accesses(arg)) for arg in args]
-                return _largest_of([arg if kept else Apply("eq", (arg, arg)) for arg, kept in zip(args, exact, strict=True)])
+                return _largest_of([_compared(arg, integers) for arg in args])
+            if node.op == "where":
+                return _largest_of([_compared(args[0], integers), *args[1:]])
             if node.op in SELECTIONS:
                 return _largest_of(args)
             return Apply({"sub": "add"}.get(node.op, node.op), args)
         case unknown:
             assert_never(unknown)
+
+
+def _compared(arg: Expr, integers: Collection[str]) -> Expr:
+    """Return the magnitude with which a condition, or a side of a comparison, counts: that of an integer, and 1 for what may be rounded."""
+    if all(access.tensor in integers for access in accesses(arg)):
+        return arg
+    return Apply("max", (Apply("eq", (arg, arg)), Const(1.0)))  # in the dimensions of `arg`, which may be NaN
 
 
 def _largest_of(args: Sequence[Expr]) -> Expr:

@@ -18,7 +18,7 @@ from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
 from fuseflow.hardware.rules import MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
-from fuseflow.sim.arithmetic import refuse_wide_types
+from fuseflow.sim.arithmetic import refuse_wide_floats
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.buffered_ports import buffered_ports, preloaded_readers, sequential_readers
@@ -97,7 +97,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
         )
     _refuse_wide_tiles(graph, machine)
     _refuse_buffers(graph, machine)
-    refuse_wide_types(graph, machine)
+    refuse_wide_floats(graph, machine)
     index, arithmetic = index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
     units, channels = [], []
     depths, in_order = dict(graph.depths), sequential_readers(graph)

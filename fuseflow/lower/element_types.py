@@ -1,19 +1,53 @@
-"""Which element types of a program a machine can compute with."""
+"""Which tensors of a program a machine can compute with."""
 
 from __future__ import annotations
 
-from fuseflow.einsum.nodes import Program
+from collections.abc import Mapping
+
+from fuseflow.einsum.integer_range import rounded_integers
+from fuseflow.einsum.interpret import MAX_POINTS
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.sparse_arrays import Operand
+from fuseflow.einsum.tensor_arrays import to_operand
+from fuseflow.errors import MachineError, Span
 from fuseflow.sim import Machine
-from fuseflow.sim.arithmetic import holds, wide_type_error
+from fuseflow.sim.arithmetic import EXACT_INTEGERS, holds, unheld_value, wide_type_error, wide_value_error
+from fuseflow.tensors import DTYPES, Tensor
 
 
-def refuse_wide_tensors(program: Program, machine: Machine) -> None:
-    """Raise `MachineError`, with the place of the tensor, if the machine computes in 32-bit floats, and these do not hold every element of
-    some tensor of a program with inferred types."""
+def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine: Machine) -> None:
+    """Raise `MachineError`, with the place of the tensor, if the machine computes in 32-bit floats, and these do not hold what a program
+    with inferred types reads and computes.
+
+    Inputs are judged by their values. An integer result is held if everything that it is computed from is, whatever of it cancels. A
+    result of 64-bit floats is not, and neither is a wide input without values.
+    """
     if machine.arithmetic == "f64":
         return
-    locations = {einsum.name: einsum.location.span for einsum in program.einsums}
-    for tensor in program.tensors:
-        if not holds(tensor.dtype):
-            span = tensor.span or locations.get(tensor.name)
-            raise wide_type_error(f"tensor `{tensor.name}`", tensor.dtype, machine, span)
+    wide = [tensor for tensor in program.tensors if not holds(tensor.dtype)]
+    for tensor in wide:
+        is_integer_result = tensor.name in program.defined and DTYPES[tensor.dtype].is_integer
+        if not is_integer_result and tensor.name not in tensors:
+            raise wide_type_error(f"tensor `{tensor.name}`", tensor.dtype, machine, _span(program, tensor))
+        if tensor.name in tensors and (value := unheld_value(tensors[tensor.name])) is not None:
+            raise wide_value_error(f"tensor `{tensor.name}`", value, machine, _span(program, tensor))
+
+    def array_of(name: str) -> Operand | None:
+        return to_operand(tensors[name], MAX_POINTS) if name in tensors else None
+
+    for name, largest in rounded_integers(program, array_of, EXACT_INTEGERS).items():
+        raise _rounded_error(name, largest, machine, _span(program, program.declared[name]))
+
+
+def _rounded_error(name: str, largest: float, machine: Machine, span: Span | None) -> MachineError:
+    return MachineError(
+        f"`{name}` computes with integers that may reach {largest:,.0f}; machine `{machine.name}` computes in 32-bit floats, which hold "
+        "integers up to 2^24 in magnitude",
+        hint="scale the inputs down, declare them `f32` and accept the rounding, or take a machine with `arithmetic: f64`",
+        span=span,
+    )
+
+
+def _span(program: Program, tensor: TensorType) -> Span | None:
+    """Return the place where a tensor is declared or computed."""
+    return tensor.span or (program.defined[tensor.name].location.span if tensor.name in program.defined else None)

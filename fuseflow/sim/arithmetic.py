@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from fuseflow.errors import MachineError, Span
-from fuseflow.float32.words import rounded
+from fuseflow.float32.words import rounded, rounded_array
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tensors import DTYPES
+from fuseflow.tensors import DTYPES, Tensor
 
-DIGITS = 24
-"""The binary digits of a 32-bit float."""
+EXACT_INTEGERS = 1 << 24
+"""A 32-bit float holds every integer up to this magnitude."""
 
 
 def holds(dtype: str) -> bool:
@@ -22,23 +26,59 @@ def holds(dtype: str) -> bool:
     ['f64', 'i32', 'i64']
     """
     row = DTYPES[dtype]
-    return max(map(abs, row.range)) <= 1 << DIGITS if row.is_integer else row.bits <= 32
+    return max(map(abs, row.range)) <= EXACT_INTEGERS if row.is_integer else row.bits <= 32
 
 
-def refuse_wide_types(graph: n.Graph, machine: Machine) -> None:
-    """Raise `MachineError` if the machine computes in 32-bit floats, and these do not hold every element of some tensor of the graph."""
+def unheld_value(tensor: Tensor) -> float | None:
+    """Return a value of a tensor that no 32-bit float holds, or None if such floats hold them all."""
+    row = tensor.element_type
+    if holds(row.name):
+        return None
+    arrays: tuple[npt.NDArray[Any], ...] = tensor.values, np.array([tensor.fill])
+    for values in arrays:
+        if row.is_integer:
+            wrong = (values > EXACT_INTEGERS) | (values < -EXACT_INTEGERS)
+        else:
+            wrong = (rounded_array(values.astype(np.float64)) != values) & ~np.isnan(values)
+        if wrong.any():
+            return values[wrong][0].item()  # type: ignore[no-any-return]
+    return None
+
+
+def refuse_wide_floats(graph: n.Graph, machine: Machine) -> None:
+    """Raise `MachineError` if the machine computes in 32-bit floats, and the graph computes a tensor of wider ones."""
     if machine.arithmetic == "f64":
         return
     for tensor in graph.tensors:
-        if not holds(tensor.dtype):
+        if tensor.name not in graph.inputs and not DTYPES[tensor.dtype].is_integer and not holds(tensor.dtype):
             raise wide_type_error(f"graph `{graph.name}`: tensor `{tensor.name}`", tensor.dtype, machine)
 
 
+def refuse_wide_values(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> None:
+    """Raise `MachineError` if the machine computes in 32-bit floats, and a tensor that the graph reads or computes has a value that they
+    do not hold. Tensors that are not there are passed over."""
+    if machine.arithmetic == "f64":
+        return
+    for decl in graph.tensors:
+        if decl.name in tensors and (value := unheld_value(tensors[decl.name])) is not None:
+            raise wide_value_error(f"graph `{graph.name}`: tensor `{decl.name}`", value, machine)
+
+
 def wide_type_error(subject: str, dtype: str, machine: Machine, span: Span | None = None) -> MachineError:
-    """Return the error of a tensor, called `subject`, whose elements 32-bit floats do not hold."""
+    """Return the error of a tensor, called `subject`, whose elements 32-bit floats do not hold, as far as is known."""
     return MachineError(
         f"{subject} has elements of {dtype}; machine `{machine.name}` computes in 32-bit floats, which do not hold them all",
         hint="declare it `f32`, or take a machine with `arithmetic: f64`",
+        span=span,
+    )
+
+
+def wide_value_error(subject: str, value: float, machine: Machine, span: Span | None = None) -> MachineError:
+    """Return the error of a tensor, called `subject`, with a value that no 32-bit float holds."""
+    return MachineError(
+        f"{subject} holds {value:,}; machine `{machine.name}` computes in 32-bit floats, which hold integers up to 2^24 in magnitude and "
+        "24 binary digits of other numbers",
+        hint="take a machine with `arithmetic: f64`",
         span=span,
     )
 

@@ -10,7 +10,7 @@ from fuseflow.errors import GraphError, MachineError, SimulationError, TensorErr
 from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Locate, Port, TensorDecl
-from fuseflow.sim.arithmetic import refuse_wide_types, with_rounded_constants
+from fuseflow.sim.arithmetic import refuse_wide_floats, refuse_wide_values, with_rounded_constants
 from fuseflow.sim.collection import collection_paused
 from fuseflow.sim.configuration import ConfigurationLoad, configuration_bytes, require_room
 from fuseflow.sim.engine_names import Engine
@@ -118,7 +118,8 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
-    refuse_wide_types(graph, machine)
+    refuse_wide_floats(graph, machine)
+    refuse_wide_values(graph, tensors, machine)
     config = configuration_bytes(graph, tensors)
     require_room(graph, config, machine)
     auto = machine.fifo_depth == "auto"
@@ -140,7 +141,9 @@ def simulate(
         engine = "fast" if verified else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config)
+    result = _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record, config)
+    refuse_wide_values(graph, result.outputs, machine)
+    return result
 
 
 def _result(

@@ -16,7 +16,8 @@ from fuseflow.einsum.parse import parse as parse_program
 from fuseflow.errors import MachineError
 from fuseflow.samml.text import parse
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.tensors import Tensor, pack
+from fuseflow.sim.arithmetic import unheld_value
+from fuseflow.tensors import Format, Tensor, pack
 
 SUM = """
 tensor A[4, 40] csr
@@ -114,26 +115,59 @@ def test_a_full_link_holds_the_filling_back(depth: int) -> None:
         assert blocked.blocked > next(node for node in free.nodes if node.op == "accumulate").blocked
 
 
-def test_a_graph_with_wide_elements_is_refused() -> None:
-    graph = parse(
-        """
+COPY = """
 graph w
 tensor A[3] dense i64
-tensor y[3] dense i64
+tensor y[3] dense {result}
 output y
 root = root()
 A_i = scan(root) A.0
 A_v = load(A_i.ref) A
+sum = alu(A_v, A_v) add N->0,N->0
 y_i = write(A_i.crd) y.0
-y_v = write(A_v) y.vals
+y_v = write(sum) y.vals
 """
-    )
+
+
+def doubled(values: list[int], result: str = "i64") -> list[float]:
+    """Run a graph that doubles 64-bit integers in 32-bit floats."""
+    graph = parse(COPY.format(result=result))
+    tensors = {"A": pack(np.array(values), graph.declared["A"].format)}
+    values = simulate(graph, tensors, load_machine("rtl")).outputs["y"].values.tolist()
+    return values
+
+
+def test_a_graph_computes_with_integers_that_32_bits_hold() -> None:
+    assert doubled([2**23, -5, 1 - 2**23]) == [2**24, -10, 2 - 2**24]
+
+
+@pytest.mark.parametrize("values", [[0, 2**24 + 1, 0], [-(2**24) - 1, 0, 0], [2**40, 0, 0], [-(2**63), 0, 0]])
+def test_a_graph_that_reads_a_wider_integer_is_refused(values: list[int]) -> None:
     with pytest.raises(MachineError) as caught:
-        simulate(graph, {"A": pack(np.arange(3), graph.declared["A"].format)}, load_machine("rtl"))
+        doubled(values)
     assert str(caught.value) == (
-        "error[machine]: graph `w`: tensor `A` has elements of i64; machine `rtl` computes in 32-bit floats, which do not hold them all\n"
-        "  hint: declare it `f32`, or take a machine with `arithmetic: f64`"
+        f"error[machine]: graph `w`: tensor `A` holds {min(values) or max(values):,}; machine `rtl` computes in 32-bit floats, which hold "
+        "integers up to 2^24 in magnitude and 24 binary digits of other numbers\n"
+        "  hint: take a machine with `arithmetic: f64`"
     )
+
+
+def test_a_graph_that_computes_a_wider_integer_is_refused() -> None:
+    with pytest.raises(MachineError, match="tensor `y` holds 16,777,218; machine `rtl`"):
+        doubled([1, 2**23 + 1, 0])
+
+
+@pytest.mark.parametrize("value", [0.1, 2.0**128, 1.0 + 2.0**-24, 2.0**-150])
+def test_a_number_of_64_bits_that_32_do_not_hold_is_found(value: float) -> None:
+    held = np.array([0.5, np.inf, np.nan, 2.0**40, 2.0**-149, 0.0])
+    assert unheld_value(pack(held, Format.dense(1))) is None
+    assert unheld_value(pack(np.append(held, value), Format.dense(1))) == value
+    assert unheld_value(pack(held, Format.parse("csf", 1), value)) == value
+
+
+def test_a_graph_that_computes_wider_floats_is_refused() -> None:
+    with pytest.raises(MachineError, match="graph `w`: tensor `y` has elements of f64; machine `rtl` computes in 32-bit floats"):
+        doubled([1, 2, 3], "f64")
 
 
 @pytest.mark.parametrize("dtype", ["f64", "i32", "i64"])
