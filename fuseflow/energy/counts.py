@@ -13,8 +13,10 @@ from typing import Protocol
 
 from fuseflow.errors import EnergyError
 from fuseflow.ops import operator, reducer
-from fuseflow.resources.area import AreaCount
+from fuseflow.resources.area import AreaCount, memory_area
+from fuseflow.resources.graph_resources import HeldEntries
 from fuseflow.resources.resource_count import ResourceCount
+from fuseflow.resources.sram import has_sram_fifo, holds_sram, sram_bits
 from fuseflow.resources.units import unit_kind
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import operand_bits
@@ -31,25 +33,48 @@ READS_AND_WRITES: Mapping[type[n.Node], int] = {n.Accumulate: 1, n.Permute: 0, n
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryBits:
+    """Bits that are written to memories on the chip and read from them: to small ones, and to SRAM."""
+
+    written: Number = 0
+    read: Number = 0
+    sram_written: Number = 0
+    sram_read: Number = 0
+
+    def __add__(self, other: MemoryBits) -> MemoryBits:
+        return MemoryBits(
+            self.written + other.written,
+            self.read + other.read,
+            self.sram_written + other.sram_written,
+            self.sram_read + other.sram_read,
+        )
+
+    @classmethod
+    def of(cls, written: Number, read: Number, is_sram: bool) -> MemoryBits:
+        """Return bits of one memory."""
+        return cls(sram_written=written, sram_read=read) if is_sram else cls(written, read)
+
+
+@dataclass(frozen=True, slots=True)
 class EnergyCounts:
     """The events of a graph, the parts of them that are expected and not counted, and what is left out.
 
-    `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifo_bits` are the bits
-    of all tokens that went through FIFOs, each of which was written and read once. `switching` are the gates of the rules of nodes, each
-    as often as its node fired. Bits of workspaces have those of reuse buffers among them. `activations` are the rows that the DRAM opened,
-    `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the time of the run, as a mean.
-    `leaking` are the gates of the circuit, each times the nanoseconds of the run.
+    `operators` are applications to single values, by the constant of the table that they take (`mul`, `add_16`). `fifos` are the bits of
+    all tokens that went through FIFOs, `written` and `read` alike, and `workspaces` those of entries; lines of reuse buffers are among the
+    latter. `switching` are the gates of the rules of nodes, each as often as its node fired. `activations` are the rows that the DRAM
+    opened, `dram_bits` the bits that it moved, and `refreshes` how often its channels refresh all banks in the time of the run, as a mean.
+    `leaking` are the gates of the circuit, and `leaking_bits` its bits of SRAM, each times the nanoseconds of the run.
     """
 
     operators: Mapping[str, Number]
-    fifo_bits: Number
+    fifos: MemoryBits
     switching: Number
-    workspace_written: Number
-    workspace_read: Number
+    workspaces: MemoryBits
     activations: Number
     dram_bits: Number
     refreshes: Number
     leaking: Number
+    leaking_bits: Number
     expected: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
 
@@ -108,26 +133,29 @@ def energy_counts(
     dram: DramEvents,
     area: int | None,
     cycles: Number,
+    held: Mapping[str, HeldEntries],
+    slots: Mapping[n.Edge, int] | None = None,
     expected: frozenset[str] = frozenset(),
 ) -> EnergyCounts:
     """Return the events of a graph that ran for so many cycles. `area` is that of its circuit, or None if a FIFO has no bound; then nothing
-    leaks. Raises `EnergyError` for a machine with `rules: comal`."""
+    leaks. `held` and `slots` are those of its `graph_resources`. Raises `EnergyError` for a machine with `rules: comal`."""
     require_energy(machine)
     areas = AreaCount(ResourceCount(graph, machine))
-    written, read = _workspace_bits(areas.count, events)
+    buffers = MemoryBits.of(dram.buffered, dram.hits, is_sram=True)
     notices = [] if machine.memory.model == "hbm2" else [_no_rows(machine)]
+    sram, time = sram_bits(areas, held, slots), cycles / machine.clock_ghz
     if area is None:
         notices.append("FIFOs without a bound have no area, so what leaks is left out")
     return EnergyCounts(
         _operators(graph, events.values),
-        sum(events.tokens[edge] * areas.token_bits(port) for edge, port in _edges(graph)),
+        _fifo_bits(areas, events),
         sum(events.firings[node.name] * areas.control(node) for node in graph.nodes),
-        written + dram.buffered,
-        read + dram.hits,
+        _workspace_bits(areas, held, events) + buffers,
         dram.activations,
         dram.bits,
         _refreshes(machine, cycles),
-        0 if area is None else area * cycles / machine.clock_ghz,
+        0 if area is None else (area - memory_area(sram / 8)) * time,
+        0 if area is None else sram * time,
         expected,
         tuple(notices),
     )
@@ -194,19 +222,27 @@ def _constant(unit: str, bits: int) -> str:
     return unit if narrow is None or unit not in ("add", "mul") else f"{unit}_{narrow}"
 
 
-def _workspace_bits(count: ResourceCount, events: NodeEvents) -> tuple[Number, Number]:
+def _fifo_bits(areas: AreaCount, events: NodeEvents) -> MemoryBits:
+    """Return the bits of all tokens. Each was written to a FIFO, and read from it."""
+    total = MemoryBits()
+    for edge, port in _edges(areas.count.graph):
+        bits = events.tokens[edge] * areas.token_bits(port)
+        total += MemoryBits.of(bits, bits, has_sram_fifo(areas, edge))
+    return total
+
+
+def _workspace_bits(areas: AreaCount, held: Mapping[str, HeldEntries], events: NodeEvents) -> MemoryBits:
     """Return the bits that workspaces write and read. Every firing that takes a token of the values writes an entry, after an accumulator
     read it, and every firing that gives a token reads one. So a stop counts as an entry."""
-    written: Number = 0
-    read: Number = 0
-    for node in count.graph.nodes:
+    total, graph = MemoryBits(), areas.count.graph
+    for node in graph.nodes:
         if not isinstance(node, n.Workspace):
             continue
-        bits, given = count.entry_bits(node), _given(count.graph, node, events)
+        bits, given = areas.count.entry_bits(node), _given(graph, node, events)
         taken = events.firings[node.name] - given
-        written += bits * taken
-        read += bits * (given + taken * READS_AND_WRITES[type(node)])
-    return written, read
+        read = given + taken * READS_AND_WRITES[type(node)]
+        total += MemoryBits.of(bits * taken, bits * read, holds_sram(areas, node, held))
+    return total
 
 
 def _given(graph: n.Graph, node: n.Workspace, events: NodeEvents) -> Number:

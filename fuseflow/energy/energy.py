@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from fuseflow.energy.counts import EnergyCounts, Number
+from fuseflow.energy.counts import EnergyCounts, MemoryBits, Number
 from fuseflow.energy.event_energies import EventEnergies
 
 Part: TypeAlias = Literal["operators", "fifos", "control", "workspaces", "dram", "leakage"]
@@ -130,18 +130,30 @@ def _items(counts: EnergyCounts, energies: EventEnergies) -> Iterable[EnergyItem
     """Return the items of a region. Events that there were none of have one, too, except for operators."""
     for name, number in counts.operators.items():
         yield EnergyItem("operators", name, number, number * getattr(energies.operators, name).value)
-    events: tuple[tuple[Part, str, Number, float], ...] = (
-        ("fifos", "write", counts.fifo_bits, 1.0),
-        ("fifos", "read", counts.fifo_bits, 1.0),
+    events: tuple[_Event, ...] = (
+        *_memory_events("fifos", counts.fifos),
         ("control", "gate", counts.switching, energies.control.activity.value),
-        ("workspaces", "write", counts.workspace_written, 1.0),
-        ("workspaces", "read", counts.workspace_read, 1.0),
+        *_memory_events("workspaces", counts.workspaces),
         ("dram", "activation", counts.activations, 1.0),
         ("dram", "move", counts.dram_bits, 1.0),
         ("dram", "io", counts.dram_bits, 1.0),
         ("dram", "ecc", counts.dram_bits, 1.0),
         ("dram", "refresh", counts.refreshes, 1.0),
         ("leakage", "gate", counts.leaking, NANOWATT_NANOSECOND),
+        ("leakage", "sram_bit", counts.leaking_bits, NANOWATT_NANOSECOND),
     )
     for part, name, number, share in events:
         yield EnergyItem(part, name, number, number * share * getattr(getattr(energies, part), name).value)
+
+
+_Event: TypeAlias = tuple[Part, str, Number, float]
+"""Events of a kind: the part and the constant, how many there were, and the share of the constant that one takes."""
+
+
+def _memory_events(part: Part, bits: MemoryBits) -> tuple[_Event, ...]:
+    return (
+        (part, "write", bits.written, 1.0),
+        (part, "read", bits.read, 1.0),
+        (part, "sram_write", bits.sram_written, 1.0),
+        (part, "sram_read", bits.sram_read, 1.0),
+    )

@@ -64,11 +64,13 @@ class OperatorEnergies(_Strict):
 
 
 class AccessEnergies(_Strict):
-    """What a bit takes that is written or read."""
+    """What a bit takes that is written or read, in a memory of up to 64 words, and in SRAM."""
 
     technology: Text
     write: EventEnergy
     read: EventEnergy
+    sram_write: EventEnergy
+    sram_read: EventEnergy
 
 
 class ControlEnergies(_Strict):
@@ -91,10 +93,11 @@ class DramEnergies(_Strict):
 
 
 class LeakageEnergies(_Strict):
-    """What a gate leaks."""
+    """What a gate leaks, and a bit of SRAM."""
 
     technology: Text
     gate: EventEnergy
+    sram_bit: EventEnergy
 
 
 class EventEnergies(_Strict):

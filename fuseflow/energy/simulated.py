@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fuseflow.energy.counts import DramEvents, EnergyCounts, NodeEvents, energy_counts, with_preloads
 from fuseflow.resources import Resources
+from fuseflow.resources.simulated import simulated_entries, simulated_slots
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.memory.settings import IdealMemory
@@ -19,7 +20,8 @@ def simulated_counts(graph: Graph, machine: Machine, simulation: Simulation, res
     dram = dram_events(machine, simulation)
     if simulation.memory is not None:
         dram = with_preloads(dram, graph, simulation.traffic)
-    return energy_counts(graph, machine, events, dram, resources.area, simulation.cycles)
+    held, slots = simulated_entries(simulation), simulated_slots(graph, machine, simulation)
+    return energy_counts(graph, machine, events, dram, resources.area, simulation.cycles, held, slots)
 
 
 def dram_events(machine: Machine, simulation: Simulation) -> DramEvents:

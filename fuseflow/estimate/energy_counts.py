@@ -7,10 +7,11 @@ from fuseflow.energy.energy import PARTS
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.graph_counts import GraphCounts
 from fuseflow.estimate.graph_work import Work
+from fuseflow.estimate.held_entries import held_entries
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.memory_load import MemoryLoad
 from fuseflow.estimate.node_work import node_values
-from fuseflow.samml.nodes import Edge
+from fuseflow.samml.nodes import Edge, Workspace
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.mapping import FIELD_WIDTHS
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory
@@ -32,12 +33,15 @@ def estimated_counts(
     )
     is_ideal = isinstance(machine.memory, IdealMemory)
     expected = {"leakage"} if is_ideal else {"leakage", "dram"}
-    if not is_ideal and any(tensor.buffer for tensor in graph.tensors):
+    held = held_entries(counts)
+    uncounted = any(isinstance(node, Workspace) and node.name not in held for node in graph.nodes)  # it may be SRAM or not
+    if uncounted or (not is_ideal and any(tensor.buffer for tensor in graph.tensors)):
         expected.add("workspaces")
     dram = _dram(work, load, machine)
     if not is_ideal:
         dram = with_preloads(dram, graph, work.traffic)
-    return energy_counts(graph, machine, events, dram, area, cycles, frozenset(expected if work.exact else PARTS))
+    parts = frozenset(expected if work.exact else PARTS)
+    return energy_counts(graph, machine, events, dram, area, cycles, held, expected=parts)
 
 
 def _dram(work: Work, load: MemoryLoad, machine: Machine) -> DramEvents:

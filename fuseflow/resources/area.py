@@ -93,23 +93,33 @@ class AreaCount:
     def _row(self, node: n.Primitive) -> int:
         """Return the row of a node. A node has more rules if it asks a memory that takes time."""
         row = unit_row(node)
-        return row.at_memory if self._ports(node) else row.area
+        return row.at_memory if self.ports(node) else row.area
 
-    def _ports(self, node: n.Primitive) -> int:
+    def ports(self, node: n.Primitive) -> int:
         """Return the ports of a node at a memory that takes time."""
         return 0 if self.count.machine.memory.model == "ideal" else self.count.ports(node)
 
     def node(self, node: n.Primitive) -> int:
         """Return the area of a node: of its rules, of its lanes of arithmetic, and of its ports at a memory that takes time."""
-        return self.control(node) + self._arithmetic(node) + self._ports(node) * (PORT + self._link(node))
+        return self.control(node) + self._arithmetic(node) + self.ports(node) * (PORT + self._link(node))
 
     def _link(self, node: n.Primitive) -> int:
-        """Return the area of the link from the process of a reader that asks a port to the one that waits for its answers. It has room for
-        the elements of all lines without an answer, each beside the number of its line."""
+        """Return the area of the link of each port of a node."""
+        slots = self.link_slots(node)
+        return self.link_form.area(slots) if slots else 0
+
+    def link_slots(self, node: n.Primitive) -> int:
+        """Return the slots of the link from the process of a reader that asks a port to the one that waits for its answers, which has room
+        for the elements of all lines without an answer. They are 0 where nothing waits."""
         memory = self.count.machine.memory
         if isinstance(memory, IdealMemory) or not isinstance(node, n.TensorReader):
             return 0
-        return fifo_area(2 * (KIND_BITS + self.index_bits), 1, memory.outstanding * (8 * memory.line // WORD_BITS))
+        return memory.outstanding * (8 * memory.line // WORD_BITS)
+
+    @property
+    def link_form(self) -> FifoForm:
+        """The form of the link of a port: an element, beside the number of its line."""
+        return FifoForm(2 * (KIND_BITS + self.index_bits), 1)
 
     def _arithmetic(self, node: n.Primitive) -> int:
         if unit_kind(node) != "operator":
@@ -166,7 +176,7 @@ def fifo_area(width: int, latency: int, depth: int, shallow: int = SHALLOW_SLOTS
     return round(FIFO.fixed + FIFO.address_bit * address + words + FIFO.latency_bit * (latency - 1) * (width + 1))
 
 
-def memory_area(size: int) -> int:
+def memory_area(size: float) -> int:
     """Return the area of so many bytes of memory on the chip."""
     return round(8 * size * BIT)
 

@@ -9,11 +9,20 @@ from fuseflow.sim import Machine, Simulation
 
 
 def simulated_resources(graph: Graph, machine: Machine, simulation: Simulation) -> Resources:
-    """Return what a graph occupied in a run. An unbounded FIFO counts with the most slots that were in use at once: with as many, the run
-    is the same.
-    """
+    """Return what a graph occupied in a run."""
+    return graph_resources(graph, machine, simulated_entries(simulation), simulated_slots(graph, machine, simulation))
+
+
+def simulated_entries(simulation: Simulation) -> dict[str, HeldEntries]:
+    """Return the most entries that each node held back in a run."""
     held = {node.name: HeldEntries(node.workspace) for node in simulation.nodes if node.workspace is not None}
-    kept = {name: HeldEntries(count) for name, count in simulation.kept.items()}
+    return held | {name: HeldEntries(count) for name, count in simulation.kept.items()}
+
+
+def simulated_slots(graph: Graph, machine: Machine, simulation: Simulation) -> dict[Edge, int]:
+    """Return the slots of each FIFO in a run. An unbounded one counts with the most that were in use at once: with as many, the run is the
+    same.
+    """
     depth = machine.first_depth
     slots = {Edge(edge.node, edge.input): edge.peak if depth is None else depth for edge in simulation.edges}
-    return graph_resources(graph, machine, held | kept, {**slots, **dict(graph.depths), **simulation.depths})
+    return {**slots, **dict(graph.depths), **simulation.depths}

@@ -17,8 +17,12 @@ from random_graphs import random_case
 import fuseflow as ff
 from fuseflow.einsum.parse import parse as parse_einsums
 from fuseflow.energy import PARTS, EnergyCounts, load_event_energies, simulated_counts
+from fuseflow.energy.counts import MemoryBits
 from fuseflow.errors import DeadlockError, EnergyError
+from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
 from fuseflow.resources import simulated_resources
+from fuseflow.resources.area import AreaCount
+from fuseflow.resources.resource_count import ResourceCount
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.samml.nodes import Graph, Port
@@ -47,10 +51,11 @@ def test_counted_by_hand() -> None:
     counts = counted(*matvec(machine)[:1], machine, matvec(machine)[1])
     assert counts.operators == {"add": 5, "mul": 5}
     assert counts.dram_bits == 32 * (2 * 4 + 5 + 5 + 5 + 4)  # pos, crd and values of A, x at each entry, and y
-    assert (counts.activations, counts.workspace_written, counts.workspace_read) == (0, 0, 0)
+    assert (counts.activations, counts.workspaces) == (0, MemoryBits())
     inner, outer = 5 + 4 + 1, 4 + 1 + 1  # elements, stops and the end
     indices = 2 + outer + 3 * inner + outer  # root; A_i to A_k; A_k to x_k and A_v, x_k to x_v; A_i to y_i
-    assert counts.fifo_bits == indices * (8 + 2) + (3 * inner + outer) * (32 + 2)
+    moved = indices * (8 + 2) + (3 * inner + outer) * (32 + 2)
+    assert counts.fifos == MemoryBits(moved, moved)
     assert counts.notices == ("the memory answers at once: the DRAM moves the elements that are asked for, and opens no rows",)
 
 
@@ -78,7 +83,7 @@ def test_counts_are_those_of_recorded_streams(engine: Engine) -> None:
         except DeadlockError:
             continue
         counts = counted(case.graph, machine, simulation)
-        assert counts.fifo_bits == recorded_bits(case.graph, simulation)
+        assert counts.fifos.written + counts.fifos.sram_written == recorded_bits(case.graph, simulation)
         assert sum(counts.operators.values()) == recorded_operations(case.graph, simulation)
         compared += 1
     assert compared > 20
@@ -156,8 +161,8 @@ def test_lines_of_reuse_buffers_are_read_and_written() -> None:
         lines = {(node, array[2]): size for (node, array), size in sizes.items()}
         found = sum(reuse_buffers.hits((line for line, *_ in ports[key]), size) for key, size in lines.items() if key in ports)
         asked = sum(len(ports[key]) for key in lines if key in ports)
-        assert counts.workspace_read - without.workspace_read == 8 * 32 * found, seed
-        assert counts.workspace_written - without.workspace_written == 8 * 32 * (asked - found), seed
+        assert counts.workspaces.sram_read - without.workspaces.sram_read == 8 * 32 * found, seed
+        assert counts.workspaces.sram_written - without.workspaces.sram_written == 8 * 32 * (asked - found), seed
         hits, fetches, compared = hits + found, fetches + asked - found, compared + 1
     assert compared > 4 and hits > 20 and fetches > 20, (compared, hits, fetches)
 
@@ -178,8 +183,57 @@ def test_what_is_preloaded_is_written_and_read_on_the_chip() -> None:
         )
         (region,) = program.run().regions
         counts.append(counted(region.graph, program.machine, region.simulation))
-    assert counts[1].workspace_written - counts[0].workspace_written == 2 * 60 * 32
-    assert counts[1].workspace_read - counts[0].workspace_read == 15 * 32
+    assert counts[1].workspaces.sram_written - counts[0].workspaces.sram_written == 2 * 60 * 32
+    assert counts[1].workspaces.sram_read - counts[0].workspaces.sram_read == 15 * 32
+
+
+def matvec_with(depth: int) -> tuple[EnergyCounts, int | None]:
+    """The counts of a run with FIFOs of so many slots, and the area of its circuit."""
+    machine = Machine(name="hand", fifo_depth=depth)
+    graph, simulation = matvec(machine)
+    return counted(graph, machine, simulation), simulated_resources(graph, machine, simulation).area
+
+
+def test_fifos_of_more_than_64_slots_are_sram() -> None:
+    """Each leaks by its bits then, and no longer by its area; each token takes the energies of SRAM."""
+    (small, small_area), (large, large_area) = matvec_with(64), matvec_with(65)
+    machine = Machine(name="hand", fifo_depth=65)
+    graph, simulation = matvec(machine)
+    areas = AreaCount(ResourceCount(graph, machine))
+    edges = [(node, k) for node in graph.nodes for k in range(len(node.inputs))]
+    bits = 65 * sum(areas.fifo_form(node, k).width for node, k in edges)
+    assert small_area is not None and large_area is not None
+    assert (small.leaking, small.leaking_bits) == (small_area * simulation.cycles, 0)
+    assert large.leaking_bits == bits * simulation.cycles
+    assert large.leaking == (large_area - round(bits * MEMORY_BIT / GATE_EQUIVALENT)) * simulation.cycles
+    moved = small.fifos.written
+    assert (small.fifos, large.fifos) == (MemoryBits(moved, moved), MemoryBits(0, 0, moved, moved))
+
+
+@pytest.mark.parametrize(("size", "is_sram"), [(64, False), (65, True)])
+def test_a_workspace_of_more_than_64_entries_is_sram(size: int, is_sram: bool) -> None:
+    """Column sums of one row: an accumulator holds an entry for each column, in two buffers that alternate."""
+    program = parse_einsums(f"tensor A[3, {size}] dense\ny[j] = sum(i) A[i, j]\noutput y\n")
+    tensors = {"A": np.ones((3, size), np.float32)}
+    compiled = ff.compile(program, tensors=tensors, schedule=ff.Schedule().order("y", "i,j"), machine="rtl")
+    expected, actual = compiled.estimate(), compiled.run(check=False)
+    (region,) = actual.regions
+    counts = counted(region.graph, compiled.machine, region.simulation)
+    written = 3 * size * (32 + 32)
+    assert (counts.workspaces.sram_written >= written) == is_sram and (counts.workspaces.written >= written) != is_sram
+    assert counts.leaking_bits == (2 * size * 64 * region.cycles if is_sram else 0)
+    assert expected.energy().of_part("workspaces") == actual.energy().of_part("workspaces")
+    assert "workspaces" not in expected.energy().expected
+
+
+def test_the_links_of_ports_are_sram() -> None:
+    """A port has room for the elements of 32 lines of 64 bytes."""
+    machine = load_machine("rda", {"fifo_depth": 64})
+    graph, simulation = matvec(machine)
+    areas = AreaCount(ResourceCount(graph, machine))
+    ports = sum(areas.ports(node) for node in graph.nodes if areas.link_slots(node))
+    bits = ports * 32 * 16 * areas.link_form.width
+    assert ports > 0 and counted(graph, machine, simulation).leaking_bits == bits * simulation.cycles
 
 
 FUSED = {"none": ("none",), "layers": ("layer1", "layer2"), "full": ("full",)}

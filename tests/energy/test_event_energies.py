@@ -21,7 +21,7 @@ def test_every_part_has_a_technology_and_every_constant_a_source() -> None:
     energies = load_event_energies()
     assert tuple(EventEnergies.model_fields) == PARTS
     assert all(getattr(energies, part).technology for part in PARTS)
-    assert len(energies.constants()) == 21
+    assert len(energies.constants()) == 26
     assert all(len(constant.source) > 20 for constant in energies.constants().values() if constant.mark != "guessed")
     assert energies.operators.mul.value == 3.7 and energies.dram.activation.value == 909
 
@@ -30,6 +30,16 @@ def test_the_parts_of_a_moved_bit_are_the_published_sum() -> None:
     """3.92 pJ a bit in all, of which 1.21 open rows."""
     dram = load_event_energies().dram
     assert dram.move.value + dram.io.value + dram.ecc.value == pytest.approx(3.92 - 1.21)
+
+
+def test_memories_have_the_numbers_of_two_macros() -> None:
+    """`fakeram45_64x32.lib` and `fakeram45_1024x32.lib` of OpenROAD-flow-scripts: the internal power of `clk`, in femtojoules for 32 bits,
+    and `cell_leakage_power`, in nanowatts."""
+    energies = load_event_energies()
+    for section in (energies.fifos, energies.workspaces):
+        assert section.write.value == section.read.value == pytest.approx(795.8 / 1000 / 32, rel=2e-3)
+        assert section.sram_write.value == section.sram_read.value == pytest.approx(3566.4 / 1000 / 32, rel=2e-3)
+    assert energies.leakage.sram_bit.value == pytest.approx(797_666 / (1024 * 32), rel=2e-3)
 
 
 WRONG = {

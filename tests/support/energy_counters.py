@@ -74,4 +74,6 @@ def energy_counters(graph: n.Graph, machine: Machine, run: Cosimulation) -> Coun
     counts = simulated_counts(graph, machine, run.simulation, simulated_resources(graph, machine, run.simulation))
     moved = counts.dram_bits if isinstance(machine.memory, TimedMemory) else 0
     firings = tuple(node.firings for node in run.simulation.nodes)
-    return Counters(int(sum(counts.operators.values())), int(counts.fifo_bits), int(moved), firings)
+    return Counters(
+        int(sum(counts.operators.values())), int(counts.fifos.written + counts.fifos.sram_written), int(moved), firings
+    )

@@ -39,7 +39,7 @@ from frame import (
 )
 
 import fuseflow as ff
-from fuseflow.energy import PARTS
+from fuseflow.energy import PARTS, load_event_energies
 from fuseflow.energy.energy import ProgramEnergy
 from fuseflow.resources import Resources
 from fuseflow.run.compiled import Compiled
@@ -51,9 +51,9 @@ DATA = {"gcn": "karate", "graphsage": "karate", "sae": None, "gpt": None}
 REAL, REAL_DATA = "/real", {"gcn": "cora", "graphsage": "cora", "sae": None, "gpt": None}
 """The end of the keys of real sizes, which are estimated, and their data. Models without a graph have their own."""
 FUSED = ("unfused", "partial", "full")
-TITLES = {"fifos": "FIFOs", "dram": "DRAM", "refresh": "refreshes in it"}
-REFRESH = "dram", "refresh"
-"""What the DRAM takes as long as a program runs, whatever it does."""
+TITLES = {"fifos": "FIFOs", "dram": "DRAM", "refresh": "refreshes in it", "sram": "SRAM in it"}
+REFRESH, SRAM = ("dram", "refresh"), ("leakage", "sram_bit")
+"""What the DRAM takes as long as a program runs, whatever it does, and what bits of SRAM leak."""
 
 
 def points() -> list[str]:
@@ -94,16 +94,21 @@ def expected(key: str, options: Options) -> dict[str, Any]:
 
 
 def row(key: str, cycles: int, area: int | None, energy: ProgramEnergy) -> dict[str, Any]:
-    refresh = sum(r.times * item.energy for r in energy.regions for item in r.items if (item.part, item.constant) == REFRESH)
     return {
         "key": key,
         "machine": MACHINE,
         "regions": sum(region.times for region in energy.regions),
         "cycles": cycles,
         "energy": {part: round(energy.of_part(part)) for part in PARTS},
-        "refresh": round(refresh),
+        "refresh": round(of_event(energy, REFRESH)),
+        "sram": round(of_event(energy, SRAM)),
         "area": area,
     }
+
+
+def of_event(energy: ProgramEnergy, event: tuple[str, str]) -> float:
+    """What the events of one kind take, in picojoules."""
+    return sum(r.times * item.energy for r in energy.regions for item in r.items if (item.part, item.constant) == event)
 
 
 def collect() -> Data:
@@ -112,7 +117,8 @@ def collect() -> Data:
 
 
 def value(data: Data, family: str, fused: str, what: str, size: str = "") -> float | None:
-    """A number of a point: `cycles`, `area`, `moved`, `energy` in all, or the energy of one part, or of refreshes alone."""
+    """A number of a point: `cycles`, `area`, `moved`, `energy` in all, or the energy of one part, or of refreshes or of the bits of
+    SRAM alone."""
     row = data["points"][f"{family}/{fused}{size}"]
     if row is None:
         return None
@@ -121,11 +127,26 @@ def value(data: Data, family: str, fused: str, what: str, size: str = "") -> flo
 
 def table(data: Data) -> str:
     small, real = of_size(data, "", "nJ", 1e3), of_size(data, REAL, "µJ", 1e6)
-    return f"{small}\nAt their real sizes, where cycles, leakage and what the DRAM takes are estimates:\n\n{real}"
+    deciding = [line for family in FAMILIES if (line := deciding_line(data, family))]
+    return "\n".join(
+        [small, "At their real sizes, where cycles, leakage and what the DRAM takes are estimates:\n", real, *deciding]
+    )
+
+
+def deciding_line(data: Data, family: str) -> str:
+    """What a partially fused program of real size takes more than the unfused one, if what its SRAM leaks decides that; else nothing."""
+    nanowatts, usual = deciding_leakage(data, family, REAL), load_event_energies().leakage.sram_bit.value
+    if nanowatts is None or nanowatts > usual:
+        return ""
+    times = ratio(value(data, family, "partial", "energy", REAL), value(data, family, "unfused", "energy", REAL))
+    return (
+        f"{FAMILIES[family]}, partially fused, takes {cell(times)} times the energy of the unfused program if a bit of SRAM leaks "
+        f"{usual} nW, as that of the macro does. At {nanowatts:.2f} nW it takes as much, and below that less.\n"
+    )
 
 
 def of_size(data: Data, size: str, unit: str, picojoules: float) -> str:
-    what = [*(part for part in PARTS if part != "leakage"), "refresh", "leakage", "energy"]
+    what = [*(part for part in PARTS if part != "leakage"), "refresh", "leakage", "sram", "energy"]
     heads = [
         "model",
         "fused",
@@ -167,6 +188,16 @@ def checks(data: Data) -> list[Check]:
         together("and at real sizes, by the estimate: times", real),
         together("unfused, the DRAM takes more than half of the energy: a share of", most),
     ]
+
+
+def deciding_leakage(data: Data, family: str, size: str) -> float | None:
+    """What a bit of SRAM would leak, in nanowatts, if the partially fused program took as much energy as the unfused one: with less it
+    takes less. None unless the partially fused program has more bits, for longer."""
+    energy, sram = ([value(data, family, fused, what, size) for fused in FUSED[:2]] for what in ("energy", "sram"))
+    if None in (*energy, *sram) or sram[1] <= sram[0]:
+        return None
+    saved = (energy[0] - sram[0]) - (energy[1] - sram[1])
+    return load_event_energies().leakage.sram_bit.value * saved / (sram[1] - sram[0])
 
 
 def without_refresh(data: Data, family: str, fused: str) -> float | None:
