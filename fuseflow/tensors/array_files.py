@@ -17,10 +17,11 @@ from fuseflow.errors import FileError, FuseFlowError, TensorError
 from fuseflow.filesystem import replace_file
 from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
+from fuseflow.tensors.mtx_files import read_mtx
 from fuseflow.tensors.npy_files import open_npz, read_npy
 from fuseflow.tensors.pack import from_coordinates, pack
 from fuseflow.tensors.scipy_arrays import is_scipy
-from fuseflow.tensors.sparse_files import read_mtx, read_sparse
+from fuseflow.tensors.sparse_files import read_sparse
 from fuseflow.tensors.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from fuseflow.filesystem import read_text, write_text
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels import Fibers, Level, names
 from fuseflow.tensors.levels.base import Ints, Unreadable
+from fuseflow.tensors.number_text import NotARow, read_columns
 from fuseflow.tensors.tensor import Tensor
 
 
@@ -72,19 +73,20 @@ def _level(directory: str | Path, name: str, number: int, level: Level, size: in
 
 
 def _integers(directory: str | Path, name: str, column: str) -> Ints:
-    path = _file(directory, name, column)
-    try:
-        return np.array([int(word) for word in read_text(path).split()], dtype=np.int64)
-    except (ValueError, OverflowError):
-        raise FileError(f"`{path}` holds what is not a whole number") from None
+    return _column(_file(directory, name, column), np.int64, "whole number")
 
 
 def _numbers(directory: str | Path, name: str, column: str) -> npt.NDArray[np.float64]:
-    path = _file(directory, name, column)
+    return _column(_file(directory, name, column), np.float64, "number")
+
+
+def _column(path: Path, type: type[np.generic], kind: str) -> npt.NDArray[Any]:
+    text = read_text(path)
     try:
-        return np.array([float(word) for word in read_text(path).split()], dtype=np.float64)
-    except ValueError:
-        raise FileError(f"`{path}` holds what is not a number") from None
+        return read_columns(text.encode(), [type])[0]
+    except NotARow as error:
+        line = text.split("\n")[error.line].strip()
+        raise FileError(f"`{path}`, line {error.line + 1}, holds what is not a {kind}: `{line[:40]}`") from None
 
 
 def _file(directory: str | Path, name: str, column: str) -> Path:

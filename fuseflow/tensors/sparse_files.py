@@ -1,14 +1,12 @@
-"""Sparse arrays of scipy in `.npz` archives and matrices in `.mtx` files, checked before scipy's compiled code sees them.
+"""Sparse arrays of scipy in `.npz` archives, checked before scipy's compiled code sees them.
 
 That code trusts its arguments: an archive whose positions are negative makes it write outside of its memory.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import FileError
-from fuseflow.filesystem import read_bytes
 from fuseflow.tensors.npy_files import NpzArchive
 
 if TYPE_CHECKING:
@@ -39,10 +36,16 @@ class _Malformed(Exception):
 
 
 def read_sparse(path: Path, archive: NpzArchive) -> sparse.coo_array:
-    """Return the sparse array that `scipy.sparse.save_npz` wrote. Raise `FileError` for one whose parts do not fit together."""
+    """Return the sparse array that `scipy.sparse.save_npz` wrote, or a `sparse.COO` whose fill value is 0. Raise `FileError` for one whose
+    parts do not fit together."""
     kind = _text(archive, path)
+    if kind == "gcxs":
+        raise FileError(
+            f"`{path}` has a GCXS array of the package `sparse`", hint="write it by `sparse.save_npz(FILE, array.tocoo())`"
+        )
     if kind not in _KINDS:
         raise FileError(f"`{path}` has the sparse format `{kind[:40]}`", hint=f"known: {', '.join(_KINDS)}")
+    _require_zero_fill(archive, path)
     try:
         shape = _shape(archive)
         array: sparse.coo_array = _KINDS[kind](archive, shape)
@@ -73,6 +76,16 @@ class _Part:
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.archive[f"{self.name}_{name}"]
+
+
+def _require_zero_fill(archive: NpzArchive, path: Path) -> None:
+    """Raise `FileError` for an array of the package `sparse` whose elements that are not stored are no zeros."""
+    fill = archive["fill_value"] if "fill_value" in archive else np.zeros(())
+    if fill.shape != () or fill.dtype.kind not in "buif" or fill != 0:
+        raise FileError(
+            f"`{path}` has the fill value {str(fill)[:40]}: what a sparse file does not store is read as 0",
+            hint="write it dense, by `numpy.save(FILE, array.todense())`",
+        )
 
 
 def _text(archive: NpzArchive, path: Path) -> str:
@@ -199,77 +212,3 @@ _KINDS: Final[dict[str, Callable[[NpzArchive, tuple[int, ...]], sparse.coo_array
     "dia": _dia,
 }
 """The formats that `scipy.sparse.save_npz` writes."""
-
-
-def read_mtx(path: Path) -> Any:
-    """Return the matrix in a MatrixMarket file, dense or sparse. Raise `FileError` if it says that it has more entries than the file has
-    bytes for."""
-    content = read_bytes(path)
-    header = _mtx_header(path, content)
-    if header.rows * header.columns >= _LARGEST:
-        raise FileError(f"`{path}` has {header.rows:,} x {header.columns:,} elements, which is too many")
-    entries = _entries(path, content, header)
-    from scipy import io  # see `scipy_arrays`
-
-    return io.mmread(BytesIO(header.text + entries + b"\n"))
-
-
-@dataclass(frozen=True, slots=True)
-class _MtxHeader:
-    """What the first lines of a MatrixMarket file state. The entries begin at the byte `start`, each with so many `positions` before its
-    `numbers`. `text` is the header without comments."""
-
-    rows: int
-    columns: int
-    stored: int
-    positions: int
-    numbers: int
-    start: int
-    text: bytes
-
-
-_NUMBERS_OF_FIELD: Final = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
-_NUMBER: Final = rb"[-+]?(?:\d++\.?+\d*+(?:[eEdD][-+]?\d++)?+|\.\d++(?:[eEdD][-+]?\d++)?+|[nN][aA][nN]|[iI][nN][fF](?:inity)?+)"
-
-
-def _mtx_header(path: Path, content: bytes) -> _MtxHeader:
-    """Return the header of a file."""
-    lines = BytesIO(content)
-    banner = lines.readline(1000).decode("latin-1").lower().split()
-    if len(banner) != 5 or banner[0] not in ("%%matrixmarket", "%matrixmarket") or banner[1] != "matrix":
-        raise FileError(f"`{path}` is no MatrixMarket file: its first line is no `%%MatrixMarket matrix ...`")
-    _, _, layout, field, symmetry = banner
-    if symmetry not in ("general", "symmetric", "skew-symmetric", "hermitian"):
-        raise FileError(f"`{path}` has a matrix of the unknown symmetry `{symmetry[:40]}`")
-    if layout not in ("array", "coordinate") or field not in _NUMBERS_OF_FIELD or (layout, field) == ("array", "pattern"):
-        raise FileError(f"`{path}` has a matrix of the unknown kind `{layout} {field}`")
-    line = next((text for text in lines if text.strip() and not text.lstrip().startswith(b"%")), b"")
-    words = line.split()
-    if len(words) != (2 if layout == "array" else 3) or not all(word.isdigit() and len(word) < 19 for word in words):
-        raise FileError(f"`{path}` has no line with the sizes of its matrix")
-    rows, columns, *entries = map(int, words)
-    if layout == "array" and symmetry != "general" and rows != columns:
-        raise FileError(f"`{path}` has a {symmetry} matrix of {rows:,} x {columns:,}")
-    below = rows * (rows - 1) // 2
-    whole = {"general": rows * columns, "skew-symmetric": below}.get(symmetry, below + rows)
-    stored = entries[0] if entries else whole
-    text = f"%%MatrixMarket matrix {layout} {field} {symmetry}\n{' '.join(str(int(word)) for word in words)}\n".encode()
-    return _MtxHeader(rows, columns, stored, 2 if entries else 0, _NUMBERS_OF_FIELD[field], lines.tell(), text)
-
-
-def _entries(path: Path, content: bytes, header: _MtxHeader) -> bytes:
-    """Return the lines of the entries. Raise `FileError` unless each is as many numbers as the header says. (Where there is anything else,
-    scipy's reader reads and writes outside of its memory.)"""
-    body = content[header.start :].strip(b" \t\r\n")
-    count = body.count(b"\n") + bool(body)
-    if count != header.stored:
-        body = b"\n".join(line for line in body.split(b"\n") if line.strip())
-        count = body.count(b"\n") + bool(body)
-    if count != header.stored:
-        sizes = f"{header.rows:,} x {header.columns:,}"
-        raise FileError(f"`{path}` says that it has {header.stored:,} entries of {sizes}, and has {count:,} lines of them")
-    word = rb"[ \t]*+" + rb"[ \t]++".join([rb"\d++"] * header.positions + [_NUMBER] * header.numbers) + rb"[ \t\r]*+"
-    end = match.end() if (match := re.match(rb"(?:" + word + rb"(?:\n|\Z))*+", body)) else 0
-    if end != len(body):
-        raise FileError(f"`{path}` has an entry `{body[end : end + 40].decode('latin-1').partition(chr(10))[0]}`")
-    return body

@@ -22,6 +22,45 @@ from fuseflow.tensors.tensor_listing import load_tensors
 A = sparse.random_array((5, 6), density=0.3, rng=np.random.default_rng(0))
 
 
+def sparse_package_file(path, fill, kind="coo", **parts):
+    """Write what the package `sparse` writes for [[0, 2], [0, 0]] with this fill value."""
+    np.savez(path, format=kind, shape=(2, 2), data=np.array([2.0]), fill_value=fill, **parts)
+
+
+COO = {"coords": np.array([[0], [1]])}
+GCXS = {"indices": np.array([1]), "indptr": np.array([0, 1, 1]), "compressed_axes": np.array([0])}
+
+
+@pytest.mark.parametrize("fill", [0.0, -0.0, np.int64(0), False])
+def test_a_coo_array_of_the_package_sparse_is_read(tmp_path, fill):
+    sparse_package_file(tmp_path / "a.npz", fill, **COO)
+    assert load_array(tmp_path / "a.npz").toarray().tolist() == [[0, 2], [0, 0]]
+
+
+@pytest.mark.parametrize("fill", [1.0, -np.inf, np.nan, np.int8(3), True, 0.5j, np.zeros(2), "0"])  # 1 is the case npz_fill_value
+def test_a_fill_value_that_is_not_0_is_refused(tmp_path, fill):
+    sparse_package_file(tmp_path / "a.npz", fill, **COO)
+    with pytest.raises(
+        FileError, match=r"a\.npz` has the fill value .*: what a sparse file does not store is read as 0"
+    ) as error:
+        load_array(tmp_path / "a.npz")
+    assert error.value.hint == "write it dense, by `numpy.save(FILE, array.todense())`"
+
+
+def test_what_is_advised_for_a_fill_value_works(tmp_path):
+    """The array of the case npz_fill_value, written dense, in a tensor with its implicit value."""
+    np.save(tmp_path / "a.npy", np.array([[1.0, 2], [1, 1]]))
+    packed = load(tmp_path, [Input("A", (2, 2), Format.parse("csr", 2), fill=1.0)], "A: {path: a.npy}")["A"]
+    assert packed.stored == 1 and packed.to_dense().tolist() == [[1, 2], [1, 1]]
+
+
+def test_a_gcxs_array_is_refused(tmp_path):
+    sparse_package_file(tmp_path / "a.npz", 0.0, "gcxs", **GCXS)
+    with pytest.raises(FileError, match="has a GCXS array of the package `sparse`") as error:
+        load_array(tmp_path / "a.npz")
+    assert "sparse.save_npz(FILE, array.tocoo())" in error.value.hint
+
+
 @dataclass(frozen=True)
 class Input:
     name: str
@@ -269,9 +308,15 @@ def test_a_fibertree_of_tiles(tmp_path):
         ("0_crd", "0\n7\n", "a coordinate is outside 0..2"),
         ("0_crd", "2\n0\n", "the coordinates of a fiber do not ascend"),
         ("1_crd", "2\n1\n0\n", "the coordinates of a fiber do not ascend"),
-        ("1_crd", "1\n2\nx\n", "holds what is not a whole number"),
+        ("1_crd", "1\n2\nx\n", "line 3, holds what is not a whole number: `x`"),
+        ("1_crd", "1\n\n2\n1_0\n", "line 4, holds what is not a whole number: `1_0`"),
+        ("1_crd", "1\n2\n9223372036854775808\n", "line 3, holds what is not a whole number"),
+        ("0_seg", "0\n3.0\n", "line 2, holds what is not a whole number: `3.0`"),
+        ("vals", "1\n2 3\n", "line 2, holds what is not a number: `2 3`"),
+        ("vals", "1\n2_000\n3\n", "line 2, holds what is not a number: `2_000`"),
+        ("vals", "1\n2\n1e999\n", "line 3, holds what is not a number: `1e999`"),
         ("vals", "1\n2\n", "holds 2 values, the levels have room for 3"),
-        ("vals", "1\n2\nNaN!\n", "holds what is not a number"),
+        ("vals", "1\n2\nNaN!\n", "line 3, holds what is not a number: `NaN!`"),
         ("shape", "3\n", "has 1 dimensions, the format (compressed, compressed) 2 levels"),
         ("shape", None, "holds no fibertree of `A`\n  hint: known: `B`"),
     ],
