@@ -53,6 +53,8 @@ class SparseArray:
         from scipy import sparse  # see `tensors.scipy_arrays`
 
         coo = sparse.coo_array(matrix)
+        if coo.dtype != np.bool_:  # integers would wrap around
+            coo = coo.astype(np.float64)
         coo.sum_duplicates()
         return cls.of_points(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data.astype(np.float64))
 

@@ -193,8 +193,10 @@ def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
 
 
 def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
-    """Return the coordinates [rank, stored] and the values [stored] of a sparse tensor."""
+    """Return the coordinates [rank, stored] and the values [stored] of a sparse tensor. PyTorch itself adds up entries of one coordinate:
+    its truth values add up to their disjunction, and its small integers wrap around."""
     if tensor.layout == torch.sparse_coo:
+        tensor = tensor.coalesce()
         coordinates, values = tensor._indices().numpy().astype(np.int64), _array(tensor._values())
         if tensor.dense_dim() == 0:
             return coordinates, values

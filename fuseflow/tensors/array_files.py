@@ -19,7 +19,8 @@ from fuseflow.tensors.dtypes import EXACT_INTEGERS, ElementType, parse_dtype
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.mtx_files import read_mtx
 from fuseflow.tensors.npy_files import open_npz, read_npy
-from fuseflow.tensors.pack import from_coordinates, pack
+from fuseflow.tensors.pack import add_up, from_coordinates, pack
+from fuseflow.tensors.pack_compressed import is_compressed
 from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.sparse_files import read_sparse
 from fuseflow.tensors.tensor import Tensor
@@ -102,6 +103,8 @@ def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) ->
     if isinstance(array, np.ndarray):
         check_values(array, declaration.dtype)
         return pack(type.hold(array), format, declaration.fill, copy=copy, type=type)
+    if array.dtype.kind in "biu" and not _is_canonical(array):
+        array = _added_up(array)
     if type.narrow:
         return _pack_narrow(array, declaration, format, type)
     check_values(array.data, declaration.dtype, lambda: np.array(array.tocoo().coords))
@@ -120,19 +123,32 @@ def check_declared(tensor: Tensor, declaration: Declaration) -> None:
         raise FileError(f"packed as {', '.join(packed)}, declared {', '.join(declared)}", hint="pass an array instead")
 
 
-def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
-    """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
+def _is_canonical(array: Any) -> bool:
+    """Return whether a sparse array of scipy surely has no two entries at the same coordinates."""
+    if array.format not in ("csr", "csc"):
+        return False
+    rows, columns = array.shape if array.format == "csr" else array.shape[::-1]
+    return is_compressed(rows, columns, array.indptr, array.indices)
+
+
+def _added_up(array: Any) -> sparse.coo_array:
+    """Return a sparse array of scipy in the order of its coordinates, each once. Values are added up in their own type, so that a sum is
+    that of the file whatever is declared. (scipy lets integers wrap around.)"""
     from scipy import sparse  # see `scipy_arrays`
 
+    coo = sparse.coo_array(array)
+    coordinates, values = add_up(np.array(coo.coords, dtype=np.int64), coo.data)
+    return sparse.coo_array((values, tuple(coordinates)), shape=coo.shape)
+
+
+def _pack_narrow(array: Any, declaration: Declaration, format: Format, type: ElementType) -> Tensor:
+    """Pack a sparse array of scipy, which has no floats of 16 bits. Entries at equal coordinates are added before their sum is rounded."""
     if declaration.fill != 0:
         raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
-    coo = sparse.coo_array(array).astype(np.int64 if array.dtype.kind in "bui" else np.float64)
-    coo.sum_duplicates()
+    coo = _added_up(array.astype(np.float64) if array.dtype.kind == "f" else array)
     coordinates = np.array(coo.coords, dtype=np.int64)
-    order = np.lexsort(coordinates[::-1])
-    coordinates, values = coordinates[:, order], coo.data[order]
-    check_values(values, declaration.dtype, lambda: coordinates)
-    return from_coordinates(coo.shape, coordinates, type.hold(values), format, 0.0, type)
+    check_values(coo.data, declaration.dtype, lambda: coordinates)
+    return from_coordinates(coo.shape, coordinates, type.hold(coo.data.astype(np.float64)), format, 0.0, type)
 
 
 def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:

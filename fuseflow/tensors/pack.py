@@ -84,8 +84,8 @@ def from_coordinates(
 ) -> Tensor:
     """Pack a list of n entries. `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles.
 
-    Duplicates are added up, as in scipy and PyTorch. Levels that pad decide themselves where the implicit value is stored, so no entry
-    with this value is packed in them. Raise `TensorError` for a coordinate outside `shape`, and if a level has no room for all entries.
+    Duplicates are added up, see `add_up`. Levels that pad decide themselves where the implicit value is stored, so no entry with this
+    value is packed in them. Raise `TensorError` for a coordinate outside `shape`, and if a level has no room for all entries.
     """
     _check(format, shape, fill, values.dtype)
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
@@ -98,7 +98,7 @@ def from_coordinates(
         if outside.any():
             wrong = coordinates[dimension][outside][0]
             raise TensorError(f"coordinate {wrong} of dimension {dimension} is outside 0..{size - 1}")
-    columns, values = _sorted(coordinates[list(format.order)], values)
+    columns, values = add_up(coordinates, values, format.order)
     if any(level.pads for level in format.levels):
         needed = _differs(values, fill)
         columns, values = columns[:, needed], values[needed]
@@ -201,18 +201,43 @@ def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[
         raise TensorError(f"the implicit value {fill:g} is not an integer, the elements are {dtype}")
 
 
-def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.NDArray[np.generic]]:
-    """Return the entries in storage order, with the values of equal coordinates added up."""
-    if not len(columns):
-        return columns, values if len(values) < 2 else values.sum(axis=0, keepdims=True, dtype=values.dtype)
-    order = np.lexsort(columns[::-1])
-    columns, values = columns[:, order], values[order]
-    is_first = np.ones(columns.shape[1], dtype=bool)
-    is_first[1:] = (np.diff(columns) != 0).any(axis=0)
+def add_up(
+    coordinates: Ints, values: npt.NDArray[np.generic], order: tuple[int, ...] | None = None
+) -> tuple[Ints, npt.NDArray[np.generic]]:
+    """Return a list of n entries, sorted by their coordinates, with the values of equal coordinates added up in their own type.
+
+    `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles. The coordinates that are returned are
+    in the `order` in which dimensions are stored. Truth values add up to their disjunction, as in scipy and PyTorch. Raise `TensorError` for
+    integers whose sum is too large for their type.
+    """
+    columns = coordinates if order is None else coordinates[list(order)]
+    is_first = np.ones(len(values), dtype=bool)
+    if len(columns):
+        sorting = np.lexsort(columns[::-1])
+        coordinates, columns, values = coordinates[:, sorting], columns[:, sorting], values[sorting]
+        is_first[1:] = (np.diff(columns) != 0).any(axis=0)
+    else:
+        is_first[1:] = False
     if is_first.all():
         return columns, values
-    sums: npt.NDArray[np.generic] = np.add.reduceat(values, np.flatnonzero(is_first)).astype(values.dtype)
+    sums, wrapped = _sums(values, np.flatnonzero(is_first))
+    if wrapped.any():
+        place = ", ".join(map(str, coordinates[:, is_first][:, np.argmax(wrapped)]))
+        raise TensorError(
+            f"the sum of the entries at ({place}) is more than `{values.dtype}` holds", hint="store the entries in a wider type"
+        )
     return columns[:, is_first], sums
+
+
+def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+    """Return the sums of the slices of values that begin at `starts`, and which of them wrapped around."""
+    if values.dtype.kind == "b":
+        return np.asarray(np.logical_or.reduceat(values, starts)), np.zeros(len(starts), dtype=bool)
+    sums: npt.NDArray[np.generic] = np.add.reduceat(values, starts).astype(values.dtype)
+    if values.dtype.kind == "f":
+        return sums, np.zeros(len(starts), dtype=bool)
+    error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and what floats round
+    return sums, (error > 2.0 ** (8 * values.itemsize - 1)).reshape(len(starts), -1).any(axis=1)
 
 
 def _refine(prefixes: Ints, crds: Ints) -> Ints:

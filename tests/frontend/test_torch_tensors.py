@@ -92,3 +92,29 @@ def test_entries_that_are_arrays() -> None:
     entries = torch.sparse_coo_tensor([[0, 2], [1, 0]], values[:2], (3, 3, 2))
     ((format, _),) = storage_of({"x": entries}, {}).values()
     assert str(format) == "(compressed(nonunique), singleton, dense)"
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([True, True], torch.bool),
+        ([100, 100], torch.int8),
+        ([200, 100], torch.uint8),
+        ([2**15 - 1, 2], torch.int16),
+        ([2**31 - 1, 2], torch.int32),
+        ([2**62, 2**62], torch.int64),
+        ([2048.0, 1.0, 1.0], torch.float16),
+        ([256.0, 1.0, 1.0], torch.bfloat16),
+    ],
+)
+@pytest.mark.parametrize("shape", [(2, 3), (1, 1)])
+def test_entries_of_one_coordinate_are_those_that_pytorch_adds_up(values, dtype, shape) -> None:
+    places = torch.zeros((2, len(values)), dtype=torch.int64)
+    given = torch.sparse_coo_tensor(places, torch.tensor(values, dtype=dtype), shape)
+    types = {torch.bool: "i32", torch.int8: "i8", torch.uint8: "u8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64"}
+    type = types.get(dtype, "f16" if dtype == torch.float16 else "bf16")
+    kept = tuple(size for size in shape if size != 1)
+    packed = from_torch(given, TensorType("t", kept, Format.parse("csr", 2) if kept else Format.dense(0), type))
+    dense = given.coalesce().to_dense()
+    expected = (dense.float() if dtype == torch.bfloat16 else dense).numpy().astype(np.float64)
+    np.testing.assert_array_equal(packed.to_dense().astype(np.float64), expected.reshape(kept))

@@ -348,3 +348,64 @@ def test_a_fibertree_has_its_sizes_in_the_order_of_the_levels(tmp_path):
     found = read_fibertree(tmp_path, "A", tensor.format)
     assert found.shape == (3, 5)
     np.testing.assert_array_equal(found.to_dense(), array)
+
+
+def coo_file(path, values, dtype):
+    """Write values at one coordinate of a sparse 2 x 2 array, and 1 at another."""
+    rows = [1] + [0] * len(values)
+    np.savez(path, format="coo", shape=(2, 2), row=rows, col=[0] + [1] * len(values), data=np.array([1, *values], dtype=dtype))
+
+
+@pytest.mark.parametrize("declared", ["f32", "f64", "i64", "i32", "i16", "bf16"])
+@pytest.mark.parametrize(
+    ("values", "dtype", "total"),
+    [
+        ([100, 27], np.int8, 127),
+        ([200, 50], np.uint8, 250),
+        ([-5, 5], np.int64, 0),
+        ([True, True], np.bool_, 1),
+        ([2**40, 3 - 2**40], np.int64, 3),
+    ],
+)
+def test_entries_of_one_coordinate_are_added_up_before_they_are_packed(tmp_path, values, dtype, total, declared):
+    coo_file(tmp_path / "a.npz", values, dtype)
+    packed = load(tmp_path, [Input("A", (2, 2), Format.parse("csr", 2), declared)], "A: {path: a.npz}")["A"]
+    assert packed.to_dense().tolist() == [[0, total], [1, 0]]
+
+
+@pytest.mark.parametrize("declared", ["f32", "f64", "i64", "i8", "f16"])
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([2**62, 2**62], np.int64),
+        ([-(2**63), -1], np.int64),
+        ([2**63 - 1] * 5, np.int64),
+        ([2**63, 2**63], np.uint64),
+        ([2**31 - 1, 1], np.int32),
+        ([100, 28], np.int8),
+        ([255, 1], np.uint8),
+    ],
+)
+def test_a_sum_of_integers_that_wraps_around_is_refused(tmp_path, values, dtype, declared):
+    coo_file(tmp_path / "a.npz", values, dtype)
+    with pytest.raises(FileError, match=rf"the sum of the entries at \(0, 1\) is more than `{np.dtype(dtype)}` holds"):
+        load(tmp_path, [Input("A", (2, 2), Format.parse("csr", 2), declared)], "A: {path: a.npz}")
+
+
+@pytest.mark.parametrize(
+    ("values", "declared"), [([2**52, 2**52], "i64"), ([2**30, 2**30], "i32"), ([2**64 - 1], "i8"), ([100, 100], "i8")]
+)
+def test_a_sum_that_the_declared_type_does_not_hold_is_refused(tmp_path, values, declared):
+    coo_file(tmp_path / "a.npz", values, np.uint64 if max(values) >= 2**63 else np.int64)
+    with pytest.raises(FileError, match=r"2\^53 or more|are not of the declared type"):
+        load(tmp_path, [Input("A", (2, 2), Format.parse("csr", 2), declared)], "A: {path: a.npz}")
+
+
+def test_repeated_entries_of_a_matrix_market_file(tmp_path):
+    text = "%%MatrixMarket matrix coordinate integer {}\n2 2 3\n2 1 {}\n1 1 3\n2 1 {}\n"
+    (tmp_path / "a.mtx").write_text(text.format("symmetric", 5, -7))
+    packed = load(tmp_path, [Input("A", (2, 2), Format.parse("csc", 2), "i32")], "A: {path: a.mtx}")["A"]
+    assert packed.to_dense().tolist() == [[3, -2], [-2, 0]]
+    (tmp_path / "a.mtx").write_text(text.format("general", 2**63 - 1, 1))
+    with pytest.raises(FileError, match=r"the sum of the entries at \(1, 0\) is more than `int64` holds"):
+        load(tmp_path, [Input("A", (2, 2), Format.parse("csc", 2), "f64")], "A: {path: a.mtx}")

@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FileError
+from fuseflow.errors import FileError, TensorError
 from fuseflow.frontend.torch_tensors import to_torch
 from fuseflow.tensors import Format, from_coordinates
 from fuseflow.tensors.array_files import pack_declared
@@ -103,8 +103,10 @@ def test_entries_at_one_place_are_added_before_they_are_held():
     twice = sparse.coo_array((np.array([100, 100, -90], dtype=np.int8), ([0, 0, 0], [1, 1, 1])), shape=(1, 2))
     assert pack_declared(twice, declared("[1, 2] csr i8")).to_dense().tolist() == [[0, 110]]
     twice.data[2] = 0
-    with pytest.raises(FileError, match=r"the first is 200 at \(0, 1\)"):
+    with pytest.raises(TensorError, match=r"the sum of the entries at \(0, 1\) is more than `int8` holds"):
         pack_declared(twice, declared("[1, 2] csr i8"))
+    with pytest.raises(FileError, match=r"the first is 200 at \(0, 1\)"):
+        pack_declared(twice.astype(np.int16), declared("[1, 2] csr i8"))
 
 
 @pytest.mark.parametrize("name", NARROW)
