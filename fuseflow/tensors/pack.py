@@ -207,8 +207,8 @@ def add_up(
     """Return a list of n entries, sorted by their coordinates, with the values of equal coordinates added up in their own type.
 
     `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles. The coordinates that are returned are
-    in the `order` in which dimensions are stored. Truth values add up to their disjunction, as in scipy and PyTorch. Raise `TensorError` for
-    integers whose sum is too large for their type.
+    in the `order` in which dimensions are stored. Truth values add up to their disjunction, as in scipy and PyTorch. Raise `TensorError`
+    for integers whose sum is too large for their type.
     """
     columns = coordinates if order is None else coordinates[list(order)]
     is_first = np.ones(len(values), dtype=bool)
@@ -233,7 +233,8 @@ def _sums(values: npt.NDArray[np.generic], starts: Ints) -> tuple[npt.NDArray[np
     """Return the sums of the slices of values that begin at `starts`, and which of them wrapped around."""
     if values.dtype.kind == "b":
         return np.asarray(np.logical_or.reduceat(values, starts)), np.zeros(len(starts), dtype=bool)
-    sums: npt.NDArray[np.generic] = np.add.reduceat(values, starts).astype(values.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs are NaN
+        sums: npt.NDArray[np.generic] = np.add.reduceat(values, starts).astype(values.dtype)
     if values.dtype.kind == "f":
         return sums, np.zeros(len(starts), dtype=bool)
     error = np.abs(sums - np.add.reduceat(values.astype(np.float64), starts))  # a multiple of 2^bits, and what floats round

@@ -143,6 +143,7 @@ def _array(data: npt.NDArray[Any], coordinates: Any, shape: tuple[int, ...]) -> 
 
     if data.dtype == np.float16:  # scipy has no such arrays
         data = data.astype(np.float32)
+    data = data.astype(data.dtype.newbyteorder("="), copy=False)
     array: sparse.coo_array = sparse.coo_array((data, tuple(coordinates)), shape=shape)
     return array
 
