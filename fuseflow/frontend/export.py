@@ -136,7 +136,7 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
 def _trace(call: ModelCall) -> Trace:
     try:
         with (
-            call.same_draws(),
+            call.repeatable(),
             torch.backends.mkldnn.flags(enabled=False),
         ):  # its LSTM ends the process when an exported one is traced
             return trace(call, operator_screen.screen_tensor)

@@ -18,7 +18,8 @@ from fuseflow.frontend.graph_modules import keep_origins
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelCall:
     """A module and the arguments of one call of it. Every call draws the same random numbers, those that PyTorch would draw next where the
-    call is made."""
+    call is made, and takes the same way through the module: not the fast path of PyTorch's transformers, which writes other numbers at
+    padded places."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -26,15 +27,21 @@ class ModelCall:
     generator_state: torch.Tensor = field(default_factory=torch.get_rng_state)
 
     def __call__(self) -> Any:
-        with self.same_draws():
+        with self.repeatable():
             return self.module(*self.args, **self.kwargs)
 
     @contextmanager
-    def same_draws(self) -> Iterator[None]:
-        """Let the generator of random numbers stand where it stood when the call was made, and back behind the block."""
+    def repeatable(self) -> Iterator[None]:
+        """Let the generator of random numbers stand where it stood when the call was made, and switch fast paths off; all is as it was
+        behind the block."""
+        fast = torch.backends.mha.get_fastpath_enabled()
         with torch.random.fork_rng(devices=()):
             torch.set_rng_state(self.generator_state)
-            yield
+            torch.backends.mha.set_fastpath_enabled(False)
+            try:
+                yield
+            finally:
+                torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:
