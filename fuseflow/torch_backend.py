@@ -110,8 +110,7 @@ class Backend:
             eager = graph(**graph.inputs)
         self._kept.append(BackendResult(compiled, result))
         if result.check is not None and not result.check.passed:
-            worst, error = result.check.worst, result.check.max_rel_error
-            raise CheckError(f"output `{worst}` of a graph of torch.compile differs from PyTorch: relative error {error:.3g}")
+            raise CheckError(f"of a graph of torch.compile, {result.check.problem}")
         return _outputs(compiled, result, eager)
 
     def _refuse_sparse_breaks(self) -> None:

@@ -1,11 +1,12 @@
 """The rounding errors that a program is expected to make, as another program that the interpreter evaluates.
 
     s[i] = sum(j) A[i, j] * X[j]
-    s.variance[i] = (sum(j) (A[i, j] * X[j]) * (A[i, j] * X[j])) + (sum(j) abs(A[i, j] * X[j])) * (sum(j) abs(A[i, j] * X[j]))
+    s.variance[i] = (sum(j) A[i, j]^2 * X[j]^2) + (sum(j) abs(A[i, j]) * abs(X[j]))^2
 
 Where positive and negative terms cancel, a result is small and its rounding error is not: that goes with the magnitudes of the terms. Each
 operation is taken to make a relative error of its own, of either sign, of one unit roundoff. So variances add up. They are in squares of a
-unit. An operator without a rule below begins anew, as if its operands were exact.
+unit. Functions are evaluated at both ends of what rounding may make of their operands, `ROUNDING_FACTOR` standard deviations away. So a
+variance is infinite where rounding may lead out of the domain of a function, to a square root of what is negative or a quotient by 0.
 
 The model is that of Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019.
 """
@@ -14,70 +15,91 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import assert_never
 
 from fuseflow.einsum.interpret import InputArray, evaluate_operands
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, index_names
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, free_indices, index_names
 from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.verify import extents
 
+ROUNDING_FACTOR = 16
+"""An error of as many standard deviations of what rounding makes is taken for rounding."""
 LARGEST_RESULT = 1 << 24
 """The most elements of a result for which variances are cheap: they may be dense where the values are sparse."""
 LARGEST_SPACE = 1 << 30
 """The most points that are evaluated in all index spaces together."""
 
 
-def rounding_variances(program: Program, arrays: Mapping[str, InputArray]) -> dict[str, Operand] | None:
-    """Return the variance of the rounding error of every element of the outputs, or None if it takes too much to compute.
+def rounding_variances(
+    program: Program, arrays: Mapping[str, InputArray], unit: float = 2.0**-24, most_points: int = LARGEST_SPACE
+) -> dict[str, Operand] | None:
+    """Return the variance of the rounding error of every element of the outputs, or None if it takes too much to compute. `unit` is the
+    roundoff of the arithmetic.
 
     >>> from fuseflow.einsum.parse import parse
     >>> rounding_variances(parse("tensor A[4]\\n s = sum(i) A[i]\\n output s"), {"A": [1, -1, 3, -3]})["s"].item()
     64.0
     """
-    if not _is_cheap(program):
+    if not _is_cheap(program, most_points):
         return None
-    variances = _Variances(_variance_names(program))
-    einsums = list[Einsum]()
+    variances = _Variances(_variance_names(program), unit)
     for einsum in program.einsums:
-        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # of what is not kept, it is too large
-        variance = variances.of(body) or Apply("mul", (body, Const(0.0)))  # what is exact, in the same dimensions
-        einsums += [einsum, replace(einsum, name=variances.names[einsum.name], body=variance)]
+        variances.add(einsum)
     outputs = {name: variances.names[name] for name in program.outputs}
-    results = evaluate_operands(
-        replace(program, einsums=tuple(einsums), outputs=tuple(outputs.values())), arrays, outputs_only=True
-    )
+    noisy = replace(program, einsums=tuple(variances.einsums), outputs=tuple(outputs.values()))
+    results = evaluate_operands(noisy, arrays, outputs_only=True)
     return {name: results[variance] for name, variance in outputs.items()}
 
 
-def _is_cheap(program: Program) -> bool:
+def _is_cheap(program: Program, most_points: int) -> bool:
     sizes = extents(program)
     results = (math.prod(sizes[e.name][name] for name in index_names(e.indices)) for e in program.einsums)
     spaces = sum(math.prod(sizes[e.name].values()) for e in program.einsums)
-    return max(results, default=0) <= LARGEST_RESULT and spaces <= LARGEST_SPACE
+    return max(results, default=0) <= LARGEST_RESULT and spaces <= most_points
 
 
 def _variance_names(program: Program) -> dict[str, str]:
-    """Return a new name for the variance of each result."""
+    """Return a new name for the variance of each result, which nothing in the program begins with."""
     taken = {*program.declared, *program.defined}
     suffix = "variance"
-    while any(f"{name}.{suffix}" in taken for name in program.defined):
+    while any(other.startswith(f"{name}.{suffix}") for name in program.defined for other in taken):
         suffix += "_"
     return {name: f"{name}.{suffix}" for name in program.defined}
 
 
-@dataclass(frozen=True, slots=True)
+Terms = tuple[Expr, ...]
+"""A variance, as a sum of terms. What is exact has none."""
+CHOOSING = frozenset(("copy", "neg", "abs", "relu", "threshold", "saturate", "nearest", "lt", "le", "gt", "ge"))
+"""Operators whose result is exact if their operands are."""
+
+
+@dataclass(slots=True)
 class _Variances:
-    """The variances of expressions, as expressions. `names` gives the variance of each result. None is that of what is exact."""
+    """The variances of expressions, as expressions. `names` gives the variance of each result. `einsums` are the statements so far."""
 
     names: Mapping[str, str]
+    unit: float
+    einsums: list[Einsum] = field(default_factory=list)
+    _einsum: str = ""
+    _numbers: count[int] = field(default_factory=count)
 
-    def of(self, node: Expr) -> Expr | None:
+    def add(self, einsum: Einsum) -> None:
+        """Add an Einsum, and its variance. What is infinite or no number has none."""
+        self.einsums.append(einsum)
+        self._einsum = einsum.name
+        body = einsum.body.body if isinstance(einsum.body, Keep) else einsum.body  # of what is not kept, it is too large
+        finite = Apply("lt", (Apply("abs", (Access(einsum.name, einsum.indices),)), Const(math.inf)))
+        variance = Apply("where", (finite, _sum(self.of(body)), Const(0.0)))
+        self.einsums.append(replace(einsum, name=self.names[einsum.name], body=variance))
+
+    def of(self, node: Expr) -> Terms:
         match node:
             case Const():
-                return None
+                return ()
             case Access():
-                return replace(node, tensor=self.names[node.tensor]) if node.tensor in self.names else None
+                return (replace(node, tensor=self.names[node.tensor]),) if node.tensor in self.names else ()
             case Keep():
                 return self.of(node.body)
             case Reduce():
@@ -87,52 +109,134 @@ class _Variances:
             case unknown:
                 assert_never(unknown)
 
-    def _of_reduction(self, node: Reduce) -> Expr | None:
-        body = self.of(node.body)
+    def _of_reduction(self, node: Reduce) -> Terms:
+        terms = self.of(node.body)
         match node.op:
             case "sum":
-                magnitudes = replace(node, body=Apply("abs", (node.body,)))
-                return _sum(None if body is None else replace(node, body=body), _square(magnitudes))
+                magnitudes = self._once(replace(node, body=_absolute(node.body)))
+                return (*(replace(node, body=_spread(term, node)) for term in terms), _square(magnitudes))
             case "max" | "min":
-                return None if body is None else Reduce("max", node.over, body)
-            case _:
-                return _square(node)
+                return (self._of_extremum(node, self._once(_sum(terms))),) if terms else ()
+            case "prod":
+                value = self._once(node)
+                relative = (Apply("div", (_spread(term, node), _square(node.body))) for term in terms)
+                return (*(_scaled(replace(node, op="sum", body=term), value) for term in relative), _square(value))
+            case op:
+                raise AssertionError(op)
 
-    def _of_operator(self, node: Apply) -> Expr | None:
-        variances = [self.of(arg) for arg in node.args]
-        match node.op:
-            case "add" | "sub":
-                return _sum(*variances, _square(node))
-            case "mul":
-                (a, b), (of_a, of_b) = node.args, variances
-                return _sum(_scaled(of_a, b), _scaled(of_b, a), _square(node))
-            case "div":
-                (_, b), (of_a, of_b) = node.args, variances
+    def _of_extremum(self, node: Reduce, variance: Expr) -> Expr:
+        """Return the largest variance of what may be the extremum."""
+        margin, compare = ("add", "ge") if node.op == "max" else ("sub", "le")
+        reaches = Apply(compare, (Apply(margin, (node.body, self._reach(variance))), self._once(node)))
+        return Reduce("max", node.over, Apply("where", (reaches, _spread(variance, node), Const(0.0))))
+
+    def _of_operator(self, node: Apply) -> Terms:
+        of = [self.of(arg) for arg in node.args]
+        own = () if node.op in CHOOSING else (_square(node),)
+        match node.op, node.args:
+            case (("copy" | "neg"), _):
+                return of[0]
+            case (("add" | "sub"), _):
+                return (*of[0], *of[1], *own)
+            case "mul", (a, b):
+                second, (of_a, of_b) = self.unit**2, (self._factor(terms) for terms in of)
+                both = (Apply("mul", (Apply("mul", (of_a, of_b)), Const(second))),) if of_a and of_b else ()
+                return (*_scaled_by(of_a, b), *_scaled_by(of_b, a), *both, Apply("mul", (_square(a), _square(b))))
+            case "div", (_, b):
                 inverse = Apply("div", (Const(1.0), b))
-                return _sum(_scaled(of_a, inverse), _scaled(_scaled(of_b, node), inverse), _square(node))
-            case "exp":
-                return _sum(_scaled(variances[0], node), _square(node))
-            case "copy" | "neg" | "abs" | "relu":
-                return variances[0]
-            case "max" | "min":
-                return _sum(*variances)
-            case "where":
-                return _sum(*variances[1:])
+                of_b = self._factor(of[1])
+                passing = tuple(_scaled(term, inverse) for term in of[0])
+                if of_b is None:
+                    return (*passing, *own)
+                sure = Apply("ge", (Apply("abs", (b,)), self._reach(of_b)))
+                by_divisor = _scaled(_scaled(of_b, node), inverse)
+                return (*passing, Apply("where", (sure, by_divisor, Const(math.inf))), *own)
+            case (("max" | "min"), (a, b)):
+                return self._of_choice(node, a, b, *(self._factor(terms) for terms in of))
+            case "where", (condition, a, b):
+                chosen = Apply("where", (condition, _sum(of[1]), _sum(of[2])))
+                jump = tuple(_scaled(term, Apply("sub", (a, b))) for term in of[0])
+                return (*((chosen,) if of[1] or of[2] else ()), *jump)
+            case (("eq" | "ne"), (a, b)):
+                of_both = self._factor((*of[0], *of[1]))
+                if of_both is None:
+                    return ()
+                close = Apply("lt", (Apply("abs", (Apply("sub", (a, b)),)), self._reach(of_both)))
+                return (Apply("where", (close, Const((ROUNDING_FACTOR * self.unit) ** -2), Const(0.0))),)
             case _:
-                return _square(node)
+                ends = (self._at_ends(node, at, terms) for at, terms in enumerate(of) if terms)
+                return (*ends, *own)
+
+    def _of_choice(self, node: Apply, a: Expr, b: Expr, of_a: Expr | None, of_b: Expr | None) -> Terms:
+        """Return the variances of those of two operands that may be the extremum."""
+        less = "le" if node.op == "max" else "ge"
+        terms = []
+        for of_one, one, other in ((of_a, a, b), (of_b, b, a)):
+            if of_one is not None:
+                reach = self._reach(of_one)
+                beyond = Apply(less, (Apply("add" if node.op == "max" else "sub", (one, reach)), other))
+                terms.append(Apply("where", (beyond, Const(0.0), of_one)))
+        return tuple(terms)
+
+    def _at_ends(self, node: Apply, at: int, terms: Terms) -> Expr:
+        """Return the variance of an operator of which one operand is anywhere within reach of its value: infinite where that has no
+        value."""
+        reach, value = self._reach(self._once(_sum(terms))), self._once(node)
+        moves = list[Expr]()
+        for side in ("add", "sub"):
+            end = replace(node, args=tuple(Apply(side, (a, reach)) if n == at else a for n, a in enumerate(node.args)))
+            moves.append(Apply("abs", (Apply("sub", (end, value)),)))
+        move = self._once(Apply("max", (moves[0], moves[1])))
+        known = Apply("where", (Apply("eq", (move, move)), move, Const(math.inf)))  # not NaN
+        return _square(Apply("mul", (known, Const(1 / (ROUNDING_FACTOR * self.unit)))))
+
+    def _reach(self, variance: Expr) -> Expr:
+        """Return how far rounding may lead."""
+        return Apply("mul", (Apply("sqrt", (variance,)), Const(ROUNDING_FACTOR * self.unit)))
+
+    def _factor(self, terms: Terms) -> Expr | None:
+        """Return a variance as an expression that may occur several times."""
+        return self._once(_sum(terms)) if terms else None
+
+    def _once(self, node: Expr) -> Expr:
+        """Return a value that is computed in a statement of its own, so that it may occur several times."""
+        if isinstance(node, Access | Const):
+            return node
+        indices = free_indices(node)
+        name = f"{self.names[self._einsum]}.{next(self._numbers)}"
+        self.einsums.append(Einsum(name, indices, node))
+        return Access(name, indices)
+
+
+def _absolute(node: Expr) -> Expr:
+    """Return the magnitude of an expression: of a product, as a product, which the interpreter never builds before it is summed."""
+    if isinstance(node, Apply) and node.op == "mul":
+        return replace(node, args=tuple(map(_absolute, node.args)))
+    return Apply("abs", (node,))
 
 
 def _square(node: Expr) -> Expr:
+    """Return the square of an expression, of a product as a product of squares."""
     return Apply("mul", (node, node))
 
 
-def _scaled(variance: Expr | None, factor: Expr) -> Expr | None:
-    return None if variance is None else Apply("mul", (variance, _square(factor)))
+def _scaled(variance: Expr, factor: Expr) -> Expr:
+    return Apply("mul", (variance, _square(factor)))
 
 
-def _sum(*variances: Expr | None) -> Expr | None:
-    total: Expr | None = None
-    for variance in variances:
-        if variance is not None:
-            total = variance if total is None else Apply("add", (total, variance))
+def _scaled_by(variance: Expr | None, factor: Expr) -> Terms:
+    return () if variance is None else (_scaled(variance, factor),)
+
+
+def _spread(term: Expr, node: Reduce) -> Expr:
+    """Return a term of what a reduction folds, with all indices that it folds."""
+    if set(node.over) <= set(free_indices(term)):
+        return term
+    return Apply("where", (Apply("eq", (node.body, node.body)), term, term))
+
+
+def _sum(terms: Terms) -> Expr:
+    total: Expr = Const(0.0)
+    for n, term in enumerate(terms):
+        total = Apply("add", (total, term)) if n else term
     return total

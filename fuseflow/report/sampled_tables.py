@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, plain_table, region_label
+from fuseflow.report.tables import CONFIG_COLUMNS, config_numbers, outcome_line, plain_table, region_label
 
 if TYPE_CHECKING:
-    from fuseflow.run.check import Check
     from fuseflow.run.sampled_result import SampledRegionResult, SampledResult
 
 
@@ -51,10 +50,5 @@ def sampled_lines(result: SampledResult) -> tuple[str, ...]:
         f"{100 * cycles.confidence:g} % confidence, here {100 * cycles.error:.2g} % of it; the other numbers are "
         + ("counted" if result.counted else "counted, or expected where they have a ~")
     )
-    checked = "check: switched off" if result.check is None else _check_line(result.check)
-    return meaning, checked, _check_line(result.rows_check)
-
-
-def _check_line(check: Check) -> str:
-    outcome = "[green]passed[/]" if check.passed else "[red]FAILED[/]"
-    return f"check against {check.reference}: {outcome}, largest relative error {check.max_rel_error:.2g}"
+    checked = "check: switched off" if result.check is None else outcome_line(result.check)
+    return meaning, checked, outcome_line(result.rows_check)

@@ -19,6 +19,7 @@ from fuseflow.report.folding import folded, natural_width
 from fuseflow.run.lane_loads import imbalance
 
 if TYPE_CHECKING:
+    from fuseflow.run.check import Check
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.result import RegionResult, Result
     from fuseflow.samml.nodes import Edge
@@ -215,7 +216,10 @@ def check_line(result: Result) -> str:
     """Return the outcome of the check in one line."""
     if result.check is None:
         return "check: switched off"
-    check = result.check
-    outcome = "[green]passed[/]" if check.passed else "[red]FAILED[/]"
-    masked = f", {check.masked_rows} fully masked rows left out" if check.masked_rows else ""
-    return f"check against {check.reference}: {outcome}, largest relative error {check.max_rel_error:.2g}{masked}"
+    return outcome_line(result.check)
+
+
+def outcome_line(check: Check) -> str:
+    """Return what a check said in one line."""
+    colour = "green" if check.passed else "red"
+    return f"check against {check.reference}: [{colour}]{check.verdict}[/], {escape(check.details)}"

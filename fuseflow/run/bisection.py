@@ -17,7 +17,7 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.frontend.imported_model import NodeValues
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check, check_program
+from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region
 from fuseflow.sim import Engine, simulate
@@ -107,7 +107,7 @@ class _Search:
         written = tensors_to_elements(self.program.declared, {name: outputs[name] for name in known})
         part = replace(self.program, outputs=tuple(known))
         expected = {name: self.values[name].reshape(written[name].shape) for name in known}
-        return check_program(part, self._arrays, written, expected, "PyTorch")
+        return check_program(part, self._arrays, written, expected, PYTORCH)
 
     def _arrays(self) -> Mapping[str, Operand]:
         tensors = tensors_to_elements(self.program.declared, self.inputs)

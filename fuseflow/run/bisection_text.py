@@ -53,7 +53,8 @@ def difference(deviation: Deviation) -> str:
     einsum, largest = deviation.einsum, deviation.check.largest
     places = [str(place) for place in (einsum.location.path, einsum.location.span) if place]
     source = f" ({', '.join(places)})" if places else ""
-    return f"`{einsum.name}`{source}" + (f", {largest}" if largest is not None else "")
+    reference = deviation.check.reference or "the dense interpreter"
+    return f"`{einsum.name}`{source}" + (f", {largest.text(reference)}" if largest is not None else "")
 
 
 def _blame(deviation: Deviation) -> str:

@@ -1,30 +1,52 @@
 """The check of a run: every model output is compared with PyTorch, or with the dense interpreter where there is no PyTorch.
 
-An error is relative to the largest magnitude of its output. Where large terms cancel, that is smaller than the rounding error of any order
-in which they are summed. So a comparison that fails is made again with a floor below the errors: what rounding makes of the magnitudes
-that were summed.
+An element passes that differs from its reference by a small share of itself. Where terms cancel, another order of summation or a wider type
+makes larger differences. So other elements are compared with what rounding makes of the magnitudes that were summed, where that is cheap to
+compute (`einsum.rounding`), and else with the largest magnitude of elements like them. An element whose value is lost in rounding is not
+compared: every number would be right. It is counted, and an output in which nothing can be compared does not pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.interpret import InputArray
+from fuseflow.einsum.masked_elements import masked_elements
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.rounding import rounding_variances
+from fuseflow.einsum.rounding import LARGEST_SPACE, ROUNDING_FACTOR, rounding_variances
 from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
 
+Floats = npt.NDArray[np.float64]
+
+PYTORCH = "PyTorch"
+"""The name of the reference that has no empty rows, but NaN there."""
 TOLERANCE = {"f32": 1e-4, "f64": 1e-9, "f16": 2.0**-9, "bf16": 2.0**-6}
-"""The largest error that passes, relative to the largest magnitude of an output, by element type. Integers must be exact.
+"""The largest error that passes, relative to the magnitude of an element, by element type. Integers must be exact.
 Floats with 16 bits may differ by two steps: another order of summation may round to the neighbour."""
-ROUNDING_FACTOR = 16
-"""An error of as many standard deviations of what rounding makes is taken for rounding."""
+FLOOR = {"f32": 1e-6, "f64": 1e-11, "f16": 2.0**-9, "bf16": 2.0**-6}
+"""The largest difference that passes anyway, relative to the largest magnitude of elements like it."""
+ROUNDOFF = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
+"""The unit roundoff of an element type."""
+LOST = 0.1
+"""The share of its magnitude that rounding may make of an element. If it is more, not even its first digit is known."""
+GAP = 100.0
+"""Magnitudes of which one is so many times the next smaller one are of elements that are not alike, such as scores beside a mask."""
+FEW = 0.01
+"""The share of the elements that are too few to be elements of their own kind."""
+QUICK_SPACE = 1 << 26
+"""The most points for which rounding is looked at although every element is within the tolerance of the largest one like it."""
+
+NAN_MEANING = (
+    "a sparse result stores nothing where its first factor or its numerator is 0, so 0 / 0 and 0 * inf are 0 here, and a row that a mask "
+    "covers completely is empty until something is added to it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +57,13 @@ class Difference:
     computed: float
     expected: float
 
-    def __str__(self) -> str:
+    def text(self, reference: str) -> str:
+        """Return both values and where they are, with the name of the reference."""
         place = "where nothing is stored" if self.coordinates is None else f"at ({', '.join(map(str, self.coordinates))})"
+        if np.isnan(self.expected):
+            return f"{reference} has NaN {place} where the run has {self.computed:.9g}"
+        if np.isnan(self.computed):
+            return f"the run has NaN {place} where {reference} has {self.expected:.9g}"
         return f"{place} it is {self.computed:.9g}, not {self.expected:.9g}"
 
 
@@ -44,11 +71,13 @@ class Difference:
 class Check:
     """The outcome of a comparison with a reference.
 
-    `max_rel_error` is the largest absolute difference, divided by the largest finite magnitude of its output; `worst` names that output,
-    and `largest` is its element that differs most.
-    Where terms cancel, the divisor is so large that an error of rounding passes.
-    `masked_rows` counts the rows that are NaN in the reference and empty in the run, and that the comparison leaves out. Such a row is
-    fully masked: PyTorch divides 0 by 0, where a sparse row stores nothing.
+    `max_rel_error` is the largest difference of elements that were compared, divided by the largest magnitude of elements like it. Of a
+    check that failed, it is the error that failed, divided by what its tolerance is relative to. It is infinite where one side is NaN or
+    infinite and the other is not. `worst` names the output, and `largest` is its element that differs most.
+    Of all `elements`, those in `not_compared` differ, and rounding may make more of them than their values, because terms cancel.
+    `uncertain` is the one of these that differs most.
+    `masked_rows` counts the rows that are NaN in the reference and empty in the run, and that the comparison leaves out, since they are
+    behind a mask (`einsum.masked_elements`). `unknown` names an output of which nothing was compared, so that the check did not pass.
     """
 
     reference: str
@@ -57,6 +86,48 @@ class Check:
     masked_rows: int = 0
     worst: str = ""
     largest: Difference | None = None
+    elements: int = 0
+    not_compared: int = 0
+    uncertain: Difference | None = None
+    unknown: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether it passed, in a word."""
+        return "passed" if self.passed else "UNKNOWN" if self.unknown else "FAILED"
+
+    @property
+    def lost(self) -> str:
+        """How many elements were not compared, or nothing if all were."""
+        return f"{self.not_compared:,} of {self.elements:,} elements could not be compared" if self.not_compared else ""
+
+    @property
+    def details(self) -> str:
+        """How large the largest error is, and what was not compared."""
+        lost = f", {self.lost}" if self.lost else ""
+        lost += f" (terms cancel: {self.uncertain.text(self.reference)})" if self.uncertain else ""
+        masked = f", {self.masked_rows} fully masked rows left out" if self.masked_rows else ""
+        return f"largest relative error {self.max_rel_error:.2g}{lost}{masked}"
+
+    @property
+    def problem(self) -> str:
+        """Why it did not pass, in a sentence."""
+        if self.unknown:
+            why = "rounding may make more than its values" if self.uncertain else "all of its rows are fully masked"
+            return f"nothing of output `{self.unknown}` could be compared with {self.reference}: {why}"
+        if self.largest is not None and np.isnan(self.largest.expected):
+            return f"output `{self.worst}` differs: {self.largest.text(self.reference)}"
+        return f"output `{self.worst}` differs from {self.reference}: relative error {self.max_rel_error:.3g}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The element that differs most, and what its kind of difference comes from."""
+        output, difference = (self.unknown, self.uncertain) if self.unknown else (self.worst, self.largest)
+        if difference is None:
+            return ()
+        if np.isnan(difference.expected) and not self.unknown:  # which the problem says
+            return (NAN_MEANING,)
+        return (f"the largest difference of `{output}`: {difference.text(self.reference)}",)
 
 
 Expected = Mapping[str, npt.NDArray[np.generic] | SparseArray]
@@ -69,72 +140,203 @@ def check_program(
     expected: Expected,
     reference: str,
 ) -> Check:
-    """Compare all outputs of a program with what is expected. If they differ, compare them with the errors that rounding makes in mind,
-    where these are cheap to compute from `arrays`, the inputs."""
-    check = check_outputs(outputs, expected, reference)
-    if check.passed:
-        return check
-    variances = rounding_variances(program, arrays())
-    return check if variances is None else check_outputs(outputs, expected, reference, variances)
+    """Compare all outputs of a program with what is expected. What rounding makes of them, and what of PyTorch is NaN behind a mask, is
+    computed from `arrays`, the inputs, if it matters."""
+    pairs = list(_pairs(outputs, expected))
+    behind = masked_elements(program, arrays()) if reference == PYTORCH and any(pair.nan_alone for pair in pairs) else {}
+    plain = [pair.compared(None, behind.get(pair.output)) for pair in pairs]
+    if all(outcome.close for outcome in plain):
+        return _combined(plain, reference)
+    points = QUICK_SPACE if all(outcome.passed for outcome in plain) else LARGEST_SPACE
+    roundoff = max((ROUNDOFF[pair.type] for pair in pairs if pair.type in ROUNDOFF), default=None)
+    variances = None if roundoff is None else rounding_variances(program, arrays(), roundoff, points)
+    if variances is None:
+        return _combined(plain, reference)
+    return _combined([pair.compared(variances[pair.output], behind.get(pair.output)) for pair in pairs], reference)
 
 
-def check_outputs(
-    outputs: Mapping[str, Tensor], expected: Expected, reference: str, variances: Mapping[str, Operand] | None = None
-) -> Check:
-    """Compare all outputs. The check reports the error of the worst one."""
-    worst, masked, passed, name, largest = 0.0, 0, True, "", None
+def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: str) -> Check:
+    """Compare all outputs, of which no more is known than their values. The check reports the error of the worst one."""
+    return _combined([pair.compared() for pair in _pairs(outputs, expected)], reference)
+
+
+def relative_error(computed: npt.NDArray[np.generic], expected: npt.NDArray[np.generic]) -> float:
+    """Return the largest difference, relative to the largest magnitude that is expected. It is infinite for another shape, and where one
+    side is not finite and the other differs."""
+    if computed.shape != expected.shape:
+        return np.inf
+    a, b = computed.astype(np.float64), expected.astype(np.float64)
+    largest = float(_magnitudes(b).max(initial=0.0))
+    return float(_distances(a, b).max(initial=0.0)) / (largest or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The comparison of one output. It is `close` if rounding need not be looked at."""
+
+    output: str
+    close: bool = False
+    passed: bool = False
+    error: float = np.inf
+    largest: Difference | None = None
+    masked_rows: int = 0
+    elements: int = 0
+    not_compared: int = 0
+    uncertain: Difference | None = None
+    unknown: bool = False
+    """Whether all elements were left out or not compared."""
+
+
+def _combined(outcomes: Sequence[_Outcome], reference: str) -> Check:
+    """Return the check of all outputs."""
+    if not outcomes:
+        return Check(reference, True, 0.0)
+    worst = max(outcomes, key=lambda one: (not one.passed, one.error))
+    unknown = next((one.output for one in outcomes if worst.passed and one.unknown), "")
+    lost = next((one.uncertain for one in outcomes if one.not_compared and unknown in ("", one.output)), None)
+    return Check(
+        reference,
+        worst.passed and not unknown,
+        worst.error,
+        sum(one.masked_rows for one in outcomes),
+        worst.output,
+        worst.largest,
+        sum(one.elements for one in outcomes),
+        sum(one.not_compared for one in outcomes),
+        lost,
+        unknown,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """The elements of an output in the run and in its reference: those of a whole tensor, or those at `positions` and the implicit
+    value."""
+
+    output: str
+    tensor: Tensor
+    computed: npt.NDArray[np.generic]
+    wanted: npt.NDArray[np.generic]
+    positions: Ints | None
+
+    @property
+    def type(self) -> str:
+        """The name of the element type."""
+        return self.tensor.element_type.name
+
+    @property
+    def nan_alone(self) -> bool:
+        """Whether the reference is NaN where the run is not."""
+        return self.computed.shape == self.wanted.shape and bool((np.isnan(self.wanted) & ~np.isnan(self.computed)).any())
+
+    def compared(self, variance: Operand | None = None, behind: Operand | None = None) -> _Outcome:
+        """Compare the elements, given the variances of their rounding errors, and which are behind a mask."""
+        if self.computed.shape != self.wanted.shape:
+            return _Outcome(self.output)
+        left_out = self._masked_rows(behind)
+        a, b = self.computed.astype(np.float64), self.wanted.astype(np.float64)
+        difference, magnitude = np.where(left_out, 0.0, _distances(a, b)), _magnitudes(b)
+        scale, tolerance = like_magnitudes(magnitude), TOLERANCE.get(self.type, 0.0)
+        near = np.maximum(tolerance * magnitude, FLOOR.get(self.type, 0.0) * scale)
+        close, lost = difference <= near, np.zeros(a.shape, dtype=np.bool_)
+        allowed = tolerance * scale
+        if variance is not None:
+            rounding = self._rounding(variance)
+            allowed = np.maximum(near, rounding)
+            allowed[np.isnan(a)] = 0.0  # rounding makes no NaN of a number in a run whose reference has one
+            lost = ~close & (difference <= allowed) & (rounding > np.maximum(LOST * magnitude, tolerance * scale))
+        failed = bool((difference > allowed).any())
+        with np.errstate(invalid="ignore"):  # of what is lost
+            relative = np.where(lost, 0.0, difference / (allowed / tolerance if failed and tolerance else scale))
+        return _Outcome(
+            self.output,
+            bool(close.all()),
+            not failed,
+            float(relative.max(initial=0.0)),
+            self._largest(relative),
+            int(left_out[..., 0].sum()) if left_out.any() else 0,
+            self._count(np.ones_like(lost)),
+            self._count(lost),
+            self._largest(np.where(lost, difference, 0.0)),
+            bool(a.size) and bool((lost | left_out).all()),
+        )
+
+    def _count(self, which: npt.NDArray[np.bool_]) -> int:
+        """Return how many elements of the output these are. The implicit value stands for all that are not stored."""
+        implicit = self.positions is not None and len(self.positions) < which.size and bool(which[-1])
+        return int(which.sum()) + (math.prod(self.tensor.shape) - which.size if implicit else 0)
+
+    def _masked_rows(self, behind: Operand | None) -> npt.NDArray[np.bool_]:
+        """Return the elements of rows that are NaN in the reference and empty in the run because of a mask."""
+        shape = self.computed.shape
+        if behind is None or len(shape) < 2 or 0 in shape:
+            return np.zeros(shape, dtype=np.bool_)
+        empty = np.isnan(self.wanted) & (self.computed == self.tensor.fill) & (_dense(behind).reshape(shape) == 1)
+        return np.broadcast_to(empty.all(axis=-1, keepdims=True), shape)
+
+    def _rounding(self, variance: Operand) -> Floats:
+        """Return the largest errors that are taken for rounding, given their variances in squares of the unit roundoff."""
+        at = _dense(variance) if self.positions is None else _at(variance, self.positions, len(self.computed))
+        deviation: Floats = np.sqrt(np.nan_to_num(at.astype(np.float64), posinf=np.inf))
+        return (ROUNDING_FACTOR * ROUNDOFF[self.type] if self.type in ROUNDOFF else 0.0) * deviation.reshape(self.computed.shape)
+
+    def _largest(self, measure: Floats) -> Difference | None:
+        """Return the element of which this is largest, or None if it is 0 everywhere."""
+        if not measure.any():
+            return None
+        at = int(np.argmax(measure))
+        a, b = float(self.computed.reshape(-1)[at]), float(self.wanted.reshape(-1)[at])
+        if self.positions is not None and at == len(self.positions):
+            return Difference(None, a, b)
+        place = np.unravel_index(at if self.positions is None else int(self.positions[at]), self.tensor.shape)
+        return Difference(tuple(map(int, place)), a, b)
+
+
+def _pairs(outputs: Mapping[str, Tensor], expected: Expected) -> Iterator[_Pair]:
+    """Yield the elements of all outputs that are expected."""
     for output, array in expected.items():
-        tensor, tolerance = outputs[output], TOLERANCE.get(outputs[output].element_type.name, 0.0)
-        variance = None if variances is None else variances[output]
+        tensor = outputs[output]
+        positions: Ints | None = None
         wanted: npt.NDArray[np.generic]
-        expected_variance: npt.NDArray[np.generic] | None
         if isinstance(array, SparseArray) and tensor.shape == array.shape and not np.isnan(array.values).any():
             positions, computed, wanted = stored_elements(tensor, array)
-            places: Ints | None = positions
-            expected_variance = None if variance is None else _at(variance, positions, len(computed))
         else:
-            computed, wanted, places = tensor.to_dense(), _dense(array), None
-            expected_variance = None if variance is None else _dense(variance)
+            computed, wanted = tensor.to_dense(), _dense(array)
         with np.errstate(over="ignore"):  # the dense interpreter computes in 64 bits what overflows in 32
             wanted = wanted.astype(computed.dtype) if computed.dtype.kind == "f" else wanted
-        floor = (
-            None if expected_variance is None or not tolerance else _rounding(expected_variance, computed.dtype.char) / tolerance
-        )
-        error, rows = compare_arrays(computed, wanted, tensor.fill, floor)
-        passed &= error <= tolerance
-        masked += rows
-        if error > worst or not name:
-            worst, name = error, output
-            largest = _largest_difference(computed, wanted, tensor, places) if error else None
-    return Check(reference, passed, worst, masked, name, largest)
+        yield _Pair(output, tensor, computed, wanted, positions)
 
 
-def _largest_difference(
-    computed: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic], tensor: Tensor, positions: Ints | None
-) -> Difference | None:
-    """Return the element that differs most. Elements are those of a whole tensor, or those at `positions` and the implicit value."""
-    if computed.shape != wanted.shape:
-        return None
-    a, b = computed.astype(np.float64).reshape(-1), wanted.astype(np.float64).reshape(-1)
+def _distances(a: Floats, b: Floats) -> Floats:
+    """Return how far elements are apart: 0 for two NaN, infinite where one side is not finite and the other differs."""
     with np.errstate(invalid="ignore"):
-        difference = np.where((a == b) | (np.isnan(b) & (np.isnan(a) | (a == tensor.fill))), 0.0, np.abs(a - b))
-    if not difference.size:
-        return None
-    at = int(np.argmax(np.where(np.isnan(difference), np.inf, difference)))
-    if positions is None:
-        place = np.unravel_index(at, computed.shape)
-    elif at < len(positions):
-        place = np.unravel_index(int(positions[at]), tensor.shape)
-    else:
-        return Difference(None, float(a[at]), float(b[at]))
-    return Difference(tuple(map(int, place)), float(a[at]), float(b[at]))
+        apart = np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf)
+    distances: Floats = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
+    return distances
 
 
-def _rounding(variance: npt.NDArray[np.generic], dtype: str) -> npt.NDArray[np.float64]:
-    """Return the largest errors that are taken for rounding, given their variances in squares of the unit roundoff."""
-    with np.errstate(invalid="ignore"):
-        deviation: npt.NDArray[np.float64] = np.sqrt(variance.astype(np.float64))
-    return ROUNDING_FACTOR * float(np.finfo(dtype).eps) / 2 * deviation
+def _magnitudes(b: Floats) -> Floats:
+    """Return the magnitudes of what is finite, and 0 elsewhere."""
+    return np.abs(np.where(np.isfinite(b), b, 0.0))
+
+
+def like_magnitudes(magnitudes: Floats) -> Floats:
+    """Return for every element the largest magnitude of elements like it. Scores beside what a mask makes -1e9 are elements of two kinds,
+    with no magnitude between them. Zeros are like the smallest elements, and where all are 0 errors are relative to 1.
+
+    >>> like_magnitudes(np.array([2.0, 1e9, 3.0, 0.0])).tolist(), like_magnitudes(np.zeros(2)).tolist()
+    ([3.0, 1000000000.0, 3.0, 3.0], [1.0, 1.0])
+    """
+    ordered = np.sort(magnitudes[magnitudes > 0], axis=None)
+    if not ordered.size:
+        return np.ones_like(magnitudes)
+    ends, begin = list[int](), 0
+    for end in (*(np.flatnonzero(ordered[1:] > GAP * ordered[:-1]) + 1).tolist(), ordered.size):
+        if end - begin >= FEW * ordered.size or end == ordered.size:
+            ends.append(end)
+            begin = end
+    largest: Floats = ordered[np.array(ends) - 1]
+    return largest[np.searchsorted(largest, magnitudes)]
 
 
 def _dense(array: npt.NDArray[np.generic] | SparseArray) -> npt.NDArray[np.generic]:
@@ -150,8 +352,7 @@ def _at(array: Operand, positions: Ints, count: int) -> npt.NDArray[np.float64]:
 
 def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[Ints, npt.NDArray[np.generic], npt.NDArray[np.float64]]:
     """Return positions, the elements of a tensor and those that are expected: wherever one of the two stores something, and their implicit
-    values, which have no position, if there is any other element. Fully masked rows are not looked for, so no row of the expected array
-    may be NaN.
+    values, which have no position, if there is any other element.
     """
     coordinates, elements = tensor.entries()
     own = flat_positions(tensor.shape, coordinates)
@@ -161,31 +362,3 @@ def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[Ints, npt.ND
     wanted = np.full(len(values), expected.fill)
     wanted[: len(positions)] = expected.at(positions)
     return positions, values, wanted
-
-
-def compare_arrays(
-    output: npt.NDArray[np.generic],
-    reference: npt.NDArray[np.generic],
-    fill: float = 0.0,
-    floor: npt.NDArray[np.generic] | None = None,
-) -> tuple[float, int]:
-    """Return the largest relative error and the number of rows left out. The error is infinite where one side is not finite and the other
-    differs. It is relative to the largest magnitude of the reference, or to the `floor` of an element if that is larger and finite.
-
-    A row of a matrix, or of a tensor of higher rank, is left out if all of it is NaN in `reference` and equal to `fill` in `output`.
-    """
-    if output.shape != reference.shape:
-        return np.inf, 0
-    a, b = np.atleast_2d(output.astype(np.float64)), np.atleast_2d(reference.astype(np.float64))
-    masked = (np.isnan(b) & (a == fill)).all(axis=-1) & (reference.ndim > 1 and b.shape[-1] > 0)
-    a, b = a[~masked], b[~masked]
-    finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
-        return np.inf, int(masked.sum())
-    scale = np.full(int(finite.sum()), np.abs(b[finite]).max(initial=0.0))
-    if floor is not None:
-        floors = np.atleast_2d(floor.astype(np.float64))[~masked][finite]
-        scale = np.maximum(scale, np.where(np.isfinite(floors), floors, 0.0))
-    difference = np.abs(a[finite] - b[finite])
-    error = np.divide(difference, scale, out=difference.copy(), where=scale > 0)
-    return float(error.max(initial=0.0)), int(masked.sum())

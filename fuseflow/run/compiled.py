@@ -27,7 +27,7 @@ from fuseflow.lower.lane_results import writer_notices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.run import artifacts
-from fuseflow.run.check import Check, check_program
+from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.cores import cores
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.exact import ExactRegions
@@ -318,7 +318,7 @@ class Compiled:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
         program = self._original.program
         if self.source.expected is not None:
-            return check_program(program, self._arrays, outputs, self.source.expected, "PyTorch")
+            return check_program(program, self._arrays, outputs, self.source.expected, PYTORCH)
         return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, Operand]:

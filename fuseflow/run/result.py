@@ -123,7 +123,11 @@ class Result:
 
     @property
     def _verdict(self) -> str:
-        return "not checked" if self.check is None else "check passed" if self.check.passed else "check FAILED"
+        return "not checked" if self.check is None else f"check {self.check.verdict}{self._lost}"
+
+    @property
+    def _lost(self) -> str:
+        return f" ({self.check.lost})" if self.check is not None and self.check.lost else ""
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
@@ -255,9 +259,13 @@ def check_json(check: Check | None) -> dict[str, Any] | None:
     error = check.max_rel_error
     return {
         "reference": check.reference,
+        "verdict": check.verdict,
         "passed": check.passed,
         "max_rel_error": error if np.isfinite(error) else None,
         "masked_rows": check.masked_rows,
+        "elements": check.elements,
+        "not_compared": check.not_compared,
+        "details": check.details,
         "largest": None if check.largest is None else _largest_json(check.worst, check.largest),
     }
 

@@ -14,7 +14,7 @@ from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import TOLERANCE, Check, compare_arrays
+from fuseflow.run.check import TOLERANCE, Check, relative_error
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
@@ -150,7 +150,7 @@ class SampledRegions:
                     error = _row_error(computed, restrict(results[name], mode, rows))
                 else:
                     expected = arrays[name].take(np.searchsorted(taken, rows), axis=mode)
-                    error = compare_arrays(computed.to_dense(), expected)[0]
+                    error = relative_error(computed.to_dense(), expected)
                 self._note(name, computed, error)
 
     def _note(self, name: str, computed: Tensor, error: float) -> None:
@@ -167,8 +167,8 @@ class SampledRegions:
 def _row_error(computed: Tensor, expected: Tensor) -> float:
     """Return the largest relative error of stored values; infinite where other coordinates are stored, but for zeros that are dropped."""
     if computed.stored == expected.stored and np.array_equal(computed.coordinates(), expected.coordinates()):
-        return compare_arrays(computed.values, expected.values)[0]
-    return compare_arrays(computed.to_dense(), expected.to_dense())[0]
+        return relative_error(computed.values, expected.values)
+    return relative_error(computed.to_dense(), expected.to_dense())
 
 
 def _region_progress(progress: Callable[[str, int], None], region: str) -> Callable[[int], None]:

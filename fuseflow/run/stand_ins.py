@@ -65,9 +65,15 @@ def check_region(
 
 
 def combine_checks(checks: Sequence[Check]) -> Check:
-    """Return the worst of the checks of all regions, with the masked rows of all of them."""
+    """Return the worst of the checks of all regions, with the counts of all of them."""
     if not checks:
         return Check("dense interpreter, each region by itself", True, 0.0)
     worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
-    masked = sum(check.masked_rows for check in checks)
-    return replace(worst, reference="dense interpreter, each region by itself", masked_rows=masked)
+    return replace(
+        worst,
+        reference="dense interpreter, each region by itself",
+        masked_rows=sum(check.masked_rows for check in checks),
+        elements=sum(check.elements for check in checks),
+        not_compared=sum(check.not_compared for check in checks),
+        uncertain=next((check.uncertain for check in checks if check.uncertain), None),
+    )

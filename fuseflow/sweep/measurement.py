@@ -147,7 +147,7 @@ def simulate_point(loaded: SourceEstimator, point: Point, keep_run: bool = False
     program, execute = compile_point(loaded, point, DEFAULT_TOP)
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
-        raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
+        raise CheckError(result.check.problem)
     values = {**_simulated_values(program, result), "notices": list(loaded.source.notices), **_chosen_schedule(point, program)}
     return Measurement(values, pack_run(program, result) if keep_run else b"")
 
@@ -189,7 +189,7 @@ def sample_point(loaded: SourceEstimator, point: Point) -> RowValues:
     result = program.run(check=point.check, sample=sample)
     for check in (result.check, result.rows_check):
         if check is not None and not check.passed:
-            raise CheckError(f"output `{check.worst}` differs from {check.reference}")
+            raise CheckError(check.problem)
     cycles, regions = result.cycles, [region.to_json() for region in result.regions]
     return {
         "sampled_cycles": round(cycles.estimate),

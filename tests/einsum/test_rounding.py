@@ -58,13 +58,59 @@ def test_variances_are_those_of_errors_that_are_made(text: str):
     assert np.sqrt((ratio**2).mean()) > 0.01
 
 
-def test_what_begins_anew_has_the_error_of_its_value():
-    program = parse("tensor A[4]\nT = sum(i) A[i]\nY[i] = log(A[i] * T)\noutput Y")
-    arrays = {"A": np.array([1.0, 2.0, -7.0, 5.0])}
-    with np.errstate(all="ignore"):
-        variances, value = rounding_variances(program, arrays), evaluate(program, arrays)["Y"]
+FUNCTIONS = {
+    "sqrt": lambda d: 1 / (2 * np.sqrt(d)),
+    "rsqrt": lambda d: d**-1.5 / 2,
+    "log": lambda d: 1 / d,
+    "exp": np.exp,
+    "sigmoid": lambda d: np.exp(-d) / (1 + np.exp(-d)) ** 2,
+    "tanh": lambda d: 1 / np.cosh(d) ** 2,
+    "sin": np.cos,
+    "cos": np.sin,
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_passes_errors_on_as_its_derivative_says(function: str):
+    program = parse(f"tensor A[2, 4]\nT[i] = sum(j) A[i, j]\nY[i] = {function}(T[i])\noutput Y")
+    arrays = {"A": np.array([[10.0, -20.0, 15.0, -4.5], [1.0, -2.0, 7.0, -5.0]])}
+    sums, magnitudes = arrays["A"].sum(1), np.abs(arrays["A"]).sum(1)
+    variances, value = rounding_variances(program, arrays), evaluate(program, arrays)["Y"]
     assert variances is not None
-    np.testing.assert_allclose(np.asarray(variances["Y"]), value**2)
+    want = (magnitudes * FUNCTIONS[function](sums)) ** 2 + value**2
+    np.testing.assert_allclose(np.asarray(variances["Y"]), want, rtol=1e-3)
+
+
+@pytest.mark.parametrize("body", ["sqrt(T[i])", "rsqrt(T[i])", "log(T[i])", "1 / T[i]"])
+def test_a_variance_is_infinite_where_rounding_may_have_no_value(body: str):
+    """The first sum is as large as its rounding error, and the second is not."""
+    program = parse(f"tensor A[2, 3]\nT[i] = sum(j) A[i, j]\nY[i] = {body}\noutput Y")
+    variances = rounding_variances(program, {"A": [[1e8, 1.0, -1e8], [100.0, 1.0, -100.0]]})
+    assert variances is not None
+    assert np.isinf(np.asarray(variances["Y"])).tolist() == [True, False]
+
+
+def test_what_is_infinite_has_none():
+    program = parse("tensor A[2, 2]\nY[i] = sum(j) A[i, j] * 3\noutput Y")
+    variances = rounding_variances(program, {"A": [[1.0, -np.inf], [1.0, 1.0]]})
+    assert variances is not None and np.asarray(variances["Y"])[0] == 0 < np.asarray(variances["Y"])[1]
+
+
+def test_the_largest_has_the_error_of_what_may_be_the_largest():
+    """The masked score has a large error, which the maximum of the row has only where all scores are masked."""
+    program = parse("tensor A[2, 2]\ntensor B[2, 2]\nT[i, j] = A[i, j] + B[i, j]\nm[i] = max(j) T[i, j]\noutput m")
+    variances = rounding_variances(program, {"A": [[1.0, 2.0], [1.0, 2.0]], "B": [[-1e9, 0.0], [-1e9, -1e9]]})
+    assert variances is not None
+    assert np.asarray(variances["m"])[0] == 4 and np.asarray(variances["m"])[1] > 1e17
+
+
+@pytest.mark.parametrize("comparison", ["==", "<", "<=", ">", ">="])
+def test_what_rounding_decides_may_be_either(comparison: str):
+    program = parse(f"tensor A[3, 2]\nT[i] = sum(j) A[i, j]\nY[i] = where(T[i] {comparison} 2, 5, 7)\noutput Y")
+    variances = rounding_variances(program, {"A": [[1.0, 1.0], [1.0, 1.5], [-3.0, -4.0]]})
+    assert variances is not None
+    doubtful = np.sqrt(np.asarray(variances["Y"])) * 16 * UNIT >= 2
+    assert doubtful.tolist() == [True, False, False]
 
 
 def test_what_is_exact_has_none():

@@ -11,7 +11,7 @@ from scipy import sparse
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.sparse_arrays import SparseArray
-from fuseflow.run.check import check_outputs, compare_arrays
+from fuseflow.run.check import Check, check_outputs, like_magnitudes, relative_error
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, pack
@@ -20,25 +20,24 @@ NAN, INF = np.nan, np.inf
 
 
 @pytest.mark.parametrize(
-    ("output", "reference", "error", "masked"),
+    ("output", "reference", "error"),
     [
-        ([[1.0, 2.0]], [[1.0, 2.0]], 0.0, 0),
-        ([[1.0, 2.5]], [[1.0, 2.0]], 0.25, 0),
-        ([[0.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], 0.0, 1),
-        ([[0.0, 1.0]], [[NAN, 1.0]], INF, 0),  # one NaN in a row is not a masked row
-        ([[3.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], INF, 0),  # NaN there, but not empty here
-        ([[NAN, NAN]], [[NAN, NAN]], 0.0, 0),
-        ([0.0, 0.0], [NAN, NAN], INF, 0),  # a vector has no rows
-        ([[-INF, 1.0]], [[-INF, 1.0]], 0.0, 0),
-        ([[0.0, 1.0]], [[-INF, 1.0]], INF, 0),
-        ([[NAN, 1.0]], [[0.0, 1.0]], INF, 0),
-        ([[1e-3, 0.0]], [[0.0, 0.0]], 1e-3, 0),  # nothing to be relative to: absolute
-        ([], [], 0.0, 0),
-        ([1.0], [1.0, 2.0], INF, 0),
+        ([[1.0, 2.0]], [[1.0, 2.0]], 0.0),
+        ([[1.0, 2.5]], [[1.0, 2.0]], 0.25),
+        ([[0.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], INF),  # nothing says that the row is behind a mask
+        ([[NAN, NAN]], [[NAN, NAN]], 0.0),
+        ([0.0, 0.0], [NAN, NAN], INF),
+        ([[-INF, 1.0]], [[-INF, 1.0]], 0.0),
+        ([[0.0, 1.0]], [[-INF, 1.0]], INF),
+        ([[INF, 1.0]], [[-INF, 1.0]], INF),
+        ([[NAN, 1.0]], [[0.0, 1.0]], INF),
+        ([[1e-3, 0.0]], [[0.0, 0.0]], 1e-3),  # nothing to be relative to: absolute
+        ([], [], 0.0),
+        ([1.0], [1.0, 2.0], INF),
     ],
 )
-def test_compare(output, reference, error, masked):
-    assert compare_arrays(np.array(output), np.array(reference)) == (pytest.approx(error), masked)
+def test_compare(output, reference, error):
+    assert relative_error(np.array(output), np.array(reference)) == pytest.approx(error)
 
 
 @pytest.mark.parametrize(
@@ -112,22 +111,43 @@ def cancelling(dtype: str) -> tuple[Compiled, np.ndarray]:
     return compile(parse(CANCELS.format(dtype=dtype)), tensors=tensors, machine="ideal"), signed
 
 
-def passes_for_rounding_alone(compiled: Compiled) -> bool:
-    """Whether the check of a run passes, and would not without the errors of rounding."""
+def test_what_is_nothing_but_rounding_is_not_compared():
+    compiled, _ = cancelling("f64")
+    check = compiled.run().check
+    assert check is not None and (check.verdict, check.unknown) == ("UNKNOWN", "Y")
+    assert check.not_compared == check.elements == 12 and not check.passed
+    assert "12 of 12 elements could not be compared" in check.details
+    assert (
+        check.problem == "nothing of output `Y` could be compared with dense interpreter: rounding may make more than its values"
+    )
+
+
+def differing(factor: str) -> Check:
+    """The check of a difference of two tensors, which are rounded to 32 bits where they are stored between regions."""
+    text = f"tensor A[9, 50]\nT[i] = sum(j) A[i, j]\nU[i] = T[i] * {factor}\nY[i] = U[i] - T[i]\noutput Y"
+    data = {"A": np.random.default_rng(4).random((9, 50)).astype(np.float32)}
+    compiled = compile(parse(text), tensors=data, schedule=Schedule.fuse("none"), machine="ideal")
     result = compiled.run()
+    assert not check_outputs(result.tensors, compiled.interpret(), "").passed
     assert result.check is not None
-    return result.check.passed and not check_outputs(result.tensors, compiled.interpret(), "").passed
+    return result.check
 
 
-def test_terms_that_cancel_pass():
-    assert passes_for_rounding_alone(cancelling("f64")[0])
+def test_tensors_that_cancel_pass_with_their_error():
+    check = differing("1.0001")
+    assert check.passed and not check.not_compared and 1e-4 < check.max_rel_error < 1e-2
 
 
-def test_tensors_that_cancel_pass():
-    """What is stored between regions is rounded to 32 bits."""
-    text = "tensor A[9, 50]\nT[i] = sum(j) A[i, j]\nU[i] = T[i] * 1.0000001\nY[i] = U[i] - T[i]\noutput Y"
-    data = {"A": np.random.default_rng(4).standard_normal((9, 50)).astype(np.float32)}
-    assert passes_for_rounding_alone(compile(parse(text), tensors=data, schedule=Schedule.fuse("none"), machine="ideal"))
+def test_tensors_of_which_nothing_is_left_do_not_pass():
+    check = differing("1.0000001")
+    assert not check.passed and check.unknown == "Y"
+
+
+def test_elements_of_two_kinds_have_two_magnitudes():
+    magnitudes = np.concatenate([np.full(500, 1e9), np.linspace(0.01, 3, 500), np.zeros(3)])
+    assert sorted(set(like_magnitudes(magnitudes).tolist())) == [3.0, 1e9]
+    one_small = np.concatenate([np.full(500, 2.0), [1e-9]])  # by chance, and no kind of its own
+    assert set(like_magnitudes(one_small).tolist()) == {2.0}
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -108,10 +108,7 @@ def _bisected(compiled: Compiled, target: Target, passed: bool, quiet: bool) -> 
 def _require_passed(check: Check, notices: Sequence[str], bisected: Sequence[str] = ()) -> None:
     """Raise `CheckError` for a check that failed, with the notices as its hint, and with what `bisected` says of it."""
     if not check.passed:
-        error = f"relative error {check.max_rel_error:.3g}"
-        message = f"output `{check.worst}` differs from {check.reference}: {error}"
-        where = () if check.largest is None else (f"the largest difference of `{check.worst}`: {check.largest}",)
-        raise CheckError(message, notes=(*where, *bisected), hint="\n".join(notices))
+        raise CheckError(check.problem, notes=(*check.notes, *bisected), hint="\n".join(notices))
 
 
 def _refuse_with_sample(
