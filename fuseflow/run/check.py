@@ -242,16 +242,18 @@ class _Pair:
         allowed = tolerance * scale
         if variance is not None:
             rounding = self._rounding(variance)
-            allowed = np.maximum(near, rounding)
-            allowed[np.isnan(a)] = 0.0  # rounding makes no NaN of a number in a run whose reference has one
+            allowed = np.where(np.isnan(a), 0.0, np.maximum(near, rounding))  # a NaN of the run alone is no rounding
             lost = ~close & (difference <= allowed) & (rounding > np.maximum(LOST * magnitude, tolerance * scale))
-        failed = bool((difference > allowed).any())
-        with np.errstate(invalid="ignore"):  # of what is lost
-            relative = np.where(lost, 0.0, difference / (allowed / tolerance if failed and tolerance else scale))
+        failed = difference > allowed
+        relative = np.where(lost, 0.0, difference / scale)
+        if failed.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                of_allowed = tolerance * difference / allowed if tolerance else relative
+            relative = np.where(failed, np.where(relative > tolerance, relative, of_allowed), 0.0)
         return _Outcome(
             self.output,
             bool(close.all()),
-            not failed,
+            not bool(failed.any()),
             float(relative.max(initial=0.0)),
             self._largest(relative),
             int(left_out[..., 0].sum()) if left_out.any() else 0,

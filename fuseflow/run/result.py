@@ -259,13 +259,12 @@ def check_json(check: Check | None) -> dict[str, Any] | None:
     error = check.max_rel_error
     return {
         "reference": check.reference,
-        "verdict": check.verdict,
         "passed": check.passed,
         "max_rel_error": error if np.isfinite(error) else None,
         "masked_rows": check.masked_rows,
         "elements": check.elements,
         "not_compared": check.not_compared,
-        "details": check.details,
+        "unknown": check.unknown or None,
         "largest": None if check.largest is None else _largest_json(check.worst, check.largest),
     }
 
