@@ -1,6 +1,6 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views] [--keep] [--narrow]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard] [--keep] [--narrow]
         [--split] [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
@@ -23,6 +23,9 @@ was stopped, and every line of progress says with which one.
 
 With --views the programs have what real models have: slices with offsets and strides, windows, gathers and scatters by known positions,
 concatenations, maxima by a pattern, and the largest entries of each row.
+
+With --hard the programs have values that cancel, NaN, infinities and dimensions of size 0. Each entry has a bound on what rounding makes of
+it, and is compared with its own; the others are compared with the largest as well.
 
 With --keep the same programs are drawn, and then some statements keep a part of their result, and zeros of others are dropped. Some
 results of which every group is kept are stored n:m.
@@ -80,6 +83,7 @@ LONG = 1000
 @click.option("--lanes", is_flag=True, help="graphs: dense results that are written in lanes")
 @click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
+@click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
@@ -97,21 +101,24 @@ def main(
     lanes: bool,
     wide: bool,
     views: bool,
+    hard: bool,
     keep: bool,
     surfaces: int,
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or keep or split or surfaces):
-        raise click.UsageError("--wide, --views, --keep, --split and --surfaces are of --programs")
-    if wide and views:
-        raise click.UsageError("give either --wide or --views")
+    if graphs is not None and (wide or views or hard or keep or split or surfaces):
+        raise click.UsageError("--wide, --views, --hard, --keep, --split and --surfaces are of --programs")
+    if wide + views + hard > 1:
+        raise click.UsageError("give one of --wide, --views and --hard")
+    if hard and (keep or narrow or split):
+        raise click.UsageError("--hard draws programs of its own, which take no --keep, --narrow or --split")
     if programs is not None and (select or f32 or lanes):
         raise click.UsageError("--select, --f32 and --lanes are of --graphs")
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces)))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
@@ -127,6 +134,7 @@ class Options:
     narrow: bool
     split: bool
     surfaces: int
+    hard: bool = False
 
     @property
     def prefix(self) -> str:
@@ -143,6 +151,7 @@ class Options:
             "keep": self.keep,
             "narrow": self.narrow,
             "split": self.split,
+            "hard": self.hard,
         }
 
     @property

@@ -18,13 +18,14 @@ import nm_levels
 import numpy as np
 import repeatable_draws  # noqa: F401 - a seed draws the same in every process
 import splits
+import torch_oracle
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
 from program_levels import Checked, Difference, Run, TooLarge, check, compiled, selected
 from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
-from random_programs import Case, planned, view_programs, wide_programs
+from random_programs import Case, hard_programs, planned, view_programs, wide_programs
 from views import FEATURES, features
 
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
@@ -36,6 +37,7 @@ from fuseflow.selection import Threshold
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import NM
 
+INF = float("inf")
 CHUNK = 100
 """Programs that are drawn from one seed."""
 SHRINKING = 25
@@ -97,6 +99,13 @@ NARROW_QUOTAS = {
     "a narrow result that is fused": 0.10,
 }
 """The same of programs with narrow element types."""
+HARD_QUOTAS = {
+    **dict.fromkeys(("a size of 0", "NaN", "infinities", "values that cancel"), 0.15),
+    "three Einsums or more": 0.30,
+    "fused across a reduction": 0.20,
+    "lanes": 0.15,
+}
+"""The same of programs with hard values."""
 SPLIT = "an index in two loops"
 """Held by programs with splits."""
 SURFACES = "everything else that a user asks"
@@ -150,13 +159,24 @@ def run(
     narrow: bool = False,
     views: bool = False,
     split: bool = False,
+    hard: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
-    `views`: programs with views. `split`: with indices that are two loops (`splits`)."""
+    `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
-    drawn = view_programs() if views else wide_programs() if wide else planned(splits.SIZES) if split else planned()
+    drawn = (
+        hard_programs()
+        if hard
+        else view_programs()
+        if views
+        else wide_programs()
+        if wide
+        else planned(splits.SIZES)
+        if split
+        else planned()
+    )
     drawn = drawn.map(bitmaps.in_program) if bitmap else drawn
     drawn = drawn.map(nm_levels.in_program) if nm else drawn
     drawn = drawn.map(keeps.in_program) if keep else drawn
@@ -249,6 +269,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "locate never": checked.schedule.locate == "never",
         "an input stored n:m": any(is_grouped(tensor) for name, tensor in case.tensors.items() if is_read(name, checked)),
         SPLIT: bool(checked.schedule.splits),
+        **hard_held(case),
         **keeps_held(program, checked),
         **views_held(case, checked),
         **narrows_held(program, checked),
@@ -256,6 +277,20 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
+
+
+def hard_held(case: Case) -> dict[str, bool]:
+    """Which hard values a program reads or computes. The bound of a value is as large as a thousandth of it where 13 digits cancel."""
+    found = torch_oracle.evaluate(case.program, case.arrays).values()
+    values = [*case.arrays.values(), *(one.array for one in found)]
+    lost = ((one.value.error > 1e-12 * one.value.values.abs()) & (one.value.error < INF) for one in found)
+    return {
+        "a size of 0": any(0 in tensor.shape for tensor in case.tensors.values()),
+        "NaN": any(bool(np.isnan(array).any()) for array in values),
+        "infinities": any(bool(np.isinf(array).any()) for array in values),
+        "values that cancel": any(bool(part.any()) for part in lost),
+        "entries that rounding decides": any(bool((one.value.error == INF).any()) for one in found),
+    }
 
 
 def keeps_held(program: Program, checked: Checked) -> dict[str, bool]:
@@ -391,18 +426,28 @@ def is_list(tensor: Tensor) -> bool:
     return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
 
 
-def quotas_of(wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False) -> dict[str, float]:
+def quotas_of(
+    wide: bool, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False, hard: bool = False
+) -> dict[str, float]:
+    if hard:
+        return HARD_QUOTAS
     of_mode = VIEW_QUOTAS if views else NARROW_QUOTAS if narrow else KEEP_QUOTAS if keep else WIDE_QUOTAS if wide else QUOTAS
     return of_mode | (NM_QUOTAS if nm else {})
 
 
 def missed(
-    tally: Tally, wide: bool = False, keep: bool = False, narrow: bool = False, nm: bool = False, views: bool = False
+    tally: Tally,
+    wide: bool = False,
+    keep: bool = False,
+    narrow: bool = False,
+    nm: bool = False,
+    views: bool = False,
+    hard: bool = False,
 ) -> list[str]:
     """The quotas that a run did not reach."""
-    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views).items()}
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide, keep, narrow, nm, views, hard).items()}
     found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
-    most = WIDE_REFUSALS if wide or keep or views else REFUSALS
+    most = WIDE_REFUSALS if wide or keep or views or hard else REFUSALS
     return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 

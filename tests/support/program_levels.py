@@ -58,6 +58,9 @@ REASONS = (
 FIRINGS = 5_000_000
 SECONDS = 20
 ORDERS = 24
+RELATIVE, BOUNDS = 1e-9, 10.0
+"""How far an entry may be off: relative to itself, and in bounds of the oracle. Other orders of summation, and sums of what was multiplied
+before, have bounds of their own."""
 
 
 class Difference(Exception):
@@ -92,7 +95,7 @@ class Checked:
 def check(case: Case) -> Checked:
     """Compile and run a case and compare all levels. Raises `TooLarge` for what is compiled and not run."""
     with limited(SECONDS):
-        want = meaning(case)
+        want, bounds = bounded_meaning(case)
         case = selected(case)
         try:
             schedule, program, made = compiled(case)
@@ -103,7 +106,7 @@ def check(case: Case) -> Checked:
     if (firings := sum(region.estimate.firings for region in made)) > FIRINGS:
         raise TooLarge(f"{firings:,.0f} firings by the estimate")
     try:
-        return Checked(schedule, tuple(execution(case, want, program, made)))
+        return Checked(schedule, tuple(execution(case, want, bounds, program, made)))
     except FuseFlowError as error:
         raise Difference(f"fails after it compiled: {error}") from error
 
@@ -129,17 +132,24 @@ def limited(seconds: int) -> Iterator[None]:
 
 def meaning(case: Case) -> Arrays:
     """What PyTorch says, and the Einsum interpreter too: of the program, and of the products with selections that are compiled."""
+    return bounded_meaning(case)[0]
+
+
+def bounded_meaning(case: Case) -> tuple[Arrays, Arrays]:
+    """The meaning, and how far rounding may lead from every entry."""
     compiles = selected(case)
     types = infer(compiles.program)  # selections decide which values are implicit, so that types are inferred with them
     own = tuple(t for t in types.tensors if t.name in {*case.tensors, *case.program.defined})
     program = replace(case.program, tensors=own)
-    want = {name: found.array for name, found in torch_oracle.evaluate(program, case.arrays).items()}
+    evaluated = torch_oracle.evaluate(program, case.arrays)
+    want = {name: found.array for name, found in evaluated.items()}
+    bounds = {name: found.value.error.numpy() for name, found in evaluated.items()}
     for name, array in evaluate(program, case.arrays).items():
-        agree("Einsum interpreter", name, array, want[name])
+        agree("Einsum interpreter", name, array, want[name], bounds[name])
     if compiles is not case:
         for name, array in evaluate(types, compiles.arrays).items():
-            agree("selections", name, array, want[name])
-    return want
+            agree("selections", name, array, want[name], bounds[name])
+    return want, bounds
 
 
 def selected(case: Case) -> Case:
@@ -148,8 +158,22 @@ def selected(case: Case) -> Case:
     return replace(case, program=program, tensors={**case.tensors, **selections}) if selections else case
 
 
-def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray[np.float64]) -> None:
-    """Equal up to 1e-9 of the largest finite magnitude; infinities and NaN in the same places."""
+def agree(
+    level: str,
+    name: str,
+    got: npt.NDArray[np.generic],
+    want: npt.NDArray[np.float64],
+    bound: npt.NDArray[np.float64] | None = None,
+) -> None:
+    """Equal up to 1e-9 of the largest finite magnitude, or of the own magnitude and what rounding makes of it if that is known; infinities
+    and NaN in the same places, but where rounding decides."""
+    if bound is not None and got.shape == want.shape:
+        allowed = RELATIVE * np.abs(np.where(np.isfinite(want), want, 0.0)) + BOUNDS * bound
+        with np.errstate(invalid="ignore"):
+            equal = (got == want) | (np.isnan(got) & np.isnan(want)) | (np.abs(got - want) <= allowed) | ~(bound < np.inf)
+        if not equal.all():
+            raise Difference(f"{level}: `{name}` is {got.tolist()}, not {want.tolist()}")
+        return
     finite = want[np.isfinite(want)]
     scale = max(1.0, float(np.abs(finite).max(initial=0.0)))
     if got.shape != want.shape:
@@ -254,7 +278,7 @@ def merged(case: Case) -> Iterator[None]:
 # Execution -------------------------------------------------------------------------------------------------------------------
 
 
-def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledRegion]) -> Iterator[Run]:
+def execution(case: Case, want: Arrays, bounds: Arrays, lowered: Program, made: list[CompiledRegion]) -> Iterator[Run]:
     """Run every region on what the ones before it really wrote. (What is not in the program is a copy: it is as its region means it.)"""
     types = lowered.declared
     memory: dict[str, Tensor] = tensors_to_blocks(types, case.tensors)
@@ -272,17 +296,18 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
             due = (
                 want[name].reshape(meant[name].shape) if name in want else meant[name]
             )  # it may be stored in the parts of its dimensions
-            agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
+            bound = bounds[name].reshape(due.shape) if name in want else None
+            agree(f"fused interpreter, region `{region.name}`", name, meant[name], due, bound)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)
             got = tensors_to_elements(types, {name: memory[name]})[name]
-            agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due)
+            agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due, bound)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)
         types = types | see(region.views_after, memory)
         for name in (view.name for view in region.views_after if view.name in want):
             got = tensors_to_elements(types, {name: memory[name]})[name]
-            agree(f"view after region `{region.name}`", name, got.to_dense(), want[name])
+            agree(f"view after region `{region.name}`", name, got.to_dense(), want[name], bounds[name])
         yield Run(region, inputs, outcome)
 
 

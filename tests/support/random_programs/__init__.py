@@ -2,8 +2,9 @@
 
 from .case import Case
 from .data import formats, tensors
+from .hard import hard_programs
 from .programs import cases, planned
 from .views import view_programs
 from .wide import wide_programs
 
-__all__ = ["Case", "cases", "formats", "planned", "tensors", "view_programs", "wide_programs"]
+__all__ = ["Case", "cases", "formats", "hard_programs", "planned", "tensors", "view_programs", "wide_programs"]
