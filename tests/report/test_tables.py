@@ -25,7 +25,7 @@ from fuseflow.report.tables import (
     top_tables,
 )
 from fuseflow.resources import Resources
-from fuseflow.run.check import Check
+from fuseflow.run.check import Check, Difference
 from fuseflow.run.result import RegionResult, Result, Seconds, region_json
 from fuseflow.run.settings import Settings
 from fuseflow.samml.nodes import Graph
@@ -81,6 +81,11 @@ def result(check: Check | None) -> Result:
         (None, "switched off"),
         (Check("PyTorch", True, 1e-7, 3), "passed[/], largest relative error 1e-07, 3 fully masked rows left out"),
         (Check("PyTorch", False, float("inf")), "FAILED"),
+        (
+            Check("PyTorch", True, 1e-7, elements=12, not_compared=3, uncertain=Difference((2, 0), 1.5, 0.5)),
+            "3 of 12 elements could not be compared (terms cancel: at (2, 0) it is 1.5, not 0.5)",
+        ),
+        (Check("PyTorch", False, 0.0, elements=3, not_compared=3, unknown="y"), "[red]UNKNOWN[/]"),
     ],
 )
 def test_the_check_in_one_line(check: Check | None, what: str) -> None:

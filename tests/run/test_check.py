@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
+from fuseflow.cli.main import main
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.sparse_arrays import SparseArray
@@ -141,6 +145,20 @@ def test_tensors_that_cancel_pass_with_their_error():
 def test_tensors_of_which_nothing_is_left_do_not_pass():
     check = differing("1.0000001")
     assert not check.passed and check.unknown == "Y"
+
+
+def test_a_command_whose_output_is_lost_in_rounding_has_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("p.ein").write_text("tensor T[4]\nU[i] = T[i] * 1.0000001\nY[i] = U[i] - T[i]\noutput Y\n")
+    Path("t.yaml").write_text("T: {path: T.npy}\n")
+    np.save("T.npy", np.array([3.3, 5.7, 7.1, 9.9], np.float32))
+    words = ["run", "p.ein", "--tensors", "t.yaml", "--fuse", "none", "--json", "r.json"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1
+    assert "UNKNOWN" in result.stdout and "4 of 4 elements could not be compared" in result.stdout
+    assert "nothing of output `Y` could be compared with dense interpreter" in result.stderr
+    check = json.loads(Path("r.json").read_text())["check"]
+    assert (check["passed"], check["unknown"], check["not_compared"], check["elements"]) == (False, "Y", 4, 4)
 
 
 def test_elements_of_two_kinds_have_two_magnitudes():

@@ -138,6 +138,18 @@ def test_a_run_that_failed_its_check_says_so(tmp_path: Path):
     assert "not checked" in Reader(page(StoredRun({**result, "check": None}))).text
 
 
+def test_a_run_says_what_could_not_be_compared(tmp_path: Path):
+    result = json.loads((run(tmp_path) / "result.json").read_text())
+    result["check"] |= {"not_compared": 3, "elements": 12, "masked_rows": 1}
+    text = " ".join(Reader(page(StoredRun(result))).text.split())
+    assert "check passed" in text and "3 of 12 elements could not be compared, 1 fully masked rows left out" in text
+    result["check"] |= {"passed": False, "unknown": "y"}
+    assert "check UNKNOWN" in " ".join(Reader(page(StoredRun(result))).text.split())
+    for name in ("not_compared", "elements", "unknown", "masked_rows"):  # which earlier versions did not write
+        del result["check"][name]
+    assert "check FAILED" in " ".join(Reader(page(StoredRun(result))).text.split())
+
+
 BROKEN = {
     "truncated": (lambda text: text[:-50], FileError, "is not JSON, or not whole"),
     "another version": (
