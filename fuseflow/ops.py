@@ -36,7 +36,8 @@ class Operator:
 
     `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an operand
     position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text, and `precedence`
-    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`.
+    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`. `rounds`
+    says that the result of 32-bit floats may have more digits than such a float, so that it is rounded to one.
     """
 
     name: str
@@ -49,6 +50,12 @@ class Operator:
     symbol: str = ""
     precedence: int = 0
     ieee: Callable[..., float] | None = None
+    rounds: bool = False
+
+    @property
+    def keeps_integers(self) -> bool:
+        """Whether the results of integers are integers."""
+        return self.unit in ("add", "mul", "logic")
 
     @property
     def compiled(self) -> Callable[..., float]:
@@ -84,13 +91,15 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """An associative and commutative reduction, with its binary operator as `array` and as `scalar`, and its identity."""
+    """An associative and commutative reduction, with its binary operator as `array` and as `scalar`, and its identity. `rounds` is as for
+    an operator."""
 
     name: str
     array: np.ufunc
     scalar: Callable[[float, float], float]
     identity: float
     unit: str = "add"
+    rounds: bool = False
 
     def repeated(self, value: float, count: int) -> float:
         """Return the reduction of `count` equal values.
@@ -229,8 +238,12 @@ SCALE, BELOW_ONE = 2.0**52 + 1.0, 1.0 - 2.0**-53
 Part I, 2008."""
 
 
+EPSILON = 2.0**-52
+"""The distance from 1 to the next float of 64 bits."""
+
+
 def _nearest(a: float, step: float, least: float) -> float:
-    if a == 0 or a - a != 0 or not (step > 0 and least > 0):
+    if a == 0 or a - a != 0 or not (step > EPSILON and least > 0):
         return a
     if abs(a) * least >= 4.0 * step:
         return math.copysign(INF, a)
@@ -241,13 +254,19 @@ def _nearest(a: float, step: float, least: float) -> float:
     return math.copysign(INF if rounded * least >= 4.0 * step else rounded, a)
 
 
+F32_STEP, F32_LEAST = 2.0**-23, 2.0**-149
+"""The distance from 1 to the next float of 32 bits, and the smallest one above 0."""
+
+
 def _nearest_of_array(a: Array, step: Array, least: Array) -> Any:
+    if step.ndim == least.ndim == 0 and (step, least) == (F32_STEP, F32_LEAST):
+        return a.astype(np.float32)
     scaled = a * SCALE
     own = np.abs(scaled - scaled * BELOW_ONE) * step
     quantum = np.where(own > least, own, least)
     rounded = np.abs((a / quantum + SHIFT) - SHIFT) * quantum
     beyond = (np.abs(a) * least >= 4.0 * step) | (rounded * least >= 4.0 * step)
-    rounds = (a != 0) & np.isfinite(a) & (step > 0) & (least > 0)
+    rounds = (a != 0) & np.isfinite(a) & (step > EPSILON) & (least > 0)
     return np.where(rounds, np.copysign(np.where(beyond, INF, rounded), a), a)
 
 
@@ -256,11 +275,11 @@ def _where(c: float, a: float, b: float) -> float:
 
 
 _ROWS = (
-    Operator("add", 2, np.add, _add, ((0, -INF, -INF), (1, -INF, -INF)), symbol="+", precedence=2),
-    Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2),
-    Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3),
-    Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3),
-    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental", ieee=lambda a, b: math.pow(a, b)),
+    Operator("add", 2, np.add, _add, ((0, -INF, -INF), (1, -INF, -INF)), symbol="+", precedence=2, rounds=True),
+    Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2, rounds=True),
+    Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3, rounds=True),
+    Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3, rounds=True),
+    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental", ieee=lambda a, b: math.pow(a, b), rounds=True),
     Operator("max", 2, np.maximum, _max),
     Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF))),
     Operator("eq", 2, np.equal, lambda a, b: 1.0 if a == b else 0.0, unit="logic", symbol="==", precedence=1),
@@ -284,14 +303,14 @@ _ROWS = (
     Operator("neg", 1, np.negative, lambda a: -a),
     Operator("abs", 1, np.abs, abs, ieee=lambda a: abs(a)),
     Operator("relu", 1, lambda a: np.maximum(a, 0.0), _relu),
-    Operator("exp", 1, np.exp, _exp, unit="transcendental", ieee=lambda a: math.exp(a)),
-    Operator("log", 1, np.log, _log, unit="transcendental"),
-    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental", ieee=lambda a: math.sqrt(a)),
-    Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental"),
-    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a)),
-    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a)),
-    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a)),
-    Operator("erf", 1, _erf_of_array, math.erf, unit="transcendental", ieee=lambda a: math.erf(a)),
+    Operator("exp", 1, np.exp, _exp, unit="transcendental", ieee=lambda a: math.exp(a), rounds=True),
+    Operator("log", 1, np.log, _log, unit="transcendental", rounds=True),
+    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental", ieee=lambda a: math.sqrt(a), rounds=True),
+    Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental", rounds=True),
+    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a), rounds=True),
+    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a), rounds=True),
+    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a), rounds=True),
+    Operator("erf", 1, _erf_of_array, math.erf, unit="transcendental", ieee=lambda a: math.erf(a), rounds=True),
     Operator(
         "sigmoid",
         1,
@@ -299,6 +318,7 @@ _ROWS = (
         _sigmoid,
         unit="transcendental",
         ieee=lambda a: 1.0 / (1.0 + math.exp(-a)),
+        rounds=True,
     ),
 )
 
@@ -307,15 +327,16 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
 REDUCERS: dict[str, Reducer] = {
     row.name: row
     for row in (
-        Reducer("sum", np.add, lambda a, b: a + b, 0.0),
+        Reducer("sum", np.add, lambda a, b: a + b, 0.0, rounds=True),
         Reducer("max", np.maximum, _max, -INF),
         Reducer("min", np.minimum, _least, INF),
-        Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul"),
+        Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul", rounds=True),
     )
 }
 
 COMBINERS: dict[str, Operator] = {
-    f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit) for row in REDUCERS.values()
+    f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit, rounds=row.rounds)
+    for row in REDUCERS.values()
 }
 """Operators that combine two partial results of a reduction into one. Unlike `add`, `min` and `mul` they have no annihilators, so that
 infinities and NaN come out as in a single fold. They occur in graphs only, where lanes are merged."""

@@ -32,7 +32,8 @@ class TileOperator:
     `result` computes the shape of the result from the shapes of the operands, or None if the operator does not accept them; `operands`
     says in words which ones it accepts. `work` computes the number of multiply-accumulates or of elements, each of which takes
     `flops_per_work` FLOPs. `array` computes the result, which is a number where its shape is (). It takes how arrays of sums and
-    products are rounded, and then the operands. `unit` is the latency class of the machine.
+    products are rounded, and then the operands. `unit` is the latency class of the machine, and `rounds` is as for an operator of the
+    table.
     """
 
     name: str
@@ -43,6 +44,7 @@ class TileOperator:
     array: Callable[..., Any]
     flops_per_work: int = 1
     unit: str = "add"
+    rounds: bool = False
 
 
 def constant_tile(tile: TileShape, value: float) -> Any:
@@ -139,6 +141,7 @@ _PRODUCTS = (
         _matmul,
         2,
         "mul",
+        True,
     ),
     TileOperator(
         "matmul_t",
@@ -149,6 +152,7 @@ _PRODUCTS = (
         lambda rounded, a, b: _matmul(rounded, a, b.T),
         2,
         "mul",
+        True,
     ),
 )
 
@@ -166,7 +170,8 @@ def _fold(name: str, reducer: str, axis: int) -> TileOperator:
     def result(a: TileShape) -> TileShape:
         return _contracted(a[0], 1) if axis == 1 else _contracted(1, a[1])
 
-    return TileOperator(name, 1, "a tile", result, prod, partial(_folded, reducer, axis), 1, REDUCERS[reducer].unit)
+    row = REDUCERS[reducer]
+    return TileOperator(name, 1, "a tile", result, prod, partial(_folded, reducer, axis), 1, row.unit, row.rounds)
 
 
 _ROWS = (*_PRODUCTS, _TRANSPOSE, *(_fold(name, *fold) for name, fold in TILE_FOLDS.items()))

@@ -1,4 +1,6 @@
-"""The dense meaning of an Einsum program, in float64 NumPy. It is the oracle that every other representation is compared with.
+"""The dense meaning of an Einsum program, in NumPy. It is the oracle that every other representation is compared with.
+
+Arrays have elements of float64. Floats of 32 bits are such numbers, to which a statement rounds what it computes (`precision`).
 
 A value is an array with one name for each axis. Pointwise operators broadcast over the union of their operands' names, and reductions fold
 the axes that they name. A sum of products of finite factors is computed by `np.einsum`, which never builds the product. Large arrays that
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.affine_read import read_affine
-from fuseflow.einsum.narrowing import rounded
+from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import (
     Access,
     Affine,
@@ -33,12 +35,14 @@ from fuseflow.einsum.nodes import (
     free_indices,
     index_names,
 )
+from fuseflow.einsum.precision import expression_precision, with_roundings
 from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
 from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, plain_access, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
 from fuseflow.selection import kept
+from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.scipy_arrays import is_scipy
 
 if TYPE_CHECKING:
@@ -52,8 +56,11 @@ InputArray: TypeAlias = "npt.ArrayLike | sparse.csr_array | SparseArray"
 """What the interpreter takes as an input: anything that is an array, dense or sparse."""
 
 
-def evaluate(program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False) -> dict[str, Array]:
-    """Return every result of the program, by name, in float64. With `outputs_only`, other results are dropped after their last use.
+def evaluate(
+    program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False, wide: bool = False
+) -> dict[str, Array]:
+    """Return every result of the program, by name, in float64. With `outputs_only`, other results are dropped after their last use. With
+    `wide`, nothing is rounded to 32-bit floats, as on a machine with `arithmetic: f64`.
 
     An input that stores little can be given as a scipy or a `SparseArray`. Raises `ProgramError` for missing or misshapen inputs.
 
@@ -61,16 +68,21 @@ def evaluate(program: Program, arrays: Mapping[str, InputArray], outputs_only: b
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
     10.0
     """
-    return {name: _dense(result) for name, result in evaluate_operands(program, arrays, outputs_only).items()}
+    return {name: _dense(result) for name, result in evaluate_operands(program, arrays, outputs_only, wide).items()}
 
 
-def evaluate_operands(program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False) -> dict[str, Operand]:
+def evaluate_operands(
+    program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False, wide: bool = False
+) -> dict[str, Operand]:
     """Return what `evaluate` returns, but for large results that store little: these stay sparse."""
     verify(program)
     operands: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
     results, sizes, last = dict[str, Operand](), extents(program), _last_uses(program)
+    precisions = {t.name: DTYPES[t.dtype].precision for t in program.inputs}
     for einsum in program.einsums:
-        said = rounded(einsum, program.declared)
+        said = converted(einsum, program.declared, precisions)
+        precisions[einsum.name] = expression_precision(said.body, precisions)
+        said = said if wide else with_roundings(said, precisions)
         operands[einsum.name] = results[einsum.name] = _evaluate_einsum(said, operands, sizes[einsum.name])
         for name in last[einsum.name] if outputs_only else ():
             operands.pop(name)

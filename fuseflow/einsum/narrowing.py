@@ -1,25 +1,34 @@
-"""Results of narrow types: what a statement computes is rounded to the type of its result.
+"""Results of other types than their operands: what a statement computes is rounded to the type of its result.
 
 A result is rounded where it is written. Where a reader in the same region takes it from the graph, nothing is written, so the statement
 says the rounding itself, as an operator: `H[i] = relu(X[i])`, declared `i8`, is `H[i] = saturate(relu(X[i]), -128, 127)`. So the values
 of a program do not depend on what is fused.
+
+A float of 64 bits becomes one of 32 in the same way. The other way round, operands are made floats of 64 bits before they meet, by a
+rounding that changes no number: `nearest(X[i], 2^-52, 2^-1074)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeGuard
+from typing import TypeGuard, assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, TensorType
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
+from fuseflow.einsum.precision import Valued, expression_precision, operator_precisions, valued
+from fuseflow.float32.precision import Precision
+from fuseflow.ops import operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 
 
 def round_results(program: Program, types: Mapping[str, TensorType]) -> Program:
     """Return the program with every rounding said. `types` are those of all tensors."""
-    if not any(is_narrow(einsum, types) for einsum in program.einsums):
-        return program
-    return replace(program, einsums=tuple(rounded(einsum, types) for einsum in program.einsums))
+    precisions = {t.name: DTYPES[types[t.name].dtype].precision for t in program.inputs}
+    einsums = list[Einsum]()
+    for einsum in program.einsums:
+        einsums.append(converted(einsum, types, precisions))
+        precisions[einsum.name] = expression_precision(einsums[-1].body, precisions)
+    return replace(program, einsums=tuple(einsums)) if einsums != list(program.einsums) else program
 
 
 def is_narrow(einsum: Einsum, types: Mapping[str, TensorType]) -> bool:
@@ -28,8 +37,8 @@ def is_narrow(einsum: Einsum, types: Mapping[str, TensorType]) -> bool:
 
 
 def rounded(einsum: Einsum, types: Mapping[str, TensorType]) -> Einsum:
-    """Return a statement that rounds its result itself. A `keep` compares what is rounded already, and what only sees a tensor of the same
-    type is rounded already."""
+    """Return a statement that rounds its result to a narrow type itself. A `keep` compares what is rounded already, and what only sees a
+    tensor of the same type is rounded already."""
     if not is_narrow(einsum, types):
         return einsum
     dtype, body = types[einsum.name].dtype, einsum.body
@@ -49,3 +58,56 @@ def rounds(body: Expr, dtype: str) -> TypeGuard[Apply]:
     """Return whether an expression rounds to a narrow type."""
     row = DTYPES[dtype]
     return isinstance(body, Apply) and body.op == row.rounding and body.args[1:] == tuple(map(Const, row.parameters))
+
+
+def converted(einsum: Einsum, types: Mapping[str, TensorType], precisions: Mapping[str, Precision]) -> Einsum:
+    """Return a statement that rounds its result itself, computes in 64 bits if its result is declared so, and rounds what it computes so
+    if that has 32. `precisions` are those of the values that it reads."""
+    if is_narrow(einsum, types):
+        return rounded(einsum, types)
+    declared = types.get(einsum.name)
+    if declared is None or "f64" not in (declared.dtype, *(precisions[name] for name in einsum.operands)):
+        return einsum
+    match DTYPES[declared.dtype].precision:
+        case "integer":
+            return einsum
+        case "f64":
+            return replace(einsum, body=_widened(einsum.body, precisions).expr)
+        case "f32":
+            if expression_precision(einsum.body, precisions) != "f64":
+                return einsum
+            keep = einsum.body if isinstance(einsum.body, Keep) else None
+            body = _to_float(einsum.body if keep is None else keep.body, "f32")
+            return replace(einsum, body=body if keep is None else replace(keep, body=body))
+        case unknown:
+            assert_never(unknown)
+
+
+def _to_float(body: Expr, dtype: str) -> Expr:
+    row = DTYPES[dtype]
+    return body if rounds(body, dtype) else Apply(row.rounding, (body, *map(Const, row.parameters)))
+
+
+def _widened(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
+    """Return an expression in which nothing is rounded to fewer digits than floats of 64 bits have: where that would be, an operand is such
+    a float."""
+    match node:
+        case Const() | Access():
+            return valued(node, precisions)
+        case Keep():
+            body = _widened(node.body, precisions)
+            return Valued(replace(node, body=body.expr), body.precision)
+        case Reduce():
+            body = _widened(node.body, precisions)
+            if body.precision == "f32" and reducer(node.op).rounds:
+                body = Valued(_to_float(body.expr, "f64"), "f64")
+            return Valued(replace(node, body=body.expr), body.precision)
+        case Apply():
+            args = [_widened(arg, precisions) for arg in node.args]
+            computing, result = operator_precisions(node.op, args)
+            if computing == "f32" and operator(node.op).rounds:
+                k = next(k for k, arg in enumerate(args) if not isinstance(arg.expr, Const))
+                args[k], result = Valued(_to_float(args[k].expr, "f64"), "f64"), "f64"
+            return Valued(replace(node, args=tuple(arg.expr for arg in args)), result)
+        case unknown:
+            assert_never(unknown)

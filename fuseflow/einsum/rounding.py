@@ -49,7 +49,7 @@ def rounding_variances(
         variances.add(einsum)
     outputs = {name: variances.names[name] for name in program.outputs}
     noisy = replace(program, einsums=tuple(variances.einsums), outputs=tuple(outputs.values()))
-    results = evaluate_operands(noisy, arrays, outputs_only=True)
+    results = evaluate_operands(noisy, arrays, outputs_only=True, wide=True)
     return {name: results[variance] for name, variance in outputs.items()}
 
 

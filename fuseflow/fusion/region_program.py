@@ -20,6 +20,8 @@ from typing import assert_never
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.narrowing import round_to
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
+from fuseflow.einsum.precision import expression_precision
+from fuseflow.float32.precision import Precision
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Producer, Reduction, Selection, Tree, View, free_indices, nodes
 from fuseflow.tensors import DTYPES
@@ -32,8 +34,8 @@ def as_program(region: FusedRegion) -> Program:
     names = _statement_names(region, taken)
     free = free_indices(*region.trees)
     expressions: dict[Tree, Expr] = {}
-    statements = _Statements(region.sizes)
     stored = region.declared
+    statements = _Statements(region.sizes, {name: DTYPES[type.dtype].precision for name, type in stored.items()})
     for copy in region.copies:
         statements.state(copy.name, copy.indices, Access(copy.source, copy.indices))
     for node in nodes(*region.trees):
@@ -51,11 +53,16 @@ def as_program(region: FusedRegion) -> Program:
     return Program(tensors, tuple(statements.einsums), tuple(r.name for r in region.results), region.name)
 
 
+_TYPES: Mapping[Precision, str] = {"integer": "i64", "f32": "f32", "f64": "f64"}
+
+
 @dataclass(slots=True)
 class _Statements:
-    """The statements so far. A result is declared if it is spread along an index that nothing else gives an extent."""
+    """The statements so far, with the `precisions` of what they read and compute. A result is declared if it is spread along an index that
+    nothing else gives an extent."""
 
     sizes: Mapping[str, int]
+    precisions: dict[str, Precision]
     einsums: list[Einsum] = field(default_factory=list)
     declared: list[TensorType] = field(default_factory=list)
 
@@ -63,7 +70,9 @@ class _Statements:
         """Add a statement, and return the access that reads its result."""
         self.einsums.append(Einsum(name, indices, body))
         if not set(indices) <= set(ein.free_indices(body)):
-            self.declared.append(TensorType(name, tuple(self.sizes[v] for v in indices)))
+            dtype = _TYPES[expression_precision(body, self.precisions)]
+            self.declared.append(TensorType(name, tuple(self.sizes[v] for v in indices), dtype=dtype))
+        self.precisions[name] = expression_precision(body, self.precisions)
         return Access(name, indices)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Literal
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
@@ -80,8 +81,15 @@ class Circuit:
         return replace(self, channels=tuple(replace(channel, depth=depth(channel)) for channel in self.channels))
 
 
+def circuit_machine(machine: Machine) -> Machine:
+    """Return a machine whose circuits compute as it does: all units of a circuit compute in floats of one width. Where each element has
+    floats of its own, that is the largest width."""
+    return machine.model_copy(update={"arithmetic": "f64"}) if machine.arithmetic == "element" else machine
+
+
 def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     """Return the circuit of a verified graph on a machine. Raises `HardwareError` if there is none."""
+    machine = circuit_machine(machine)
     if machine.rules == "comal":
         raise HardwareError(
             f"machine `{machine.name}` has `rules: comal`, the times of a simulator that is no model of hardware",
@@ -98,7 +106,7 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     _refuse_wide_tiles(graph, machine)
     _refuse_buffers(graph, machine)
     refuse_wide_floats(graph, machine)
-    index, arithmetic = index_bits(graph, bounds), ARITHMETICS[machine.arithmetic]
+    index, arithmetic = index_bits(graph, bounds), ARITHMETICS[_floats(machine)]
     units, channels = [], []
     depths, in_order = dict(graph.depths), sequential_readers(graph)
     memory = machine.memory if isinstance(machine.memory, TimedMemory) else None
@@ -131,9 +139,14 @@ def build_circuit(graph: n.Graph, machine: Machine) -> Circuit:
     return Circuit(graph, machine, tuple(units), tuple(channels), arithmetic, index)
 
 
+def _floats(machine: Machine) -> Literal["f64", "f32"]:
+    """Return the floats of the circuits of a machine."""
+    return "f32" if machine.arithmetic == "f32" else "f64"
+
+
 def _refuse_wide_tiles(graph: n.Graph, machine: Machine) -> None:
     """Raise `HardwareError` if a token of the graph has more bits than tools take in a vector."""
-    bits = ARITHMETICS[machine.arithmetic].width
+    bits = ARITHMETICS[_floats(machine)].width
     for port, type_ in graph.types().items():
         if bits * prod(type_.tile) > MOST_TILE_BITS:
             name = n.stream_name(graph.by_name[port.node], port.output)

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from fuseflow.errors import DeadlockError
-from fuseflow.hardware.circuit import Circuit, Unit
+from fuseflow.hardware.circuit import Circuit, Unit, circuit_machine
 from fuseflow.hardware.evaluate import Evaluation
 from fuseflow.hardware.primitives.write import WRITTEN
 from fuseflow.hardware.rules import EMPTY
@@ -56,7 +56,9 @@ def _is_bare(token: Token, depth: int) -> bool:
 
 
 def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, engine: Engine = "auto") -> Simulated:
-    """Run a verified graph in the simulator, with every stream recorded. A deadlock is an answer, too."""
+    """Run a verified graph in the simulator, in the arithmetic of its circuit and with every stream recorded. A deadlock is an answer,
+    too."""
+    machine = circuit_machine(machine)
     try:
         run = simulate(graph, tensors, machine, record=True, engine=engine)
     except DeadlockError:
@@ -68,7 +70,7 @@ def simulated(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, e
 def _stuck(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> Simulated:
     """Return what a graph did before its deadlock. A node waits if it has not ended. What fetches ahead for one may wait for ever, if
     nothing needs its last lines."""
-    runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
+    runnable = with_rounded_constants(graph, machine)
     controller = machine.controller()
     network = build_network(runnable, {**auxiliary_tensors(graph), **tensors}, machine, record=True, controller=controller)
     stuck = run_network(network)

@@ -22,7 +22,7 @@ def refuse_wide_tensors(program: Program, tensors: Mapping[str, Tensor], machine
     Inputs are judged by their values. An integer result is held if everything that it is computed from is, whatever of it cancels. A
     result of 64-bit floats is not, and neither is a wide input without values.
     """
-    if machine.arithmetic == "f64":
+    if machine.arithmetic != "f32":
         return
     wide = [tensor for tensor in program.tensors if not holds(tensor.dtype)]
     for tensor in wide:
@@ -43,7 +43,7 @@ def _rounded_error(name: str, largest: float, machine: Machine, span: Span | Non
     return MachineError(
         f"`{name}` computes with integers that may reach {largest:,.0f}; machine `{machine.name}` computes in 32-bit floats, which hold "
         "integers up to 2^24 in magnitude",
-        hint="scale the inputs down, declare them `f32` and accept the rounding, or take a machine with `arithmetic: f64`",
+        hint="scale the inputs down, declare them `f32` and accept the rounding, or take a machine with `arithmetic: element`",
         span=span,
     )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from fuseflow.einsum.narrowing import is_narrow, rounds
+from fuseflow.einsum.narrowing import rounds
 from fuseflow.einsum.nodes import Access, Const, Einsum, Program
-from fuseflow.tensors.dtypes import DTYPES
 
 
 def leave_to_writers(program: Program, regions: Collection[Collection[str]], drop_zeros: Collection[str]) -> Program:
@@ -16,7 +15,7 @@ def leave_to_writers(program: Program, regions: Collection[Collection[str]], dro
     A rounding stays where nothing else is computed. It stays where zeros are dropped before the writer, since it decides what is 0.
     """
     types, defined = program.declared, program.defined
-    if not any(is_narrow(einsum, types) for einsum in program.einsums):
+    if not any(rounds(einsum.body, types[einsum.name].dtype) for einsum in program.einsums):
         return program
     needed = {name for region in regions for reader in region for name in defined[reader].operands if name in region}
     needed |= set(drop_zeros)
@@ -25,6 +24,6 @@ def leave_to_writers(program: Program, regions: Collection[Collection[str]], dro
 
 def _unrounded(einsum: Einsum, dtype: str) -> Einsum:
     body = einsum.body
-    if not DTYPES[dtype].narrow or not rounds(body, dtype) or isinstance(body.args[0], Access | Const):
+    if not rounds(body, dtype) or isinstance(body.args[0], Access | Const):
         return einsum
     return replace(einsum, body=body.args[0])

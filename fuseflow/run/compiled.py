@@ -329,7 +329,8 @@ class Compiled:
         """
         arrays = self._arrays()
         refuse_rounded_integers(infer(self._original.program), arrays)
-        results = evaluate_operands(self._original.program, arrays, outputs_only=True)
+        wide = self.machine.arithmetic == "f64"
+        results = evaluate_operands(self._original.program, arrays, outputs_only=True, wide=wide)
         return {name: results[name] for name in self.program.outputs}
 
     @property

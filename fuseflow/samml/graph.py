@@ -10,6 +10,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision, widest
+from fuseflow.samml.compute import Alu
 from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
@@ -129,6 +131,27 @@ class Graph:
             bits |= {port: made for port in ports if self._types[port].kind == "val"}
         return bits
 
+    @cached_property
+    def precisions(self) -> Mapping[Port, Precision]:
+        """The precision of the numbers of every stream of values: that of the tensor that it is read from, or what an operator gives."""
+        precisions: dict[Port, Precision] = {}
+        for node in self.nodes:
+            if isinstance(node, TensorReader):
+                made = self.declared[node.tensor].precision
+            elif isinstance(node, Alu):
+                made = result_precision(node.function, *_operand_precisions(node, precisions))
+            else:
+                made = widest([precisions[port] for port in node.inputs if port in precisions])
+            ports = (Port(node.name, k) for k in range(len(node.port_names())))
+            precisions |= {port: made for port in ports if self._types[port].kind == "val"}
+        return precisions
+
+    def computing_precision(self, node: Primitive) -> Precision:
+        """Return the precision in which a node computes: the widest of what it reads, as its operator has it."""
+        if isinstance(node, Alu):
+            return computing_precision(node.function, *_operand_precisions(node, self.precisions))
+        return widest([self.precisions[port] for port in node.inputs if port in self.precisions])
+
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
         """Return the readers of each stream, in node order."""
         readers: dict[Port, list[Edge]] = {}
@@ -136,3 +159,10 @@ class Graph:
             for k, port in enumerate(node.inputs):
                 readers.setdefault(port, []).append(Edge(node.name, k))
         return {port: tuple(edges) for port, edges in readers.items()}
+
+
+def _operand_precisions(node: Alu, precisions: Mapping[Port, Precision]) -> tuple[list[Precision], list[float | None]]:
+    """Return the precisions of the operands of an operator, and the values of those that are constants."""
+    streams = iter(node.inputs)
+    constants = [operand.value if operand.constant else None for operand in node.operands]
+    return [precisions[next(streams)] if c is None else precision_of_number(c) for c in constants], constants

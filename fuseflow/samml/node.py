@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
+from fuseflow.float32.precision import Precision
 from fuseflow.ops import canonical
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels.base import StoredArray
@@ -89,6 +90,11 @@ class TensorDecl:
     def element_bits(self) -> int:
         """The bits of one element in accelerator memory."""
         return DTYPES[self.dtype].bits
+
+    @property
+    def precision(self) -> Precision:
+        """The numbers in which operators on its elements compute."""
+        return DTYPES[self.dtype].precision
 
     @property
     def value_bits(self) -> int:

@@ -1,19 +1,23 @@
-"""What arithmetic in 32-bit floats asks of a graph: elements that such floats hold, and constants that are such floats."""
+"""In which arithmetic the nodes of a graph compute on a machine, and what 32-bit floats ask of a graph: elements that such floats hold, and
+constants that are such floats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import MachineError, Span
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded, rounded_array
+from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tile_ops import ALU_FUNCTIONS
 
 EXACT_INTEGERS = 1 << 24
 """A 32-bit float holds every integer up to this magnitude."""
@@ -47,7 +51,7 @@ def unheld_value(tensor: Tensor) -> float | None:
 
 def refuse_wide_floats(graph: n.Graph, machine: Machine) -> None:
     """Raise `MachineError` if the machine computes in 32-bit floats, and the graph computes a tensor of wider ones."""
-    if machine.arithmetic == "f64":
+    if machine.arithmetic != "f32":
         return
     for tensor in graph.tensors:
         if tensor.name not in graph.inputs and not DTYPES[tensor.dtype].is_integer and not holds(tensor.dtype):
@@ -57,7 +61,7 @@ def refuse_wide_floats(graph: n.Graph, machine: Machine) -> None:
 def refuse_wide_values(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine) -> None:
     """Raise `MachineError` if the machine computes in 32-bit floats, and a tensor that the graph reads or computes has a value that they
     do not hold. Tensors that are not there are passed over."""
-    if machine.arithmetic == "f64":
+    if machine.arithmetic != "f32":
         return
     for decl in graph.tensors:
         if decl.name in tensors and (value := unheld_value(tensors[decl.name])) is not None:
@@ -68,7 +72,7 @@ def wide_type_error(subject: str, dtype: str, machine: Machine, span: Span | Non
     """Return the error of a tensor, called `subject`, whose elements 32-bit floats do not hold, as far as is known."""
     return MachineError(
         f"{subject} has elements of {dtype}; machine `{machine.name}` computes in 32-bit floats, which do not hold them all",
-        hint="declare it `f32`, or take a machine with `arithmetic: f64`",
+        hint="declare it `f32`, or take a machine with `arithmetic: element`",
         span=span,
     )
 
@@ -78,17 +82,49 @@ def wide_value_error(subject: str, value: float, machine: Machine, span: Span | 
     return MachineError(
         f"{subject} holds {value:,}; machine `{machine.name}` computes in 32-bit floats, which hold integers up to 2^24 in magnitude and "
         "24 binary digits of other numbers",
-        hint="take a machine with `arithmetic: f64`",
+        hint="take a machine with `arithmetic: element`",
         span=span,
     )
 
 
-def with_rounded_constants(graph: n.Graph) -> n.Graph:
-    """Return the graph with its constants and implicit values as 32-bit floats, each the nearest one."""
+def node_arithmetic(graph: n.Graph, node: n.Primitive, machine: Machine) -> Arithmetic:
+    """Return how a node of a graph computes on a machine."""
+    match machine.arithmetic:
+        case "f64" | "f32" as everywhere:
+            return everywhere
+        case "element":
+            return "rounded" if _rounds(node) and graph.computing_precision(node) == "f32" else "f64"
+        case _:
+            assert_never(machine.arithmetic)
+
+
+def _rounds(node: n.Primitive) -> bool:
+    """Return whether what a node computes of 32-bit floats may have more digits."""
+    match node:
+        case n.Alu():
+            return ALU_FUNCTIONS[node.function].rounds
+        case n.Reduce() | n.Accumulate():
+            return reducer(node.function).rounds
+        case _:
+            return False
+
+
+def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:
+    """Return the graph with the constants of nodes that compute in 32-bit floats, and the implicit values of such tensors, as 32-bit
+    floats, each the nearest one."""
+    if machine.arithmetic == "f64":
+        return graph
+    everywhere = machine.arithmetic == "f32"
     return replace(
         graph,
-        tensors=tuple(replace(tensor, fill=rounded(tensor.fill)) for tensor in graph.tensors),
-        nodes=tuple(map(_with_rounded_constants, graph.nodes)),
+        tensors=tuple(
+            replace(tensor, fill=rounded(tensor.fill)) if everywhere or tensor.precision == "f32" else tensor
+            for tensor in graph.tensors
+        ),
+        nodes=tuple(
+            _with_rounded_constants(node) if everywhere or graph.computing_precision(node) == "f32" else node
+            for node in graph.nodes
+        ),
     )
 
 

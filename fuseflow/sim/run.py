@@ -125,7 +125,7 @@ def simulate(
     auto = machine.fifo_depth == "auto"
     depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = lane_copies(graph) if auto else {}
-    runnable = graph if machine.arithmetic == "f64" else with_rounded_constants(graph)
+    runnable = with_rounded_constants(graph, machine)
     verified = False
     while True:
         deepened = runnable.with_depths(depths)

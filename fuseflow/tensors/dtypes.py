@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import TensorError, did_you_mean
+from fuseflow.float32.precision import Precision
 from fuseflow.ops import operator
 
 
@@ -16,9 +17,9 @@ from fuseflow.ops import operator
 class ElementType:
     """The type of the elements of a tensor. In accelerator memory an element has `bits` bits; on this machine it is kept in a `holder`.
 
-    Values are computed in 64-bit floats. A `narrow` type has less than 32 bits: a value is rounded to it by the operator `rounding`, whose
-    other operands are `parameters`. What is computed from narrow operands alone is `promoted`, unless it is declared otherwise. `mlir` is
-    the name of the type in MLIR.
+    Operators compute in the `precision` of the type. A value is rounded to a float or a `narrow` type, which has less than 32 bits, by the
+    operator `rounding`, whose other operands are `parameters`. What is computed from narrow operands alone is `promoted`, unless it is
+    declared otherwise. `mlir` is the name of the type in MLIR.
     """
 
     name: str
@@ -33,7 +34,12 @@ class ElementType:
     @property
     def narrow(self) -> bool:
         """Whether values are rounded to the type with saturation, or to fewer digits than a float of 32 bits has."""
-        return bool(self.rounding)
+        return self.bits < 32
+
+    @property
+    def precision(self) -> Precision:
+        """The numbers in which operators on such elements compute."""
+        return "integer" if self.is_integer else "f64" if self.bits == 64 else "f32"
 
     @property
     def is_integer(self) -> bool:
@@ -70,16 +76,17 @@ def _integer(name: str, bits: int, holder: type[np.generic], mlir: str, signed: 
     return ElementType(name, bits, "integer", np.dtype(holder), "i32", mlir, "saturate", (float(least), float(greatest)))
 
 
-def _float(name: str, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
-    """Return a float of 16 bits with so many binary digits, whose smallest number is this power of 2."""
-    return ElementType(name, 16, "float", np.dtype(holder), "f32", name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
+def _float(name: str, bits: int, holder: type[np.generic], digits: int, least_power: int) -> ElementType:
+    """Return a float with so many binary digits, whose smallest number is this power of 2."""
+    promoted = "f64" if bits == 64 else "f32"
+    return ElementType(name, bits, "float", np.dtype(holder), promoted, name, "nearest", (2.0 ** (1 - digits), 2.0**least_power))
 
 
 DTYPES: dict[str, ElementType] = {
     row.name: row
     for row in (
-        ElementType("f32", 32, "float", np.dtype(np.float32), "f32", "f32"),
-        ElementType("f64", 64, "float", np.dtype(np.float64), "f64", "f64"),
+        _float("f32", 32, np.float32, digits=24, least_power=-149),
+        _float("f64", 64, np.float64, digits=53, least_power=-1074),
         ElementType("i32", 32, "integer", np.dtype(np.int32), "i32", "i32"),
         ElementType("i64", 64, "integer", np.dtype(np.int64), "i64", "i64"),
         _integer("i4", 4, np.int8, "i4"),
@@ -87,13 +94,13 @@ DTYPES: dict[str, ElementType] = {
         _integer("i8", 8, np.int8, "i8"),
         _integer("u8", 8, np.uint8, "ui8", signed=False),
         _integer("i16", 16, np.int16, "i16"),
-        _float("f16", np.float16, digits=11, least_power=-24),
-        _float("bf16", np.float32, digits=8, least_power=-133),
+        _float("f16", 16, np.float16, digits=11, least_power=-24),
+        _float("bf16", 16, np.float32, digits=8, least_power=-133),
     )
 }
 
 EXACT_INTEGERS = 2**53
-"""Integers below this magnitude are exact in the 64-bit floats in which values are computed. Others may be rounded to their neighbours."""
+"""Integers below this magnitude are exact in the 64-bit floats in which they are computed. Others may be rounded to their neighbours."""
 
 
 def parse_dtype(name: str) -> ElementType:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import stream_bounds
+from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.engine.agenda import AGENDA, new_agenda
 from fuseflow.sim.engine.held_entries import EntryList
 from fuseflow.sim.engine.kernels import RULES
@@ -137,7 +138,7 @@ def _make_parts(
     for node in graph.nodes:
         node_layout = NodeLayout(
             node, machine, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
-            layout.arrays, widened, layout.tables, node.name in summed,
+            layout.arrays, widened, node_arithmetic(graph, node, machine), layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.held_entries import HELD, EntryList
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
@@ -84,8 +85,8 @@ class Part:
 
 @dataclass(slots=True)
 class NodeLayout:
-    """The layout of one node of the graph on a machine. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
-    address, `tables` the workspaces of each node."""
+    """The layout of one node of the graph on a machine. It computes in an `arithmetic`. `types` are those of its inputs, `arrays` holds
+    the arrays that kernels find by address, `tables` the workspaces of each node."""
 
     node: Node
     machine: Machine
@@ -98,6 +99,7 @@ class NodeLayout:
     arrays: dict[int, Array]
     widened: dict[int, tuple[Array, Array]]
     """Integers that were widened, by the address of the narrow ones, beside which they stand: nodes that read one level share its copy."""
+    arithmetic: Arithmetic
     tables: dict[str, list[WorkspaceTable] | list[EntryList]] = field(default_factory=dict)
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""

@@ -6,12 +6,11 @@ A value that no machine can have is refused when the machine is made, in words t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.settings import (
     Clock,
@@ -142,6 +141,9 @@ CONFIG_BYTES = 65_536
 """The bytes of a configuration where the machine does not say how many it holds."""
 
 
+MachineArithmetic: TypeAlias = Literal["element", "f64", "f32"]
+"""In which floats a machine computes: in those of the elements, as PyTorch does; in 64 bits; or in 32 bits, as a circuit does."""
+
 SELDOM = ("arithmetic", "handover_depth", "lanes", "config_bytes")
 """The settings that most machines leave as they are."""
 
@@ -150,7 +152,8 @@ class Machine(_Strict):
     """A machine is what a graph runs on.
 
     `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator.
-    `arithmetic` says in which floats operators and reductions compute: `f64`, or `f32`, in which a circuit does. `latency` is the number
+    `arithmetic` says in which floats operators and reductions compute: those of the type of their `element`s, `f64`, or `f32`, in which a
+    circuit does. `latency` is the number
     of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on values. `fifo_depth`
     is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins with
     `fifo_depth_start` and takes more where the graph would deadlock. `handover_depth` is the number of slots between the two processes of
@@ -162,7 +165,7 @@ class Machine(_Strict):
     name: str
     rules: Literal["dataflow", "comal"] = "dataflow"
     clock_ghz: Clock = 1.0
-    arithmetic: Arithmetic = "f64"
+    arithmetic: MachineArithmetic = "element"
     latency: Annotated[UnitCycles, BeforeValidator(_units)] = UnitCycles()
     interval: Annotated[UnitIntervals, BeforeValidator(_intervals)] = UnitIntervals()
     fifo_depth: Depth = None

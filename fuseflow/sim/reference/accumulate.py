@@ -14,7 +14,7 @@ from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fil
 
 
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
-    open_row = _folding_rows(fold_function(reducer(node.function), context.types[-1].tile, context.machine))
+    open_row = _folding_rows(fold_function(reducer(node.function), context))
     return fill_and_emit(context, lambda fill: open_row)
 
 

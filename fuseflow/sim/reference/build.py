@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.arithmetic import node_arithmetic
 from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
@@ -93,7 +94,7 @@ def build_network(
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
         context = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), timing, machine,
-            graph.declared, tensors, network.written, node.name in summed,
+            graph.declared, tensors, network.written, node_arithmetic(graph, node, machine), node.name in summed,
         )  # fmt: skip
         add_processes(network, context, rules)
     if controller is not None:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
 
+from fuseflow.float32.arithmetic import folded_function
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
@@ -166,11 +167,15 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), context.types
     return context.process(
-        _reduce, fold_function(op, value.tile, context.machine), constant_tile(value.tile, op.identity), context.sums
+        _reduce,
+        fold_function(op, context),
+        constant_tile(value.tile, op.identity),
+        folded_function(context.arithmetic),
+        context.sums,
     )
 
 
-def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bool) -> Steps:
+def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, folded: Callable[[Any], Any], sums: bool) -> Steps:
     """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle. If
     the values are `sums`, one firing looks at a stop that is not behind a value, and the next takes it."""
     (source,), (out,) = p.inputs, p.outputs
@@ -193,7 +198,7 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bo
             total = fold(total, token)
             continue
         if token.low == 0:
-            out.push(total, t)
+            out.push(folded(total), t)
             total = identity
         if token.high > 0:
             out.push(seen_above(token, 1), t)
@@ -202,8 +207,8 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bo
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
     process = Process(node, context.inputs, context.outputs, context.interval)
     burst = _Burst(node, (), context.outputs, context.interval)
-    fold = fold_function(reducer(node.function), context.types[-1].tile, context.machine)
-    process.steps = _Accumulation(process, burst, fold).steps()
+    fold = fold_function(reducer(node.function), context)
+    process.steps = _Accumulation(process, burst, fold, folded_function(context.arithmetic)).steps()
     return [process]
 
 
@@ -230,8 +235,8 @@ class _Accumulation:
     the next reduced coordinate, too, which may delay the next firing.
     """
 
-    def __init__(self, process: Process, burst: _Burst, fold: Callable[[Any, Any], Any]) -> None:
-        self.process, self.burst, self.fold = process, burst, fold
+    def __init__(self, process: Process, burst: _Burst, fold: Callable[[Any, Any], Any], folded: Callable[[Any], Any]) -> None:
+        self.process, self.burst, self.fold, self.folded = process, burst, fold, folded
         *self.outer, self.crd, self.val = process.inputs
         self.depth = len(self.outer)
         self.work: Workspace = {}
@@ -291,7 +296,7 @@ class _Accumulation:
         following = None if empty else self.val[0][0]
         if empty:
             self.take_inner(token, t)
-        yield from emit_entries(self.burst, work, t)
+        yield from emit_entries(self.burst, work, t, self.folded)
         end = seen_above(token, 1)
         yield from emit_stop(self.burst, end if token.low > self.depth else stop(0 if work else self.depth - 1, end.high), t)
         count_entries(p, work)

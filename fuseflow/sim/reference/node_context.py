@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import NodeTiming
@@ -18,7 +19,8 @@ from fuseflow.tensors.levels import Fibers, Level
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """The context of one node in the network that is being built. `types` are the types of its input streams, and `timing` is that of the
+    """The context of one node in the network that is being built. `types` are the types of its input streams, `arithmetic` is that in
+    which it computes, and `timing` is that of the
     node on the machine."""
 
     node: Node
@@ -30,6 +32,7 @@ class NodeContext:
     declared: Mapping[str, TensorDecl]
     tensors: Mapping[str, Tensor]
     written: Mapping[str, WriterStream]
+    arithmetic: Arithmetic
     sums: bool = False
     """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
 

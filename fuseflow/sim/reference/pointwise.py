@@ -7,7 +7,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from fuseflow.float32.arithmetic import Arithmetic, array_rounding, scalar_function
+from fuseflow.float32.arithmetic import Arithmetic, array_rounding, rounded_value, scalar_function
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, is_control
@@ -15,7 +15,7 @@ from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 from fuseflow.tensors.levels import Fibers
-from fuseflow.tile_ops import TILE_OPERATORS, TileShape, constant_tile, map_elements
+from fuseflow.tile_ops import TILE_OPERATORS, TileOperator, TileShape, constant_tile, map_elements
 
 
 def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
@@ -41,7 +41,7 @@ def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     by_arity: dict[int, Callable[..., Steps]] = {1: _unary, 2: _binary}
     tiles = [type_.tile for type_ in context.types]
-    function = _stream_function(_function(node.function, tiles, context.machine.arithmetic), _operand_slots(node, tiles))
+    function = _stream_function(_function(node.function, tiles, context.arithmetic), _operand_slots(node, tiles))
     if context.sums:
         return context.process(_variadic, function, True)
     return context.process(by_arity.get(len(context.inputs), _variadic), function)
@@ -50,9 +50,16 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
 def _function(name: str, tiles: Sequence[TileShape], arithmetic: Arithmetic) -> Callable[..., Any]:
     """Return the operator on elements of these shapes."""
     if name in TILE_OPERATORS:
-        return partial(TILE_OPERATORS[name].array, array_rounding(arithmetic))
+        return _tile_operator(TILE_OPERATORS[name], arithmetic)
     scalar = scalar_function(operator(name), arithmetic)
     return partial(map_elements, scalar) if any(tiles) else scalar
+
+
+def _tile_operator(row: TileOperator, arithmetic: Arithmetic) -> Callable[..., Any]:
+    """Return an operator on tiles. Results that are `rounded` are so once, in the end."""
+    if arithmetic == "rounded":
+        return lambda *tiles: rounded_value(row.array(array_rounding("f64"), *tiles))
+    return partial(row.array, array_rounding(arithmetic))
 
 
 def _operand_slots(node: n.Alu, tiles: Sequence[TileShape]) -> list[tuple[Any, bool]]:

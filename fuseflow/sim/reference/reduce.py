@@ -6,30 +6,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fuseflow.float32.arithmetic import scalar_function
+from fuseflow.float32.arithmetic import folded_function, scalar_function
 from fuseflow.ops import Reducer, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop
-from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots
-from fuseflow.tile_ops import TileShape, constant_tile, map_elements
+from fuseflow.tile_ops import constant_tile, map_elements
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     (value,) = context.types
     op = reducer(node.function)
-    return context.process(_reduce, fold_function(op, value.tile, context.machine), constant_tile(value.tile, op.identity))
+    return context.process(
+        _reduce, fold_function(op, context), constant_tile(value.tile, op.identity), folded_function(context.arithmetic)
+    )
 
 
-def fold_function(op: Reducer, tile: TileShape, machine: Machine) -> Callable[[Any, Any], Any]:
+def fold_function(op: Reducer, context: NodeContext) -> Callable[[Any, Any], Any]:
     """Return the reduction of two values, which goes element by element if they are tiles."""
-    scalar = scalar_function(op, machine.arithmetic)
-    return partial(map_elements, scalar) if tile else scalar
+    scalar = scalar_function(op, context.arithmetic)
+    return partial(map_elements, scalar) if context.types[-1].tile else scalar
 
 
-def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
+def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, folded: Callable[[Any], Any]) -> Steps:
     """One firing takes a token. The stop that ends a fiber gives the fold. If it closes more, a second firing, without input, gives the
     outgoing stop."""
     (source,), (out,) = p.inputs, p.outputs
@@ -43,7 +44,7 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
             t = p.close(visible, (yield from await_slots(out)))
             take(t)
             if token.low == 0:
-                out.push(total, t)
+                out.push(folded(total), t)
                 total = identity
                 if token.high > 0:
                     out.push(seen_above(token, 1), p.close(0, (yield from await_slots(out))))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from fuseflow.float32.arithmetic import folded_function
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext
@@ -61,9 +62,9 @@ def two_processes(context: NodeContext, fill_steps: HalfSteps, emit_steps: HalfS
 def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
     """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
     fewer, sorted."""
-    lowered = len(context.inputs) - len(context.outputs)
+    lowered, folded = len(context.inputs) - len(context.outputs), folded_function(context.arithmetic)
     return two_processes(
-        context, lambda p, buffers: _fill(p, row_opener(p), buffers), lambda p, buffers: _emit(p, lowered, buffers)
+        context, lambda p, buffers: _fill(p, row_opener(p), buffers), lambda p, buffers: _emit(p, lowered, buffers, folded)
     )
 
 
@@ -151,7 +152,7 @@ def fill_stop(
     return None
 
 
-def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
+def _emit(p: Process, lowered: int, buffers: Slots, folded: Callable[[Any], Any]) -> Steps:
     """One firing gives an entry, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. That
     stop is the one that ended the fiber, lowered by `lowered` levels."""
     (link,) = p.inputs
@@ -162,7 +163,7 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
             yield link
         (work, token), visible = link[0]
         if work is not None:
-            yield from emit_entries(p, work, visible)
+            yield from emit_entries(p, work, visible, folded)
         if token is D:
             t = p.close(visible, (yield from await_slots(*p.outputs)))
             link.take(t)
@@ -184,8 +185,9 @@ def count_entries(p: Process, work: Workspace) -> None:
     p.most_held = max(p.most_held or 0, sum(map(len, work.values())))
 
 
-def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
-    """Give the entries of a workspace in the order of their coordinates, with the stops between them."""
+def emit_entries(p: Process, work: Workspace, visible: int, folded: Callable[[Any], Any]) -> Steps:
+    """Give the entries of a workspace in the order of their coordinates, with the stops between them. `folded` gives what is given of a
+    value."""
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -201,7 +203,7 @@ def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
                 out.push(coordinate, t)
             fresh = ()
             push_crd(key, t)
-            push_val(value, t)
+            push_val(folded(value), t)
 
 
 def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:

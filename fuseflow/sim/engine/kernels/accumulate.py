@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.kernels.arithmetic import round_values
 from fuseflow.sim.engine.kernels.reduce import fold_into
 from fuseflow.sim.engine.nested_streams import (
     NEST,
@@ -73,7 +74,7 @@ from fuseflow.sim.native.signatures import FOLD_INTO, Function, call_fold_into
 
 ACCUMULATE = Record(
     "order lowered nest workspaces words sizes row "  # `order`: levels given; addresses; `words` of a value, blocks of a `row`
-    "fold_into weights column "  # of an accumulate; of a permute
+    "fold_into rounds weights column "  # of an accumulate; of a permute
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
     "held most "  # the entries that were given of this workspace, and the most that one had
@@ -93,7 +94,8 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
     """Return the record of an accumulate with so many empty workspaces."""
     state = workspace_state(layout, node.inputs[1:-1], buffers)
-    state["fold_into"] = layout.library.address(fold_into(node.function, layout.machine.arithmetic), FOLD_INTO)
+    state["fold_into"] = layout.library.address(fold_into(node.function, layout.arithmetic), FOLD_INTO)
+    state["rounds"] = layout.arithmetic == "rounded"
     return state
 
 
@@ -338,6 +340,8 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
             count = min(k, trailing_zeros(~(mask >> s.bit)))
             into = scratch_address(val)
             copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
+            if s.rounds != 0:
+                round_values(into, count * s.words)
             t = fire(node, visible_at, free, count)
             for q in range(s.fresh, s.order - 1):
                 push(target(node, q), AFFINE, row_coordinate(s, prefix, q), 1, t)

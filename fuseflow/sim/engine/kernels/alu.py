@@ -31,7 +31,7 @@ def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
     if takes_tiles(node, layout):
         return alu_on_tiles(node, layout)
     state: dict[str, float] = {
-        "function": layout.library.address(elementwise(node.function, layout.machine.arithmetic), ELEMENTWISE),
+        "function": layout.library.address(elementwise(node.function, layout.arithmetic), ELEMENTWISE),
         "sums": layout.sums,
     }
     for slot, (q, value) in enumerate(operand_inputs(node)):

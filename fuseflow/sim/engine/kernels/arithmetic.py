@@ -10,7 +10,7 @@ from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded as rounded_in_python
 from fuseflow.ops import operator, reducer
 from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import COMPILED
+from fuseflow.sim.native.records import COMPILED, get_float, get_float32, inline, set_float, set_float32
 from fuseflow.sim.native.signatures import Function
 
 
@@ -20,22 +20,29 @@ def kernel_name(name: str, arithmetic: Arithmetic) -> str:
 
 
 def operator_function(name: str, arithmetic: Arithmetic) -> Function:
-    """Return an operator on numbers. In `f32` its result is rounded once."""
+    """Return an operator on numbers. In other arithmetics than `f64` its result is rounded once, if it may need that."""
     row = operator(name)
+    if arithmetic == "rounded" and not row.rounds:
+        arithmetic = "f64"
     template = (_rounded_unary, _rounded_binary, _rounded_ternary)[row.arity - 1]
     return _rounding(row.compiled if COMPILED else row.scalar, template, name, arithmetic)
 
 
 def step_function(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the step of a reduction on numbers. In `f32` its result is rounded once."""
-    return _rounding(reducer(name).scalar, _rounded_binary, f"step_{name}", arithmetic)
+    """Return the step of a reduction on numbers. In `f32` its result is rounded once. Where what is folded is `rounded`, no step is."""
+    return _rounding(reducer(name).scalar, _rounded_binary, f"step_{name}", of_steps(arithmetic))
+
+
+def of_steps(arithmetic: Arithmetic) -> Arithmetic:
+    """Return the arithmetic of the steps of a reduction: what is `rounded` in the end is folded in 64 bits."""
+    return "f64" if arithmetic == "rounded" else arithmetic
 
 
 def _rounding(function: Function, template: Function, name: str, arithmetic: Arithmetic) -> Function:
     match arithmetic:
         case "f64":
             return function
-        case "f32":
+        case "f32" | "rounded":
             rounding = rounded if COMPILED else rounded_in_python
             return specialize(template, kernel_name(name, arithmetic), function=function, rounded=rounding)
         case _:
@@ -50,6 +57,14 @@ def function(*operands: float) -> float:
 def rounded(x: float) -> float:
     """Return the 32-bit float that is nearest to a number, in compiled code."""
     return float(np.float32(x))
+
+
+@inline
+def round_values(at: int, count: int) -> None:
+    """Round so many numbers at an address to 32-bit floats."""
+    for i in range(count):
+        set_float32(at, 2 * i, get_float(at, i))
+        set_float(at, i, get_float32(at, 2 * i))
 
 
 def _rounded_unary(a: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels import comal_accumulate, comal_drop, write
+from fuseflow.sim.engine.kernels.arithmetic import round_values
 from fuseflow.sim.engine.kernels.comal_time import look_only
 from fuseflow.sim.engine.kernels.reduce import reduce as pipelined_reduce
 from fuseflow.sim.engine.kernels.scan import range_ as range_with_empty
@@ -182,7 +183,7 @@ def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
 def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
     """Return the part of a reduction of scalars or tiles, as on other machines, with the kernel and the state of this one."""
     (part,) = pipelined_reduce(node, layout)
-    fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile")}
+    fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile", "rounds")}
     return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, sums=layout.sums, **fields))]
 
 
@@ -230,10 +231,14 @@ def run_reduce(address: int) -> int:
         if low_of(word) == 0 and s.words > 1:
             into = scratch_address(out)
             copy(into, s.tile, s.words)
+            if s.rounds != 0:
+                round_values(into, s.words)
             push(out, SCRATCH, into, 1, s.at)
             for i in range(s.words):
                 set_float(s.tile, i, s.identity)
         elif low_of(word) == 0:
+            if s.rounds != 0:
+                round_values(node.state + VALUE, 1)
             push(out, REPEATED, get_int(node.state + VALUE, 0), 1, s.at)
             s.value = s.identity
         if high_of(word) > 0:

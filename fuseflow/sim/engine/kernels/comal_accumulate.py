@@ -16,6 +16,7 @@ from fuseflow.sim.engine.kernels.accumulate import (
     row_coordinate,
     shared_levels,
 )
+from fuseflow.sim.engine.kernels.arithmetic import round_values
 from fuseflow.sim.engine.kernels.comal_time import look_only
 from fuseflow.sim.engine.nested_streams import nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
@@ -264,6 +265,8 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
                     push(target(node, q), AFFINE, row_coordinate(s, prefix, q), 1, s.at)
                 s.fresh = s.order - 1
                 push(crd, AFFINE, (key - prefix * s.row) * BLOCK + s.bit, 1, s.at)
+                if s.rounds != 0:
+                    round_values(w.values + 8 * s.words * (BLOCK * place + s.bit), s.words)
                 if s.words > 1:
                     into = scratch_address(val)
                     copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), s.words)

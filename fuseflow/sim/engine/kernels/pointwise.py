@@ -71,6 +71,8 @@ def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> No
 @cache
 def elementwise(name: str, arithmetic: Arithmetic) -> Function:
     """Return the operator on arrays, with results and operands at addresses. An operand of stride 0 is the same for all results."""
+    if arithmetic == "rounded" and not operator(name).rounds:
+        return elementwise(name, "f64")
     arity, own = operator(name).arity, kernel_name(f"elementwise_{name}", arithmetic)
     if arithmetic == "f32" and name in FUNCTIONS:
         return specialize((_unary_on_words, _binary_on_words, _ternary_on_words)[arity - 1], own, on_words=FUNCTIONS[name])

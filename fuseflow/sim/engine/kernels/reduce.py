@@ -7,7 +7,7 @@ from functools import cache
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.arithmetic import kernel_name, step_function
+from fuseflow.sim.engine.kernels.arithmetic import kernel_name, of_steps, round_values, step_function
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import (
@@ -33,9 +33,9 @@ from fuseflow.sim.native.jit import specialize
 from fuseflow.sim.native.records import Record, get_float, get_int, set_float
 from fuseflow.sim.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 
-REDUCE = Record("fold pending words tile", floats="value identity")
+REDUCE = Record("fold pending words tile rounds", floats="value identity")
 """`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`
-above 1)."""
+above 1). `rounds` says whether what is given is rounded to a 32-bit float."""
 state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
@@ -49,8 +49,9 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
         identity=identity,
         words=word_count(value.tile),
         tile=layout.constant_tile(value.tile, identity),
+        rounds=layout.arithmetic == "rounded",
     )
-    tiles, arithmetic = word_count(value.tile) > 1, layout.machine.arithmetic
+    tiles, arithmetic = word_count(value.tile) > 1, layout.arithmetic
     state["fold"] = (
         layout.library.address(fold_into(node.function, arithmetic), FOLD_INTO)
         if tiles
@@ -62,12 +63,14 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
 @cache
 def fold(name: str, arithmetic: Arithmetic) -> Function:
     """Return the reduction of values, in their order, into one."""
+    arithmetic = of_steps(arithmetic)
     return specialize(_fold, kernel_name(f"fold_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
 @cache
 def fold_into(name: str, arithmetic: Arithmetic) -> Function:
     """Return the reduction of values, one by one, into as many at another address."""
+    arithmetic = of_steps(arithmetic)
     return specialize(_fold_into, kernel_name(f"fold_into_{name}", arithmetic), function=step_function(name, arithmetic))
 
 
@@ -137,10 +140,14 @@ def run_reduce(address: int) -> int:
         if s.words > 1:
             into = scratch_address(out)
             copy(into, s.tile, s.words)
+            if s.rounds != 0:
+                round_values(into, s.words)
             push(out, SCRATCH, into, 1, t)
             for i in range(s.words):
                 set_float(s.tile, i, s.identity)
         else:
+            if s.rounds != 0:
+                round_values(node.state + VALUE, 1)
             push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
             s.value = s.identity
         if high_of(word) > 0:

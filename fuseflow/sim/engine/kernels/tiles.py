@@ -12,7 +12,7 @@ import numpy as np
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, step_function
+from fuseflow.sim.engine.kernels.arithmetic import kernel_name, operator_function, round_values, step_function
 from fuseflow.sim.engine.kernels.pointwise import (
     NO_INPUT,
     elementwise,
@@ -63,17 +63,17 @@ def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
     (result,) = node.outputs(layout.types)
     state: dict[str, float] = {"calls": 1, "count": word_count(result.tile), "size": word_count(result.tile)}
     if node.function in TILE_OPERATORS:
-        function = tile_operator(node.function, layout.machine.arithmetic)
+        function = tile_operator(node.function, layout.arithmetic)
         strides = [(0, 0)] * len(tiles)
         shape = _shape(node.function, tiles)
         shape["buffer"] = layout.buffer(np.float64, word_count(tiles[1])) if node.function == "matmul_t" else 0
         state["value2"] = layout.array(layout.state(SHAPE, **shape))
     elif all(tile == result.tile for tile in tiles):
-        function = elementwise(node.function, layout.machine.arithmetic)
+        function = elementwise(node.function, layout.arithmetic)
         strides = [(1, 0)] * len(tiles)
         state["calls"] = 0
     else:
-        function = elementwise(node.function, layout.machine.arithmetic)
+        function = elementwise(node.function, layout.arithmetic)
         strides = [_broadcast(tile, result.tile) for tile in tiles]
         state["calls"], state["count"] = result.tile
     for slot, (q, value) in enumerate(operand_inputs(node)):
@@ -120,7 +120,14 @@ _SUM = reducer("sum")
 
 @cache
 def tile_operator(name: str, arithmetic: Arithmetic) -> Function:
-    """Return the operator on tiles at addresses."""
+    """Return the operator on tiles at addresses. Results that are `rounded` are so once, in the end."""
+    if arithmetic == "rounded":
+        exact = tile_operator(name, "f64")
+        return (
+            specialize(_rounded, kernel_name(exact.__qualname__, arithmetic), exact=exact)
+            if TILE_OPERATORS[name].rounds
+            else exact
+        )
     if name in ("matmul", "matmul_t"):
         total, times = step_function("sum", arithmetic), operator_function("mul", arithmetic)
         return specialize(_product, kernel_name("tiles_product", arithmetic), total=total, times=times)
@@ -217,6 +224,17 @@ def _transpose_into(into: int, start: int, rows: int, columns: int) -> None:
     for i in range(rows):
         for j in range(columns):
             set_float(into, columns * i + j, get_float(start, rows * j + i))
+
+
+def exact(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
+    """Stand for the operator in the template below."""
+    raise NotImplementedError
+
+
+def _rounded(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
+    exact(out, k, a, sa, b, sb, shape, _)
+    round_values(out, k)
+    return 0
 
 
 def _fold(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
