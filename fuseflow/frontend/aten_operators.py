@@ -145,7 +145,7 @@ LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
     _to_copy to
-    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn floor ceil round trunc
+    add sub rsub mul div remainder neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn floor ceil round trunc
     exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor

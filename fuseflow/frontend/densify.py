@@ -116,6 +116,7 @@ def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tenso
 
 def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
     maximum = torch.amax(x, dim, keepdim=True)
+    maximum = torch.where(maximum.abs() == math.inf, 0.0, maximum)
     total = torch.log(torch.exp(x - maximum).sum(dim, keepdim=True)) + maximum
     return total if keepdim else total.squeeze(tuple(dim))
 
@@ -166,9 +167,11 @@ def _repeated_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Return half of x times one more than a function of it, as a difference: at -inf, a product with 0 would be 0 and not NaN."""
+    half = -0.5 * x
     if approximate == "none":
-        return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
-    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+        return half * torch.erf(x * -math.sqrt(0.5)) - half
+    return half * torch.tanh(-math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))) - half
 
 
 def _norm(x: Tensor, order: float | None = 2, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:

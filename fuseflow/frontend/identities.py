@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,46 @@ from torch.nn import functional as F
 aten = torch.ops.aten
 
 
-def _remainder(rounding: str) -> Callable[..., Tensor]:
-    """Return the function that gives what is left of x, less y times their rounded quotient."""
+def _magnitude(x: Tensor | float) -> Tensor | float:
+    return x.abs() if isinstance(x, Tensor) else abs(x)
 
-    def left(x: Tensor, y: Tensor | float) -> Tensor:
-        return x - torch.div(x, y, rounding_mode=rounding) * y
 
-    return left
+def _fmod(x: Tensor, y: Tensor | float) -> Tensor:
+    """Return the remainder with the sign of x. Of numbers that are not negative, `remainder` and `fmod` are one."""
+    left = torch.remainder(x.abs(), _magnitude(y))
+    return torch.where(x < 0, -left, left)
+
+
+def _floor_divide(x: Tensor, y: Tensor | float) -> Tensor:
+    """Return the floor of the exact quotient, as PyTorch computes it: what is left over is taken away before the division, so that no
+    rounding lifts a quotient to the next integer. NaN is never behind -inf in a difference, which would stay -inf."""
+    if not x.is_floating_point() and not (isinstance(y, float) or (isinstance(y, Tensor) and y.is_floating_point())):
+        return torch.div(x, y, rounding_mode="floor")
+    left = _fmod(x, y)
+    at_zero = torch.where(x == 0, math.nan, x / y)
+    if isinstance(y, Tensor):
+        lowered = torch.where(left == 0, 0.0, torch.where((left < 0) != (y < 0), 1.0, 0.0))
+        return torch.where(y == 0, at_zero, -torch.round((left - x) / y) - lowered)
+    lowered = torch.where(left > 0 if y < 0 else left < 0, 1.0, 0.0)
+    return at_zero if y == 0 else -torch.round((left - x) / y) - lowered
+
+
+def _rounded_quotient(x: Tensor, y: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
+    return _floor_divide(x, y) if rounding_mode == "floor" else torch.div(x, y, rounding_mode=rounding_mode)
 
 
 def _logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    return torch.maximum(x, y) + torch.log1p(torch.exp(-(x - y).abs()))
+    distance = torch.where(x == y, 0.0, (x - y).abs())
+    return torch.maximum(x, y) + torch.log1p(torch.exp(-distance))
+
+
+def _not_nan_extreme(x: Tensor, y: Tensor, is_first: Tensor) -> Tensor:
+    """Return x where it is the extreme one, which it is not of a NaN, else y, unless that is NaN."""
+    return torch.where(is_first, x, torch.where(y != y, x, y))
+
+
+def _softshrink(x: Tensor, bound: float = 0.5) -> Tensor:
+    return x - torch.clamp(x, -bound, bound)
 
 
 def _sign_of(x: Tensor, y: Tensor | float) -> Tensor:
@@ -31,7 +61,7 @@ def _sign_of(x: Tensor, y: Tensor | float) -> Tensor:
 
 
 def _step(x: Tensor, at_zero: Tensor) -> Tensor:
-    return torch.where(x == 0, at_zero, torch.where(x < 0, 0.0, 1.0))
+    return torch.where(x == 0, at_zero, torch.where(x > 0, 1.0, 0.0))
 
 
 def _x_log_y(x: Tensor | float, y: Tensor | float) -> Tensor:
@@ -82,9 +112,9 @@ def _vector_norm(x: Tensor, p: float | None, dim: list[int], keepdim: bool = Fal
 
 
 def _places_below(boundaries: Tensor, x: Tensor, right: bool) -> Tensor:
-    """Return how many boundaries lie below each element, or also at it."""
+    """Return how many boundaries lie below each element, or also at it. All lie below NaN."""
     x = x.unsqueeze(-1)
-    return torch.where(boundaries <= x if right else boundaries < x, 1, 0).sum(-1)
+    return torch.where(boundaries > x if right else boundaries >= x, 0, 1).sum(-1)
 
 
 def _bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
@@ -125,8 +155,9 @@ def _adaptive_max_pool1d(x: Tensor, size: int | list[int]) -> tuple[Tensor, None
 
 
 IDENTITIES: dict[object, Callable[..., Any]] = {
-    **dict.fromkeys((aten.remainder.Tensor, aten.remainder.Scalar), _remainder("floor")),
-    **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), _remainder("trunc")),
+    **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), _fmod),
+    **dict.fromkeys((aten.floor_divide.default, aten.floor_divide.Scalar), _floor_divide),
+    **dict.fromkeys((aten.div.Tensor_mode, aten.div.Scalar_mode), _rounded_quotient),
     **dict.fromkeys((aten.copysign.Tensor, aten.copysign.Scalar), _sign_of),
     **dict.fromkeys((aten.xlogy.Tensor, aten.xlogy.Scalar_Self, aten.xlogy.Scalar_Other), _x_log_y),
     aten.isnan.default: lambda x: x != x,
@@ -135,8 +166,11 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
     aten.acosh.default: lambda x: torch.log(x + torch.sqrt(x * x - 1)),
     aten.atanh.default: lambda x: 0.5 * torch.log((1 + x) / (1 - x)),
     aten.logaddexp.default: _logaddexp,
-    aten.fmax.default: torch.maximum,
-    aten.fmin.default: torch.minimum,
+    aten.fmax.default: lambda x, y: _not_nan_extreme(x, y, x >= y),
+    aten.fmin.default: lambda x, y: _not_nan_extreme(x, y, x <= y),
+    aten.softshrink.default: _softshrink,
+    aten.trunc.default: lambda x: torch.where(x < 0, torch.ceil(x), torch.floor(x)) if x.is_floating_point() else x,
+    aten.isfinite.default: lambda x: x.abs() < math.inf,
     aten.ldexp.Tensor: lambda x, y: x * torch.exp2(y.to(x.dtype)),
     aten.heaviside.default: _step,
     aten.dist.default: lambda x, y, p=2: (x - y).norm(p),

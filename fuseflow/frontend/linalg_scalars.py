@@ -10,11 +10,13 @@ import numpy as np
 from torch_mlir import ir
 
 from fuseflow.einsum.narrowing import round_to
-from fuseflow.einsum.nodes import Const, Expr
+from fuseflow.einsum.nodes import Apply, Const, Expr
 from fuseflow.errors import FrontendError
+from fuseflow.float32.words import rounded
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.frontend.unit_dimensions import squeeze_shape
+from fuseflow.tensors.dtypes import DTYPES
 
 _SIMPLE = {
     "arith.addf": "add",
@@ -49,7 +51,6 @@ _FLOAT_PREDICATES = {
     3: "ge",
     4: "lt",
     5: "le",
-    6: "ne",
     8: "eq",
     9: "gt",
     10: "ge",
@@ -58,6 +59,8 @@ _FLOAT_PREDICATES = {
     13: "ne",
 }
 """The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
+_ORDERED_AND_UNEQUAL = 6
+"""The predicate `one` of `arith.cmpf`, with which a remainder is compared with 0."""
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
 _NARROW = {"f16": "f16", "bf16": "bf16"}
@@ -138,8 +141,14 @@ class ScalarEvaluator:
             return self._compare(name, ir.IntegerAttr(op.attributes["predicate"]).value, operands)
         if name in _BOOLEAN and str(op.results[0].type) == "i1":
             return _BOOLEAN[name](*operands)
+        if name == "arith.select" and isinstance(op.operands[0].owner, ir.Block):
+            return _chosen(*operands)
+        if name == "arith.remf" and str(op.results[0].type) == "f64" and not _is_power_of_two(operands[1]):
+            raise FrontendError("a remainder of 64-bit floats has no exact Einsum form", hint="convert its operands to float32")
         if name in _SIMPLE:
             return simplify_apply(_SIMPLE[name], *operands)
+        if name in _DIVISIONS:
+            return _typed(_DIVISIONS[name](*operands), str(op.results[0].type))
         if name in ("linalg.index", "arith.index_cast"):
             raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
         raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint=HINT_OUTSIDE)
@@ -147,6 +156,8 @@ class ScalarEvaluator:
     def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
         if name == "arith.cmpi":
             return simplify_apply(_INTEGER_PREDICATES[predicate], *operands)
+        if predicate == _ORDERED_AND_UNEQUAL:  # other predicates that differ on NaN alone are those of a maximum or a minimum
+            return simplify_apply("gt", simplify_apply("abs", simplify_apply("sub", *operands)), Const(0.0))
         if predicate not in _FLOAT_PREDICATES:
             raise FrontendError("a test for NaN has no Einsum form", hint=HINT_OUTSIDE)
         return simplify_apply(_FLOAT_PREDICATES[predicate], *operands)
@@ -162,7 +173,63 @@ _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
     "arith.ori": lambda a, b: simplify_apply("max", a, b),
     "arith.xori": _xor,
 }
-_READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_TO_INTEGERS, "arith.truncf", *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi"))
+
+
+def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
+    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if NaN, with which no comparison is true, comes
+    out: where a number stands for what is compared."""
+    propagates = isinstance(a, Const) and not isinstance(b, Const)
+    return (
+        simplify_apply("where", condition, a, b)
+        if propagates or isinstance(condition, Const)
+        else Apply("where", (condition, a, b))
+    )
+
+
+def _wide(x: Expr) -> Expr:
+    """Return a number as a float of 64 bits."""
+    row = DTYPES["f64"]
+    return Apply(row.rounding, (x, *map(Const, row.parameters)))
+
+
+def _typed(x: Expr, type: str) -> Expr:
+    """Return a result that was computed in 64 bits as a number of its type."""
+    row = DTYPES["f32"]
+    return x if type == "f64" or type.startswith("i") else Apply(row.rounding, (x, *map(Const, row.parameters)))
+
+
+def _is_power_of_two(x: Expr) -> bool:
+    return isinstance(x, Const) and abs(math.frexp(x.value)[0]) == 0.5
+
+
+def _remainder_of_floats(x: Expr, y: Expr) -> Expr:
+    """Return what is left of x, with its sign, less the largest multiple of y. In 64 bits it is exact for 32-bit floats whose quotient is
+    below 2^29: the quotient is then no integer by rounding, and its product with y has 53 digits."""
+    magnitude = Apply("abs", (_wide(x),))
+    divisor = Const(abs(rounded(y.value))) if isinstance(y, Const) else Apply("abs", (_wide(y),))
+    whole = _wide(_floor(Apply("div", (magnitude, divisor))))
+    left: Expr = Apply("sub", (magnitude, Apply("mul", (whole, divisor))))  # NaN of infinite ones, where -inf would stay -inf
+    left = Apply("where", (Apply("gt", (divisor, Const(0.0))), left, Const(math.nan)))
+    return Apply("where", (Apply("lt", (x, Const(0.0))), Apply("neg", (left,)), left))
+
+
+def _quotient_of_integers(a: Expr, b: Expr) -> Expr:
+    """Return the quotient of integers without its fraction. It is exact below 2^52."""
+    return _truncated(Apply("div", (_wide(a), b)))
+
+
+def _remainder_of_integers(a: Expr, b: Expr) -> Expr:
+    return Apply("sub", (a, Apply("mul", (_quotient_of_integers(a, b), b))))
+
+
+_DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "arith.remf": _remainder_of_floats,
+    "arith.remsi": _remainder_of_integers,
+    "arith.divsi": _quotient_of_integers,
+}
+_READABLE = frozenset(
+    (*_SIMPLE, *_DIVISIONS, *_CONVERSIONS, *_TO_INTEGERS, "arith.truncf", *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi")
+)
 
 
 def constant_value(attribute: Any) -> Expr:

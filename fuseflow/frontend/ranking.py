@@ -3,12 +3,16 @@
 The rank of an element is how many others come before it: those that are larger, and of equal ones those that stand before it. The element
 of rank r is then a sum of which one term is not zero, and its position is one, too. This is the order of a stable sort. PyTorch promises
 no order of equal elements for `topk`, and its choice may be another one there.
+
+NaN is larger than any number, and it is the median and the extreme of what it is in. Numbers that are compared are finite, so that NaN
+can be infinite there.
 """
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,21 +22,39 @@ from fuseflow.frontend import fx_origin
 from fuseflow.frontend.known_positions import Handler
 from fuseflow.frontend.selections import Selections, call_arguments, described, named
 
+Nan: TypeAlias = Literal["greatest", "least", "any"]
+"""What NaN is among numbers: the greatest or the least one, or, with `any`, greater than any and wanted in the place of all others."""
+
 
 def ranked_along(
-    x: Tensor, before: Tensor, places: Tensor, positions: Tensor | None, dim: int, count: int, largest: bool
+    x: Tensor, before: Tensor, places: Tensor, positions: Tensor | None, dim: int, count: int, largest: bool, nan: Nan
 ) -> Tensor:
     """Return the first `count` elements along `dim` in order, or their `positions`, which are integers. `before[i, j]` is 1 where j < i,
     and `places` counts from 0."""
     x = x.movedim(dim, -1)
-    mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
+    key = _comparable(x, nan != "least")
+    mine, other = key.unsqueeze(-1), key.unsqueeze(-2)
     ahead = other > mine if largest else other < mine
     earlier = torch.where(other == mine, before, 0.0)
     rank = (torch.where(ahead, 1.0, 0.0) + earlier).sum(-1)
-    chosen = rank.unsqueeze(-2) == places[:count].unsqueeze(-1)
+    wanted = places[:count]
+    if nan == "any":  # the first one has the rank of how many numbers there are
+        numbers = torch.where(x != x, 0.0, 1.0).sum(-1, keepdim=True)
+        wanted = torch.where(numbers < x.shape[-1], numbers, wanted)
+    chosen = rank.unsqueeze(-2) == wanted.unsqueeze(-1)
     ranked = x.unsqueeze(-2) if positions is None else positions
     nothing = 0.0 if ranked.is_floating_point() else 0
     return torch.where(chosen, ranked, nothing).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
+
+
+def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
+    """Return floats as numbers that compare as they do, where NaN is the greatest one or the least one. Integers stay."""
+    if not x.is_floating_point():
+        return x
+    largest = torch.finfo(x.dtype).max
+    if is_greatest:
+        return torch.where(x != x, math.inf, torch.clamp(x, max=largest))
+    return torch.where(x != x, -math.inf, torch.clamp(x, min=-largest))
 
 
 def _ranking(
@@ -44,6 +66,7 @@ def _ranking(
     wanted: tuple[str, ...],
     keep: bool = True,
     of: Node | None = None,
+    nan: Nan = "greatest",
 ) -> dict[str, Node]:
     """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form.
     With `keep` False the dimension, of which one element is left, vanishes. What is ranked is the operand of the node, or `of`."""
@@ -61,7 +84,7 @@ def _ranking(
     for what in wanted:
         positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
         value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
-        result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest), value)
+        result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest, nan), value)
         nodes[what] = result if keep else _call(selections, node, torch.ops.aten.squeeze.dim, (result, dim), value.squeeze(dim))
     return nodes
 
@@ -115,16 +138,18 @@ def _extreme(selections: Selections, node: Node) -> Node | None:
     """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
     dim, keep = _option(node, 1, "dim", None), _option(node, 2, "keepdim", False)
     name = fx_origin.short_name(node.target)
+    largest = "max" in name
+    nan: Nan = "greatest" if largest else "least"
     if dim is None and name.startswith("arg") and not keep:
         x = call_arguments(node, "self")[0]
         flat = selections.computed(node, torch.ops.aten.reshape.default, (x, [-1]))
-        return _ranking(selections, node, 0, 1, "max" in name, ("positions",), False, flat).get("positions")
+        return _ranking(selections, node, 0, 1, largest, ("positions",), False, flat, nan).get("positions")
     if not isinstance(dim, int):
         return None
     if name.startswith("arg"):
-        return _ranking(selections, node, dim, 1, "max" in name, ("positions",), keep).get("positions")
+        return _ranking(selections, node, dim, 1, largest, ("positions",), keep, nan=nan).get("positions")
     if "positions" in _wanted(node):  # a maximum alone has an Einsum form
-        _put(node, _ranking(selections, node, dim, 1, "max" in name, _wanted(node), keep))
+        _put(node, _ranking(selections, node, dim, 1, largest, _wanted(node), keep, nan=nan))
     return None
 
 
@@ -137,7 +162,8 @@ def _one_in_order(selections: Selections, node: Node) -> Node | None:
         return None
     keep = _option(node, 2 if is_median else 3, "keepdim", False)
     position = (described(x).shape[dim] - 1) // 2 if is_median else _option(node, 1, "k", 1) - 1
-    ranking = _ranking(selections, node, dim, position + 1, False, _wanted(node), True)
+    nan: Nan = "any" if is_median else "greatest"
+    ranking = _ranking(selections, node, dim, position + 1, False, _wanted(node), True, nan=nan)
     _put(node, {what: _taken(selections, node, ranked, dim, position, keep) for what, ranked in ranking.items()})
     return None
 

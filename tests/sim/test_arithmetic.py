@@ -148,7 +148,7 @@ def test_a_graph_that_reads_a_wider_integer_is_refused(values: list[int]) -> Non
     assert str(caught.value) == (
         f"error[machine]: graph `w`: tensor `A` holds {min(values) or max(values):,}; machine `rtl` computes in 32-bit floats, which hold "
         "integers up to 2^24 in magnitude and 24 binary digits of other numbers\n"
-        "  hint: take a machine with `arithmetic: f64`"
+        "  hint: take a machine with `arithmetic: element`"
     )
 
 
