@@ -28,6 +28,7 @@ from fuseflow.einsum.nodes import (
     stored_index,
     walk,
 )
+from fuseflow.einsum.precision import expression_precision
 from fuseflow.einsum.text import show_einsum, show_number
 from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
@@ -266,7 +267,8 @@ _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit 
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
-    """Return the widest dtype of the operands. A fractional number or operator, or an infinity, makes it a float.
+    """Return the dtype of the numbers that an expression computes: the float that it gives, or the widest dtype of the operands of what is
+    an integer. A fractional operator, or an infinity, makes integers floats, unless these are rounded.
 
     What is computed from narrow operands is of the wide type to which they are promoted. What only sees a tensor again keeps its type.
     """
@@ -274,10 +276,13 @@ def result_dtype(einsum: Einsum, scope: Scope) -> str:
         return "f32"
     if isinstance(einsum.body, Access):
         return scope.types[einsum.body.tensor].dtype
-    dtypes = [DTYPES[scope.types[name].dtype].promoted for name in einsum.operands]
-    if any(_is_fractional(node, scope) for node in walk(einsum.body)):
-        dtypes.append("f32")
-    return max(dtypes, key=_PROMOTION.index)
+    types = {name: DTYPES[scope.types[name].dtype] for name in einsum.operands}
+    widest = max((type.promoted for type in types.values()), key=_PROMOTION.index)
+    precision = expression_precision(einsum.body, {name: type.precision for name, type in types.items()})
+    if precision != "integer":
+        return precision
+    fractional = any(_is_fractional(node, scope) for node in walk(einsum.body)) and not is_integral(einsum.body, scope)
+    return max(widest, "f32", key=_PROMOTION.index) if fractional else widest
 
 
 def _is_fractional(node: Expr, scope: Scope) -> bool:

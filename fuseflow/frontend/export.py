@@ -31,6 +31,7 @@ from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.patterns import stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.quiet import quiet
+from fuseflow.frontend.ranking import tie_notices
 from fuseflow.frontend.refusals import raise_all
 from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
@@ -71,6 +72,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         notices, evaluated_flops = fold_constants(traced, depends_on, patterns)
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
+        notices += tie_notices(traced)
         refusals += select_data(traced, depends_on)
         kept = mark_kept(traced)
         refusals += kept.refusals

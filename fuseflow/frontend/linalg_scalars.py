@@ -63,6 +63,7 @@ _ORDERED_AND_UNEQUAL = 6
 """The predicate `one` of `arith.cmpf`, with which a remainder is compared with 0."""
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
+_ROUNDINGS = ("math.floor", "math.ceil", "math.roundeven", "math.trunc")
 _NARROW = {"f16": "f16", "bf16": "bf16"}
 
 
@@ -130,11 +131,11 @@ class ScalarEvaluator:
             return self._extracted(op)
         operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
         if name in _CONVERSIONS:
-            return operands[0]
+            return operands[0] if str(op.results[0].type) != "f64" or _is_compared(op.results[0]) else _wide(operands[0])
         if name == "arith.truncf":
-            return round_to(operands[0], _NARROW.get(str(op.results[0].type), "f32"))
+            return _narrowed(operands[0], str(op.results[0].type))
         if name in _TO_INTEGERS and str(op.results[0].type) in ("i32", "i64"):
-            return _truncated(operands[0]) if _TO_INTEGERS[name] else operands[0]
+            return _truncated(operands[0]) if _TO_INTEGERS[name] and not _is_whole(op.operands[0]) else operands[0]
         if name in _DERIVED:
             return _DERIVED[name](operands[0])
         if name in ("arith.cmpf", "arith.cmpi"):
@@ -188,14 +189,36 @@ def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
 
 def _wide(x: Expr) -> Expr:
     """Return a number as a float of 64 bits."""
-    row = DTYPES["f64"]
+    return x if isinstance(x, Const) else _to_float(x, "f64")
+
+
+def _narrowed(x: Expr, type: str) -> Expr:
+    """Return a number rounded to a float of a type with fewer bits."""
+    if type in _NARROW:
+        return round_to(x, _NARROW[type])
+    return x if isinstance(x, Const) else _to_float(x, "f32")
+
+
+def _to_float(x: Expr, dtype: str) -> Expr:
+    row = DTYPES[dtype]
     return Apply(row.rounding, (x, *map(Const, row.parameters)))
+
+
+def _is_compared(value: Any) -> bool:
+    """Return whether a number is compared with others and nothing else, for which torch-mlir makes it one of 64 bits: PyTorch compares in
+    the type of the tensor, to which it rounds the other number."""
+    users = [use.owner.name for use in value.uses]
+    return bool(users) and all(user == "arith.cmpf" for user in users)
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether a number has no fraction, since it was rounded just before."""
+    return not isinstance(value.owner, ir.Block) and getattr(value.owner, "operation", value.owner).name in _ROUNDINGS
 
 
 def _typed(x: Expr, type: str) -> Expr:
     """Return a result that was computed in 64 bits as a number of its type."""
-    row = DTYPES["f32"]
-    return x if type == "f64" or type.startswith("i") else Apply(row.rounding, (x, *map(Const, row.parameters)))
+    return x if type == "f64" or type.startswith("i") else _to_float(x, "f32")
 
 
 def _is_power_of_two(x: Expr) -> bool:

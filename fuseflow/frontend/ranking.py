@@ -19,8 +19,10 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
+from fuseflow.frontend.constant_folding import node_values
 from fuseflow.frontend.known_positions import Handler
 from fuseflow.frontend.selections import Selections, call_arguments, described, named
+from fuseflow.frontend.trace import Trace
 
 Nan: TypeAlias = Literal["greatest", "least", "any"]
 """What NaN is among numbers: the greatest or the least one, or, with `any`, greater than any and wanted in the place of all others."""
@@ -177,6 +179,32 @@ def _sorted_rows(selections: Selections, node: Node) -> Node | None:
     x = call_arguments(node, "self")[0]
     extent = described(x).shape[0] if described(x).dim() else 0
     return _ranking(selections, node, 0, extent, False, ("values",)).get("values") if extent else None
+
+
+def tie_notices(traced: Trace) -> list[str]:
+    """Return a notice if positions are read that `topk` of PyTorch takes otherwise, of equal elements of the sample."""
+    wanted = [node for node in traced.graph_module.graph.nodes if node.op == "call_function" and _reads_positions(node)]
+    operands = [call_arguments(node, "self")[0] for node in wanted]
+    values = node_values(traced, [*wanted, *operands]) if wanted else {}
+    different = sum(_differing(node, values[x], values[node][1]) for node, x in zip(wanted, operands, strict=True))
+    if not different:
+        return []
+    places = "1 place" if different == 1 else f"{different:,} places"
+    return [
+        f"of equal elements, `topk` takes the first ones, and PyTorch, which states no order, takes others: in {places} of this sample "
+        "positions differ, and values do not"
+    ]
+
+
+def _reads_positions(node: Node) -> bool:
+    return fx_origin.short_name(node.target) == "topk" and "positions" in _wanted(node)
+
+
+def _differing(node: Node, x: Tensor, positions: Tensor) -> int:
+    """Return at how many places the stable order takes other elements than PyTorch did."""
+    dim, largest = _option(node, 2, "dim", -1), _option(node, 3, "largest", True)
+    stable = torch.sort(x, dim=dim, descending=largest, stable=True).indices.narrow(dim, 0, positions.shape[dim])
+    return int((stable != positions).sum())
 
 
 RANKINGS: dict[str, Handler] = {

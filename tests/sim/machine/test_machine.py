@@ -106,7 +106,7 @@ def test_settings_on_top() -> None:
         ("ideal", {"latency.fold": 2}, "error[machine]: unknown key `latency.fold`\n  hint: known: `add`, `default`"),
         ("ideal", {"handover_depth": 0}, "error[machine]: `handover_depth: 0`: must be a number of tokens (1 or more), or null"),
         ("ideal", {"handover_depth": "auto"}, "error[machine]: `handover_depth: auto`: must be a number of tokens (1 or more)"),
-        ("ideal", {"arithmetic": "f16"}, "error[machine]: `arithmetic: f16`: input should be 'f64' or 'f32'"),
+        ("ideal", {"arithmetic": "f16"}, "error[machine]: `arithmetic: f16`: input should be 'element', 'f64' or 'f32'"),
         ("rda", {"rules": "comal"}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
     ],
 )
