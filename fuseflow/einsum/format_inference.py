@@ -28,10 +28,11 @@ from fuseflow.einsum.nodes import (
     stored_index,
     walk,
 )
-from fuseflow.einsum.precision import expression_precision
+from fuseflow.einsum.precision import expression_precision, with_roundings
 from fuseflow.einsum.text import show_einsum, show_number
 from fuseflow.einsum.verify import shapes_and_extents, verify, with_known_sizes
 from fuseflow.errors import ProgramError
+from fuseflow.float32.words import rounded
 from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Level
@@ -111,14 +112,22 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     _check_padding(einsum, declared, scope)
     format = result_format(einsum, scope)
     dtype = DTYPES[declared.dtype]
-    fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
+    fill = declared.fill if format.all_dense else fill_of(_with_roundings(einsum, scope), scope.fills, scope.extents)
     if dtype.narrow:
         fill = dtype.nearest(fill)
     elif dtype.is_integer and not is_integral(einsum.body, scope):
         _refuse_integers(einsum, declared, scope)
-    if declared.fill not in (0, canonical(fill)):
+    said = canonical(rounded(declared.fill)) if dtype.precision == "f32" else declared.fill
+    if said not in (0, canonical(fill)):
         _refuse_fill(einsum, declared, fill)
     return replace(declared, format=declared.format or format, fill=fill)
+
+
+def _with_roundings(einsum: Einsum, scope: Scope) -> Expr:
+    """Return what a statement computes with its roundings, if it computes anything."""
+    if isinstance(einsum.body, Access):
+        return einsum.body
+    return with_roundings(einsum, {name: DTYPES[scope.types[name].dtype].precision for name in einsum.operands}).body
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from fuseflow.einsum.nodes import (
     free_indices,
     index_names,
 )
-from fuseflow.einsum.precision import expression_precision, with_roundings
+from fuseflow.einsum.precision import expression_precision, with_roundings, without_rounding
 from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
 from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, plain_access, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
@@ -310,8 +310,10 @@ def _in_chunks(
 
 
 def _factors(node: Expr) -> tuple[Expr, ...]:
-    if isinstance(node, Apply) and node.op == "mul":
-        return tuple(f for arg in node.args for f in _factors(arg))
+    """Return the factors of a product that is summed up. It is not rounded before, as in a product of tiles."""
+    product = without_rounding(node)
+    if isinstance(product, Apply) and product.op == "mul":
+        return tuple(f for arg in product.args for f in _factors(arg))
     return (node,)
 
 

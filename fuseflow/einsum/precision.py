@@ -3,7 +3,7 @@
     H[i] = sum(k) floor(A[i, k] / 0.1)
 
 Here the quotient is rounded to a 32-bit float if `A` has such elements, as PyTorch does it, and 0.1 is the nearest one. A sum is rounded
-once, at its end, whatever the order of its terms; a product that is summed up is not rounded before.
+once, at its end, whatever the order of its terms.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fuseflow.ops import operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
 
 _F32 = DTYPES["f32"]
+_PARAMETERS = tuple(map(Const, _F32.parameters))
 
 
 class Valued(NamedTuple):
@@ -35,7 +36,7 @@ def expression_precision(node: Expr, precisions: Mapping[str, Precision]) -> Pre
 
 def valued(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
     """Return an expression with the precision of its values."""
-    return _rounded(node, precisions, False)
+    return _rounded(node, precisions)
 
 
 def operator_precisions(op: str, args: Sequence[Valued]) -> tuple[Precision, Precision]:
@@ -53,39 +54,44 @@ def with_roundings(einsum: Einsum, precisions: Mapping[str, Precision]) -> Einsu
     >>> with_roundings(program.einsums[0], {"A": "f32"}).body.op
     'nearest'
     """
-    return replace(einsum, body=_rounded(einsum.body, precisions, False).expr)
+    return replace(einsum, body=_rounded(einsum.body, precisions).expr)
 
 
-def _rounded(node: Expr, precisions: Mapping[str, Precision], summed: bool) -> Valued:
-    """Return an expression with its roundings. A product of something that is `summed` has none of its own."""
+def without_rounding(node: Expr) -> Expr:
+    """Return what an expression rounds to a 32-bit float, or the expression if it does not."""
+    return node.args[0] if isinstance(node, Apply) and node.op == _F32.rounding and node.args[1:] == _PARAMETERS else node
+
+
+def _rounded(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
+    """Return an expression with its roundings."""
     match node:
         case Const():
             return Valued(node, precision_of_number(node.value))
         case Access():
             return Valued(node, precisions[node.tensor])
         case Keep():
-            body = _rounded(node.body, precisions, False)
+            body = _rounded(node.body, precisions)
             return Valued(replace(node, body=body.expr), body.precision)
         case Reduce():
-            body = _rounded(node.body, precisions, node.op == "sum")
+            body = _rounded(node.body, precisions)
             fold: Expr = replace(node, body=body.expr)
             return Valued(_to_f32(fold) if reducer(node.op).rounds and body.precision == "f32" else fold, body.precision)
         case Apply():
-            return _rounded_operator(node, precisions, summed and node.op == "mul")
+            return _rounded_operator(node, precisions)
         case unknown:
             assert_never(unknown)
 
 
-def _rounded_operator(node: Apply, precisions: Mapping[str, Precision], summed: bool) -> Valued:
-    args = [_rounded(arg, precisions, summed) for arg in node.args]
+def _rounded_operator(node: Apply, precisions: Mapping[str, Precision]) -> Valued:
+    args = [_rounded(arg, precisions) for arg in node.args]
     computing, result = operator_precisions(node.op, args)
     exprs = [arg.expr for arg in args]
     if computing == "f32":
         exprs = [Const(rounded_number(expr.value)) if isinstance(expr, Const) else expr for expr in exprs]
     applied = replace(node, args=tuple(exprs))
-    is_rounded = computing == "f32" and operator(node.op).rounds and not summed
+    is_rounded = computing == "f32" and operator(node.op).rounds
     return Valued(_to_f32(applied) if is_rounded else applied, result)
 
 
 def _to_f32(node: Expr) -> Expr:
-    return Apply(_F32.rounding, (node, *map(Const, _F32.parameters)))
+    return Apply(_F32.rounding, (node, *_PARAMETERS))

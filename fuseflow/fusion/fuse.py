@@ -122,7 +122,7 @@ def fuse(
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
         stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes),
+        fill=implicit_values(fused.trees, readable, fuser.inliner.sizes),
         merges=fused.merges,
         constraints=graph,
         local_names=fuser.inliner.local_names,

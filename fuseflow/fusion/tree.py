@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision
+from fuseflow.float32.words import rounded
 from fuseflow.ops import operator, reducer
 from fuseflow.selection import Rule
+from fuseflow.tensors import DTYPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,28 +302,45 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
     return indices_by_node
 
 
-def implicit_values(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
+def implicit_values(trees: tuple[Tree, ...], tensors: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[Tree, float]:
     """Return the implicit value of every node. For a view it is its tensor's; for an operator it is f(implicit values), or what an
-    annihilator fixes; for a reduction it is the fold of as many equal values as it reduces.
+    annihilator fixes; for a reduction it is the fold of as many equal values as it reduces. 32-bit floats are rounded as in a run.
     """
     values: dict[Tree, float] = {}
+    precisions: dict[Tree, Precision] = {}
     for node in nodes(*trees):
         match node:
             case View():
-                values[node] = tensor_fill[node.tensor]
+                values[node], precisions[node] = tensors[node.tensor].fill, DTYPES[tensors[node.tensor].dtype].precision
             case Constant():
-                values[node] = node.value
+                values[node], precisions[node] = node.value, precision_of_number(node.value)
             case Operation():
-                fixed = [f for k in range(len(node.args)) if (f := annihilated_value(node, k, values)) is not None]
-                values[node] = fixed[0] if fixed else float(operator(node.name)(*(values[a] for a in node.args)))
+                values[node], precisions[node] = _implicit_result(node, values, precisions)
             case Reduction():
                 count = math.prod(sizes[v] for v in node.over)
-                values[node] = reducer(node.op).repeated(values[node.body], count)
+                value = reducer(node.op).repeated(values[node.body], count)
+                precisions[node] = precisions[node.body]
+                values[node] = rounded(value) if precisions[node] == "f32" and reducer(node.op).rounds else value
             case Selection():
-                values[node] = 0.0
+                values[node], precisions[node] = 0.0, precisions[node.body]
             case unknown:
                 assert_never(unknown)
     return values
+
+
+def _implicit_result(
+    node: Operation, values: Mapping[Tree, float], precisions: Mapping[Tree, Precision]
+) -> tuple[float, Precision]:
+    """Return the implicit value of an operator, and its precision."""
+    constants = [a.value if isinstance(a, Constant) else None for a in node.args]
+    operands = [precisions[a] for a in node.args]
+    result = result_precision(node.name, operands, constants)
+    fixed = [f for k in range(len(node.args)) if (f := annihilated_value(node, k, values)) is not None]
+    if fixed:
+        return fixed[0], result
+    row, is_f32 = operator(node.name), computing_precision(node.name, operands, constants) == "f32"
+    value = float(row(*(rounded(values[a]) if is_f32 and isinstance(a, Constant) else values[a] for a in node.args)))
+    return rounded(value) if is_f32 and row.rounds else value, result
 
 
 def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
