@@ -259,7 +259,7 @@ F32_STEP, F32_LEAST = 2.0**-23, 2.0**-149
 
 
 def _nearest_of_array(a: Array, step: Array, least: Array) -> Any:
-    if step.ndim == least.ndim == 0 and (step, least) == (F32_STEP, F32_LEAST):
+    if step.ndim == least.ndim == 0 and step == F32_STEP and least == F32_LEAST:
         return a.astype(np.float32)
     scaled = a * SCALE
     own = np.abs(scaled - scaled * BELOW_ONE) * step

@@ -67,7 +67,7 @@ def test_agrees_with_loops_on_random_programs(programs, random_array, data, seed
     arrays = {t.name: random_array(rng, t) for t in program.inputs}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interpret, "MAX_POINTS", largest)  # 1: every reduction is cut down to single points
-        results = evaluate(program, arrays)
+        results = evaluate(program, arrays, wide=True)
     operands = dict(arrays)
     for einsum in program.einsums:
         operands[einsum.name] = results[einsum.name]
@@ -166,3 +166,26 @@ def test_missing_and_misshapen_inputs_are_named():
         run(text, Adj=np.zeros((2, 2)))
     with pytest.raises(ProgramError, match=r"input `adj` has the shape \[2, 2\], its array \[2, 3\]"):
         run(text, adj=np.zeros((2, 3)))
+
+
+def test_floats_of_32_bits_are_rounded_where_something_is_computed():
+    """As NumPy does it in these floats, and with the constant as one. A sum is rounded once."""
+    program = parse("tensor A[5]\nQ[i] = A[i] / 0.1\nS = sum(i) A[i] * A[i]\noutput Q\noutput S")
+    a = np.array([0.3, 0.7, 1.0, -0.1, 1e-3], np.float32)
+    results, wide = evaluate(program, {"A": a}), evaluate(program, {"A": a}, wide=True)
+    np.testing.assert_array_equal(results["Q"], (a / np.float32(0.1)).astype(np.float64))
+    assert results["Q"][0] == 3 > wide["Q"][0] - 1e-6 and wide["Q"][0] != 3
+    assert results["S"] == np.float32((a.astype(np.float64) ** 2).sum())
+
+
+def test_integers_and_floats_of_64_bits_are_not_rounded_to_32():
+    program = parse(
+        "tensor I[2] i64\ntensor D[2] f64\ntensor X[2]\ntensor W[2] f64\n"
+        "J[i] = I[i] * 3\nE[i] = D[i] / 0.1\nW[i] = X[i] / 0.1\nF[i] = I[i] / 10\noutput J, E, W, F"
+    )
+    i, d, x = np.array([2**25 + 1, 1]), np.array([0.3, 0.7]), np.array([0.3, 0.7], np.float32)
+    results = evaluate(program, {"I": i, "D": d, "X": x})
+    assert results["J"].tolist() == (3 * i).tolist()
+    assert results["E"].tolist() == (d / 0.1).tolist()
+    assert results["W"].tolist() == (x.astype(np.float64) / 0.1).tolist()
+    assert results["F"].tolist() == (i.astype(np.float32) / np.float32(10)).astype(np.float64).tolist()

@@ -52,7 +52,7 @@ def test_variances_are_those_of_errors_that_are_made(text: str):
     a, x = rng.standard_normal((ROWS, COLUMNS)).astype(np.float32), rng.standard_normal(COLUMNS).astype(np.float32)
     variances = rounding_variances(program, {"A": a, "X": x})
     assert variances is not None
-    error = np.abs(in_32_bits(a, x).astype(np.float64) - evaluate(program, {"A": a, "X": x})["Y"])
+    error = np.abs(in_32_bits(a, x).astype(np.float64) - evaluate(program, {"A": a, "X": x}, wide=True)["Y"])
     ratio = error / (UNIT * np.sqrt(np.asarray(variances["Y"])))
     assert np.quantile(ratio, 0.95) < 3 and ratio.max() < 16
     assert np.sqrt((ratio**2).mean()) > 0.01
@@ -75,7 +75,7 @@ def test_a_function_passes_errors_on_as_its_derivative_says(function: str):
     program = parse(f"tensor A[2, 4]\nT[i] = sum(j) A[i, j]\nY[i] = {function}(T[i])\noutput Y")
     arrays = {"A": np.array([[10.0, -20.0, 15.0, -4.5], [1.0, -2.0, 7.0, -5.0]])}
     sums, magnitudes = arrays["A"].sum(1), np.abs(arrays["A"]).sum(1)
-    variances, value = rounding_variances(program, arrays), evaluate(program, arrays)["Y"]
+    variances, value = rounding_variances(program, arrays), evaluate(program, arrays, wide=True)["Y"]
     assert variances is not None
     want = (magnitudes * FUNCTIONS[function](sums)) ** 2 + value**2
     np.testing.assert_allclose(np.asarray(variances["Y"]), want, rtol=1e-3)

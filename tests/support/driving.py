@@ -77,7 +77,7 @@ def drive(
     table = {decl.name: decl for decl in declared}
     add_processes(
         network,
-        NodeContext(node, inputs, outputs, types, timing, Machine(name="ideal"), table, tensors or {}, network.written),
+        NodeContext(node, inputs, outputs, types, timing, Machine(name="ideal"), table, tensors or {}, network.written, "f64"),
         rules,
     )
     stuck = run_network(network)
