@@ -12,6 +12,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from fuseflow.errors import FrontendError, UsageError
+from fuseflow.frontend.exported_file.inputs import call_arguments
 from fuseflow.frontend.graph_modules import keep_origins
 
 
@@ -47,20 +48,19 @@ class ModelCall:
 def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, kwargs: Mapping[str, Any] | None) -> ModelCall:
     """Return a call of a module, of a function or of an exported program.
 
-    `inputs` are the positional arguments, or the keyword arguments if they are a mapping. An exported program that keeps its example
-    inputs needs none. Raise `FrontendError` for what is no model, and `UsageError` for missing arguments.
+    `inputs` are the positional arguments, or the keyword arguments if they are a mapping. An exported program takes those
+    that are not given from its example inputs. Raise `FrontendError` for what is no model, and `UsageError` for missing arguments.
     """
     name = model_name(model)
     module = _module(model)
+    if isinstance(inputs, Mapping) and kwargs is None:
+        inputs, kwargs = (), inputs
+    if isinstance(model, ExportedProgram) and isinstance(inputs, list | tuple | None):
+        return ModelCall(module, *call_arguments(model, "the exported program", inputs or (), kwargs or {}))
     if inputs is None and kwargs is None:
-        if isinstance(model, ExportedProgram) and model.example_inputs is not None:
-            args, keywords = model.example_inputs
-            return ModelCall(module, tuple(args), dict(keywords))
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
     if isinstance(inputs, Mapping):
-        if kwargs is not None:
-            raise UsageError(f"the inputs of `{name}` are given by name twice", hint="give a mapping as `inputs` or as `kwargs`")
-        return ModelCall(module, (), dict(inputs))
+        raise UsageError(f"the inputs of `{name}` are given by name twice", hint="give a mapping as `inputs` or as `kwargs`")
     if inputs is not None and not isinstance(inputs, list | tuple):
         raise UsageError(
             f"the inputs of `{name}` are a {type(inputs).__name__}",

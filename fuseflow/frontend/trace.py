@@ -286,10 +286,11 @@ def _element_description(value: Any, include_real: bool = False) -> Any:
 
 
 def _unshared(tensor: Tensor) -> Tensor:
-    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens."""
+    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens, or if its memory is not
+    PyTorch's own: the copy would end the process later, since memory that `torch.load` read has nothing that could allocate it."""
     try:
-        return torch._lazy_clone(tensor)
-    except RuntimeError:  # It is sparse, or its memory is not PyTorch's own.
+        return torch._lazy_clone(tensor) if tensor.untyped_storage().resizable() else tensor.clone()
+    except RuntimeError:  # It is sparse, or other processes share it.
         return tensor.clone()
 
 

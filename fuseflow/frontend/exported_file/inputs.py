@@ -51,6 +51,54 @@ def program_inputs(
     return args, kwargs
 
 
+def call_arguments(
+    program: ExportedProgram, label: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and the keyword arguments of a program, some of which are given, by position or by name. The others are those
+    that it was exported with. Raise `UsageError` for one that is in neither, and for what the program does not take."""
+    spec = program.call_spec.in_spec
+    assert spec is not None
+    positional, by_name = spec.children()
+    names = [*_names_of_positional(program)[: positional.num_children], *by_name.context]
+    if len(args) > positional.num_children:
+        message = f"{label} takes {positional.num_children} inputs by position, and {len(args)} are given"
+        raise UsageError(message, hint="its inputs are " + ", ".join(f"`{name}`" for name in names))
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in names:
+            raise UsageError(f"{label} has no input `{name}`", hint=did_you_mean(name, names))
+        if name in given:
+            raise UsageError(f"input `{name}` of {label} is given twice", hint="give it by position or by name")
+        given[name] = value
+    sample = {} if program.example_inputs is None else dict(zip(names, _in_order(program.example_inputs, by_name), strict=True))
+    missing = [name for name in names if name not in given and name not in sample]
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"{label} was saved without sample inputs, and {listed} is not given", hint="give every input")
+    values = [given.get(name, sample.get(name)) for name in names]
+    for name, value, taken in zip(names, values, [*positional.children(), *by_name.children()], strict=True):
+        if pytree.tree_structure(value) != taken:
+            message = f"input `{name}` of {label} is not built of tuples, lists and dictionaries as the one that it was exported with"
+            raise UsageError(message, hint=f"that one has {taken.num_leaves} parts, and this one {len(pytree.tree_leaves(value))}")
+    keywords = dict(zip(by_name.context, values[positional.num_children :], strict=True))
+    return tuple(values[: positional.num_children]), keywords
+
+
+def _in_order(inputs: tuple[Sequence[Any], Mapping[str, Any]], by_name: pytree.TreeSpec) -> list[Any]:
+    args, kwargs = inputs
+    return [*args, *(kwargs[name] for name in by_name.context)]
+
+
+def _names_of_positional(program: ExportedProgram) -> Sequence[str]:
+    signature = program.module_call_graph[0].signature
+    names = None if signature is None else signature.forward_arg_names
+    if names is not None:
+        return names
+    spec = program.call_spec.in_spec
+    assert spec is not None
+    return [f"arg{n}" for n in range(spec.child(0).num_children)]
+
+
 def _user_inputs(program: ExportedProgram) -> tuple[list[str], list[Tensor | None]]:
     """Return the names of the inputs, and what is known of each: a tensor without numbers, or None for what is no tensor."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
