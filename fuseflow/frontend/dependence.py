@@ -132,6 +132,16 @@ def _schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
         yield argument, value
 
 
+def ancestors_of(node: Node) -> set[Node]:
+    """Return a node and all nodes that it is computed from."""
+    reached, frontier = {node}, [node]
+    while frontier:
+        new = set(frontier.pop().all_input_nodes) - reached
+        reached |= new
+        frontier += new
+    return reached
+
+
 class Memories:
     """Which values may share memory, as the schemas of their operators say. Each set of values that do has one of them as its root."""
 

@@ -26,6 +26,7 @@ from fuseflow.frontend.constant_folding import fold_constants
 from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences, read_dependences
+from fuseflow.frontend.emptiness import settle_empty
 from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
@@ -65,6 +66,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
     no Einsum form."""
     with quiet(), torch.no_grad():
         traced = _trace(call)
+        settle_empty(traced)
         split_linear_columns(traced.graph_module)
         depends_on = dependences(traced)
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))

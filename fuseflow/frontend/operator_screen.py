@@ -24,7 +24,7 @@ from fuseflow.frontend.aten_operators import (
     TRAINING_FLAGS,
     UNSUPPORTED_FAMILIES,
 )
-from fuseflow.frontend.dependence import Dependence
+from fuseflow.frontend.dependence import Dependence, ancestors_of
 from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
 from fuseflow.frontend.trace import Argument, Trace
@@ -135,18 +135,8 @@ def _stores_nonzeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> b
         return False
     (source,) = node.all_input_nodes
     return fx_origin.short_name(source.target) == "to_dense" or all(
-        arguments[ancestor][1].layout == torch.strided for ancestor in _ancestors(source) if ancestor in arguments
+        arguments[ancestor][1].layout == torch.strided for ancestor in ancestors_of(source) if ancestor in arguments
     )
-
-
-def _ancestors(node: Node) -> set[Node]:
-    """Return a node and all nodes that it is computed from."""
-    reached, frontier = {node}, [node]
-    while frontier:
-        new = set(frontier.pop().all_input_nodes) - reached
-        reached |= new
-        frontier += new
-    return reached
 
 
 def screen_tensor(argument: Argument) -> None:

@@ -78,8 +78,12 @@ def call_arguments(
     values = [given.get(name, sample.get(name)) for name in names]
     for name, value, taken in zip(names, values, [*positional.children(), *by_name.children()], strict=True):
         if pytree.tree_structure(value) != taken:
-            message = f"input `{name}` of {label} is not built of tuples, lists and dictionaries as the one that it was exported with"
-            raise UsageError(message, hint=f"that one has {taken.num_leaves} parts, and this one {len(pytree.tree_leaves(value))}")
+            message = (
+                f"input `{name}` of {label} is not built of tuples, lists and dictionaries as the one that it was exported with"
+            )
+            raise UsageError(
+                message, hint=f"that one has {taken.num_leaves} parts, and this one {len(pytree.tree_leaves(value))}"
+            )
     keywords = dict(zip(by_name.context, values[positional.num_children :], strict=True))
     return tuple(values[: positional.num_children]), keywords
 
