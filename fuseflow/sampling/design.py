@@ -24,8 +24,6 @@ import numpy.typing as npt
 from fuseflow.tensors.levels.base import Ints
 
 Weights = npt.NDArray[np.float64]
-THINNING = 4
-"""A replicate is run as a whole, and one of so many of its units by themselves."""
 LEAST_SIZE = 12
 """The fewest units of a replicate of units that are not heavy."""
 LEAST_HEAVY = 8
@@ -52,13 +50,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ReplicateRows:
-    """The coordinates of a replicate, ascending, at a random position. Those that are `started` with are also run by themselves.
+    """The coordinates of some units and of the rows before each of them, ascending, at a random position. The rows before units are the
+    `warmup`, which is also run by itself.
 
-    `units` is the number of units that are run only with the others.
+    `units` is the number of units.
     """
 
     rows: Ints
-    started: Ints
+    warmup: Ints
     units: int
     position: Position
 
@@ -83,13 +82,14 @@ class UnitClass:
 
 @dataclass(frozen=True, slots=True)
 class SampleDesign:
-    """A design: the units that are always taken, and the `classes` of the others.
+    """A design: the units that are always taken, and the `classes` of the others. The first unit is in none of them: it is run by itself.
 
-    `weights` are those of the coordinates, of which `unit` make a unit.
+    `weights` are those of the coordinates, of which `unit` make a unit, and so many are its `warmup`.
     """
 
     weights: Weights
     unit: int
+    warmup: int
     certain_units: Ints
     classes: tuple[UnitClass, ...]
 
@@ -99,14 +99,15 @@ class SampleDesign:
         return min((c.replicates for c in self.classes), default=0)
 
     @property
-    def certain(self) -> Ints:
-        """The coordinates that are always taken."""
-        return self.coordinates(self.certain_units)
+    def first(self) -> Ints:
+        """The coordinates of the first unit, with which the loop begins."""
+        return self.coordinates(np.zeros(1, dtype=np.int64))
 
     @property
-    def certain_position(self) -> Position:
-        """Where the coordinates that are always taken lie among all: a single one lies where it is."""
-        return Position(float(self.certain.mean()) / len(self.weights) if len(self.certain) else 0.0)
+    def certain(self) -> ReplicateRows:
+        """The units that are always taken, where they lie among all in the mean: a single one lies where it is."""
+        rows = self.coordinates(self.certain_units)
+        return self._measured(self.certain_units, Position(float(rows.mean()) / len(self.weights) if len(rows) else 0.0))
 
     def coordinates(self, units: Ints) -> Ints:
         """Return the coordinates of some units, ascending."""
@@ -114,16 +115,17 @@ class SampleDesign:
         return rows[rows < len(self.weights)].astype(np.int64)
 
     def replicate(self, drawn: UnitClass, number: int) -> ReplicateRows:
-        """Return a replicate of a class: of each stratum the unit of this number.
-
-        Replicates take turns in which quarter of their units they are started with. With a random one, five replicates once measured ten
-        light units and three heavy ones each, where there were four heavy ones to ten.
-        """
+        """Return a replicate of a class: of each stratum the unit of this number."""
         rng = np.random.default_rng([drawn.entropy, number])
         taken = np.array([stratum[number] for stratum in drawn.strata], dtype=np.int64)
-        started = taken[(drawn.entropy + number) % min(THINNING, len(taken)) :: THINNING]
-        position = Position(*rng.random(2).tolist())
-        return ReplicateRows(self.coordinates(taken), self.coordinates(started), len(taken) - len(started), position)
+        return self._measured(taken, Position(*rng.random(2).tolist()))
+
+    def _measured(self, units: Ints, position: Position) -> ReplicateRows:
+        """Return these units behind the rows before them. A row of a unit is no warmup of the next one."""
+        rows = self.coordinates(units)
+        before = (units[:, None] * self.unit - np.arange(1, self.warmup + 1)).reshape(-1)
+        warmup = np.setdiff1d(before[before >= 0], rows)
+        return ReplicateRows(np.union1d(rows, warmup), warmup, len(units), position)
 
     def weight(self, coordinates: Ints) -> float:
         """Return the weight of some coordinates together."""
@@ -131,15 +133,17 @@ class SampleDesign:
 
     def share(self, replicates: int) -> float:
         """Return the share of the work that so many replicates are expected to run, with the coordinates that are always taken."""
-        work = self.weight(self.certain)
+        certain, before = self.certain, 2 * self.warmup * float(self.weights.mean())
+        work = self.weight(self.first) + self.weight(certain.rows) + self.weight(certain.warmup)
         for drawn in self.classes:
             units = drawn.units
-            work += replicates * (1 + 1 / THINNING) * len(drawn.strata) / len(units) * self.weight(self.coordinates(units))
+            work += replicates * len(drawn.strata) * (self.weight(self.coordinates(units)) / len(units) + before)
         return work / float(self.weights.sum())
 
 
-def design_sample(weights: Weights, size: int, unit: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
-    """Return the design of a sample whose replicates weigh as much as `size` average units of so many coordinates.
+def design_sample(weights: Weights, size: int, unit: int, warmup: int, replicates: int, rng: np.random.Generator) -> SampleDesign:
+    """Return the design of a sample whose replicates have units of so many coordinates, which weigh as much as `size` average ones, and
+    so many coordinates of `warmup` before each of them.
 
     Units that weigh more than half of what an average one of the sample stands for are always taken: no other could replace them. A class
     has units down to a quarter of its heaviest one, or further down if these are too few, and the last one all that are not heavy. Heavy
@@ -148,6 +152,7 @@ def design_sample(weights: Weights, size: int, unit: int, replicates: int, rng: 
     of_units = np.add.reduceat(weights, np.arange(0, len(weights), unit))
     average, bound = float(of_units.mean()), float(of_units.sum()) / (2 * size * replicates)
     order = np.lexsort((np.arange(len(of_units)), of_units)).astype(np.int64)
+    order = order[order > 0]
     certain = of_units[order] > bound
     rest, classes = order[~certain], list[UnitClass]()
     while len(rest):
@@ -161,4 +166,4 @@ def design_sample(weights: Weights, size: int, unit: int, replicates: int, rng: 
         count = max(least, math.ceil(size * average * len(units) / float(of_units[units].sum())))
         strata = np.array_split(units, min(count, max(1, len(units) // replicates)))
         classes.append(UnitClass(tuple(rng.permutation(part) for part in strata), int(rng.integers(1 << 62))))
-    return SampleDesign(weights, unit, np.sort(order[certain]), tuple(classes))
+    return SampleDesign(weights, unit, warmup, np.sort(order[certain]), tuple(classes))

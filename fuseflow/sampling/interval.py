@@ -86,24 +86,24 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 @dataclass(frozen=True, slots=True)
 class MeasuredReplicate:
-    """The cycles of a replicate, and those of the coordinates that it was `started` with, by themselves. `weight` is that of the others,
-    which are so many `units`, and `started_weight` that of those."""
+    """The cycles of a replicate, and those of its `warmup` by itself. `weight` is that of its units, which are so many, and
+    `warmup_weight` that of the rows before them."""
 
     cycles: int
-    started: int
+    warmup: int
     weight: float
-    started_weight: float
+    warmup_weight: float
     units: int
 
     @property
     def steady(self) -> int:
-        """The cycles of the units that were run only with the others: without fill and drain."""
-        return self.cycles - self.started
+        """The cycles of the units behind the rows before them: without fill and drain."""
+        return self.cycles - self.warmup
 
     @property
     def constant(self) -> float:
-        """The cycles that do not follow from the number of units: fill and drain."""
-        return self.started - self.steady * self.started_weight / self.weight
+        """The cycles that do not follow from the number of rows: fill and drain."""
+        return self.warmup - self.steady * self.warmup_weight / self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +117,22 @@ class ClassReplicates:
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """The replicates of all classes of a loop, and the cycles of the `certain` coordinates, which are always taken, in a run of their own.
+    """The replicates of all classes of a loop, the cycles of the `first` unit by itself, and the `certain` units, which are always taken.
 
     `certain` is None if there are none. `ends` says by how many cycles a run may be off because of where it ends.
     """
 
     classes: Sequence[ClassReplicates]
-    certain: int | None
+    first: int
+    certain: MeasuredReplicate | None
     ends: EndUncertainty
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
-        constant = max(0.0, float(np.mean([m.constant for c in self.classes for m in c.measured])))
-        parts = [_class_estimate(c, self.ends) for c in self.classes]
-        once = constant if self.certain is None else float(self.certain)
+        parts, once = [_class_estimate(c, self.ends) for c in self.classes], float(self.first)
         if self.certain is not None:  # as many replicates of the heaviest class as it is long
-            like = max(0.0, self.certain - constant) / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
+            once += self.certain.steady
+            like = self.certain.steady / max(1.0, float(np.mean([m.steady for m in self.classes[0].measured])))
             parts[0] = replace(parts[0], variance=parts[0].variance + like * _replicate_variance(self.classes[0]))
         sampled, variance = math.fsum(part.cycles for part in parts), math.fsum(part.variance for part in parts)
         half_width = SYSTEMATIC * sampled

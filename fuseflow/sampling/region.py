@@ -14,7 +14,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.sampling.design import Position
 from fuseflow.sampling.ends import end_uncertainty
 from fuseflow.sampling.lengths import replicate_length
-from fuseflow.sampling.neighbours import row_stages
+from fuseflow.sampling.neighbours import least_warmup, rows_in_fifos
 from fuseflow.sampling.placement import RestrictedArrays, expected_bytes, placed
 from fuseflow.sampling.replicates import RowRunner, SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
@@ -62,8 +62,8 @@ class RegionSampler:
             shortest = max(self.sample.shortest, length.cycles) * replicate_lengthening(region.fused)
             sample = replace(self.sample, shortest=shortest)
             ends = end_uncertainty(self.machine, _restricted_arrays(region))
-            stages = row_stages(emit(region.table), loop, _deepest(region.graph, self.machine))
-            return sample_region(loop.weights, stages, ends, sample, length.coordinates, run, stream)
+            held = rows_in_fifos(emit(region.table), loop, _deepest(region.graph, self.machine))
+            return sample_region(loop.weights, least_warmup(held), ends, sample, length.coordinates, run, stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",

@@ -11,7 +11,6 @@ import numpy as np
 from fuseflow.sampling.design import LEAST_SIZE, Position, ReplicateRows, SampleDesign, Weights, design_sample
 from fuseflow.sampling.ends import EndUncertainty
 from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
-from fuseflow.sampling.neighbours import RowStages
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -21,6 +20,8 @@ PILOT_SHARE = 1 / 20
 """The part of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory takes its own time."""
 UNITS = 32
 """The number of units of a replicate that has enough coordinates."""
+MEASURED = 2 / 3
+"""The share of a unit in itself and the rows before it."""
 STEADINESS = 10
 """A replicate is at least so many times as long as fill and drain, so that most of it runs with a pipeline that is full."""
 
@@ -70,12 +71,12 @@ def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> Sampled
 
 
 def sample_region(
-    weights: Weights, stages: RowStages, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
+    weights: Weights, least_warmup: int, ends: EndUncertainty, sample: Sample, coordinates: int, run: RowRunner, stream: int
 ) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
-    A unit has so many coordinates that the order of units is no matter to the `stages`, and a replicate at least so many `coordinates`. A
-    run may be off because of where it `ends`. `stream` tells the random choices of one region from those of the next.
+    Before each unit are at least `least_warmup` coordinates, and a replicate has at least so many `coordinates`. A run may be off because
+    of where it `ends`. `stream` tells the random choices of one region from those of the next.
     """
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
@@ -88,9 +89,10 @@ def sample_region(
         rows = len(weights) * wanted / (scale * float(weights.sum()))
         if not pilot:
             rows = max(rows, coordinates, len(weights) * (sample.fraction or 0) / sample.replicates)
-        unit = stages.least_unit(max(1, int(rows) // UNITS))
-        size = max(LEAST_SIZE, math.ceil(rows / unit))
-        replicates = _Measurement(design_sample(weights, size, unit, sample.replicates, rng), run, ends)
+        unit = max(least_warmup, math.ceil(rows * MEASURED / UNITS))
+        warmup = max(least_warmup, math.ceil(unit * (1 / MEASURED - 1)))
+        size = max(LEAST_SIZE, math.ceil(rows / (unit + warmup)))
+        replicates = _Measurement(design_sample(weights, size, unit, warmup, sample.replicates, rng), run, ends)
         if not replicates.affordable(sample.replicates):
             return None
         first = replicates.measured(-1, 1)[0]  # of the lightest class, which has the most units, and takes the least time
@@ -99,7 +101,7 @@ def sample_region(
             steady = STEADINESS * replicates.heavy_constant(sample.replicates)
             if first.cycles >= steady:
                 return _with_error(replicates, size, sample, rng)
-        scale = first.cycles / (first.weight + first.started_weight)
+        scale = first.cycles / (first.weight + first.warmup_weight)
         wanted = max(sample.shortest, steady, 0.0 if pilot else GROWTH * wanted)
 
 
@@ -112,7 +114,8 @@ class _Measurement:
     ends: EndUncertainty
     replicates: list[list[MeasuredReplicate]] = field(init=False)
     outputs: list[RowOutputs] = field(default_factory=list)
-    certain: int | None = None
+    first: int = 0
+    certain: MeasuredReplicate | None = None
 
     def __post_init__(self) -> None:
         self.replicates = [[] for _ in self.design.classes]
@@ -141,11 +144,16 @@ class _Measurement:
         return max((float(np.mean([m.constant for m in self.measured(drawn, count)])) for drawn in heavy), default=0.0)
 
     def _measured(self, replicate: ReplicateRows) -> MeasuredReplicate:
-        simulation = self.run(replicate.rows, replicate.position)
-        self.outputs.append((replicate.rows, simulation.outputs))
-        started = self.run(replicate.started, replicate.position).cycles
-        weight, started_weight = (self.design.weight(rows) for rows in (replicate.rows, replicate.started))
-        return MeasuredReplicate(simulation.cycles, started, weight - started_weight, started_weight, replicate.units)
+        cycles = self._cycles(replicate.rows, replicate.position)
+        warmup = self.run(replicate.warmup, replicate.position).cycles
+        weight, warmup_weight = (self.design.weight(rows) for rows in (replicate.rows, replicate.warmup))
+        return MeasuredReplicate(cycles, warmup, weight - warmup_weight, warmup_weight, replicate.units)
+
+    def _cycles(self, rows: Ints, position: Position) -> int:
+        """Return the cycles of some coordinates, and keep what they computed."""
+        simulation = self.run(rows, position)
+        self.outputs.append((rows, simulation.outputs))
+        return simulation.cycles
 
     def interval(self, count: int, confidence: float) -> SampledCycles:
         """Return the cycles of the region by so many replicates of each class."""
@@ -153,21 +161,20 @@ class _Measurement:
         for number, drawn in enumerate(design.classes):
             units = drawn.units
             classes.append(ClassReplicates(self.measured(number, count), design.weight(design.coordinates(units)), len(units)))
-        if self.certain is None and len(design.certain):
-            simulation = self.run(design.certain, design.certain_position)
-            self.certain = simulation.cycles
-            self.outputs.append((design.certain, simulation.outputs))
-        return Replicates(classes, self.certain, self.ends).interval(confidence)
+        if not self.first:
+            self.first = self._cycles(design.first, Position())
+        if self.certain is None and len(design.certain_units):
+            self.certain = self._measured(design.certain)
+        return Replicates(classes, self.first, self.certain, self.ends).interval(confidence)
 
     def sampled(self, cycles: SampledCycles) -> SampledRun:
         """Return the sample whose replicates gave these cycles."""
         design, taken = self.design, sum(len(rows) for rows, _ in self.outputs)
         measured = [m for replicates in self.replicates for m in replicates]
-        run = sum(m.weight + 2 * m.started_weight for m in measured) + design.weight(design.certain)
-        share = run / float(design.weights.sum())
-        return SampledRun(
-            RegionSample(cycles, len(design.weights), taken, len(design.certain), len(measured), share), tuple(self.outputs)
-        )
+        both = measured if self.certain is None else [*measured, self.certain]
+        share = (sum(m.weight + 2 * m.warmup_weight for m in both) + design.weight(design.first)) / float(design.weights.sum())
+        certain = len(design.coordinates(design.certain_units)) + len(design.first)
+        return SampledRun(RegionSample(cycles, len(design.weights), taken, certain, len(measured), share), tuple(self.outputs))
 
 
 def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.random.Generator) -> SampledRun | None:
@@ -190,6 +197,7 @@ def _with_error(replicates: _Measurement, size: int, sample: Sample, rng: np.ran
         if (
             replicates.design.replicates < count
         ):  # of some class all were taken: more of its units are always taken, and others fewer
-            design = design_sample(replicates.design.weights, size, replicates.design.unit, count, rng)
+            known = replicates.design
+            design = design_sample(known.weights, size, known.unit, known.warmup, count, rng)
             replicates = _Measurement(design, replicates.run, replicates.ends)
     return None

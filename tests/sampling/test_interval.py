@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from synthetic_loops import NO_ENDS, class_replicates, measured
 
-from fuseflow.sampling.design import design_sample
+from fuseflow.sampling.design import SampleDesign, design_sample
 from fuseflow.sampling.ends import EndUncertainty
 from fuseflow.sampling.interval import SYSTEMATIC, ClassReplicates, MeasuredReplicate, Replicates, SampledCycles, sampled_sum
 
 
 def test_alike_coordinates_are_exact_and_the_constant_counts_once() -> None:
     cycles = measured(np.full(3000, 12), np.full(3000, 5.0), 0)
-    assert cycles.estimate == pytest.approx(700 + 36_000) and cycles.half_width == pytest.approx(SYSTEMATIC * 36_000)
+    assert cycles.estimate == pytest.approx(700 + 36_000) and cycles.half_width == pytest.approx(SYSTEMATIC * (36_000 - 12))
 
 
 def test_weights_in_proportion_are_exact() -> None:
@@ -49,24 +49,25 @@ def test_weights_that_say_nothing_do_not_mislead() -> None:
 def test_replicates_alike_count_by_their_weight() -> None:
     """Four rows of five are empty. All replicates measured 10 rows of weight 231, where the average row weighs 222: 4.9 % too much."""
     same = [MeasuredReplicate(3283, 936, 2313.0, 775.0, 10) for _ in range(5)]
-    cycles = Replicates([ClassReplicates(same, 332_681.0, 1500)], None, NO_ENDS).interval(0.95)
-    assert cycles.estimate == pytest.approx(149.6 + 332_681 * 2347 / 2313, abs=1)
+    cycles = Replicates([ClassReplicates(same, 332_681.0, 1500)], 150, None, NO_ENDS).interval(0.95)
+    assert cycles.estimate == pytest.approx(150 + 332_681 * 2347 / 2313, abs=1)
 
 
 def test_a_line_that_hangs_on_one_replicate_is_not_certain() -> None:
     """Four replicates are alike, and one has a row of another kind: no residual says what it would be without that one."""
     alike = [MeasuredReplicate(3830, 950, 5890.0, 1767.0, 10) for _ in range(4)]
     other = MeasuredReplicate(9782, 950, 11842.0, 1767.0, 10)
-    cycles = Replicates([ClassReplicates([*alike, other], 960_287.0, 1499)], None, NO_ENDS).interval(0.95)
+    cycles = Replicates([ClassReplicates([*alike, other], 960_287.0, 1499)], 150, None, NO_ENDS).interval(0.95)
     assert cycles.low <= 493_991 <= cycles.high and cycles.error > 0.1
 
 
-def test_replicates_take_turns_in_what_they_are_started_with() -> None:
-    design = design_sample(np.arange(1.0, 3001.0), 40, 1, 5, np.random.default_rng(0))
-    (drawn,) = design.classes
-    replicates = [design.replicate(drawn, number) for number in range(4)]
-    strata = [{k for k, s in enumerate(drawn.strata) if np.isin(r.started, s).any()} for r in replicates]
-    assert set.union(*strata) == set(range(len(drawn.strata))) and sum(map(len, strata)) == len(drawn.strata)
+def test_a_unit_is_measured_behind_the_rows_before_it() -> None:
+    """Units 2, 5 and 6 of three rows, behind four: rows of a unit that is taken are no warmup, and the rest is never before row 0."""
+    design = SampleDesign(np.ones(22), 3, 4, np.array([2, 5, 6]), ())
+    assert design.certain.warmup.tolist() == [2, 3, 4, 5, 11, 12, 13, 14]
+    assert design.certain.rows.tolist() == [*range(2, 9), *range(11, 21)] and design.certain.units == 3
+    assert design.first.tolist() == [0, 1, 2]
+    assert SampleDesign(np.ones(22), 3, 4, np.array([1, 7]), ()).certain.warmup.tolist() == [0, 1, 2, 17, 18, 19, 20]
 
 
 def test_what_the_place_in_the_memory_does_is_in_the_interval() -> None:
@@ -78,16 +79,17 @@ def test_what_the_place_in_the_memory_does_is_in_the_interval() -> None:
 
 def test_certain_coordinates_are_as_uncertain_as_replicates() -> None:
     weights, cost = np.full(3000, 10.0), np.full(3000, 20)
-    design = design_sample(weights, 40, 1, 5, np.random.default_rng(0))
+    design = design_sample(weights, 40, 1, 1, 5, np.random.default_rng(0))
     classes = [class_replicates(design, design.classes[0], cost, 700, (0.98, 1.01, 1.0, 1.03, 0.97))]
-    alone, short, long = (Replicates(classes, certain, NO_ENDS).interval(0.95).half_width for certain in (None, 2_000, 400_000))
+    taken = (None, *(MeasuredReplicate(cycles + 800, 800, 100.0, 10.0, 1) for cycles in (1_200, 400_000)))
+    alone, short, long = (Replicates(classes, 720, certain, NO_ENDS).interval(0.95).half_width for certain in taken)
     assert alone < short < 1.1 * alone < long
 
 
 def test_what_no_replicate_may_see_is_added() -> None:
     def width(each: float, common: float) -> float:
         half_width = measured(np.full(3000, 60), np.full(3000, 5.0), 0, ends=EndUncertainty(each, common)).half_width
-        return float(np.sqrt(half_width**2 - (SYSTEMATIC * 180_000) ** 2))
+        return float(np.sqrt(half_width**2 - (SYSTEMATIC * (180_000 - 60)) ** 2))
 
     assert width(0, 0) == pytest.approx(0, abs=1)
     assert width(300, 0) == pytest.approx(width(0, 300) / np.sqrt(5))
@@ -98,9 +100,9 @@ def test_heavy_units_have_replicates_of_their_own() -> None:
     rng = np.random.default_rng(6)
     weights = np.minimum(rng.pareto(1.3, 20_000) + 1, 2000) * 10
     cost = (weights * np.where(weights > 300, 0.9, 1.05)).astype(int)
-    design = design_sample(weights, 40, 1, 5, rng)
+    design = design_sample(weights, 40, 1, 1, 5, rng)
     spans = [np.ptp(np.log(weights[c.units])) for c in design.classes[:-1]]
-    assert len(design.classes) > 1 and max(spans) <= np.log(64) and len(design.certain)
+    assert len(design.classes) > 1 and max(spans) <= np.log(64) and len(design.certain_units)
     covered = [measured(cost, weights, seed) for seed in range(100)]
     assert sum(c.low <= 700 + cost.sum() <= c.high for c in covered) >= 90
 
@@ -108,39 +110,38 @@ def test_heavy_units_have_replicates_of_their_own() -> None:
 def test_a_coordinate_with_most_of_the_work_is_always_taken() -> None:
     weights = np.full(3000, 10.0)
     weights[77] = 45_000
-    design = design_sample(weights, 40, 1, 5, np.random.default_rng(0))
-    assert design.certain.tolist() == [77] and not any(77 in c.units for c in design.classes)
-    assert design.certain_position.place == 77 / 3000
+    design = design_sample(weights, 40, 1, 1, 5, np.random.default_rng(0))
+    assert design.certain_units.tolist() == [77] and not any(77 in c.units for c in design.classes)
+    assert design.certain.rows.tolist() == [76, 77] and design.certain.position.place == 77 / 3000
     assert measured((weights * 2).astype(int), weights, 0).estimate == pytest.approx(700 + 2 * weights.sum())
 
 
 @pytest.mark.parametrize("unit", [1, 3])
 def test_replicates_are_disjoint_and_follow_from_the_seed(unit: int) -> None:
     weights = np.random.default_rng(3).random(1000)
-    designs = [design_sample(weights, 20, unit, 5, np.random.default_rng(seed)) for seed in (4, 4, 5)]
+    designs = [design_sample(weights, 20, unit, 2, 5, np.random.default_rng(seed)) for seed in (4, 4, 5)]
     drawn = [[d.replicate(c, r) for c in d.classes for r in range(5)] for d in designs]
-    rows = [np.concatenate([r.rows for r in replicates]) for replicates in drawn]
-    assert len(set(rows[0].tolist())) == len(rows[0])
+    rows = [np.concatenate([np.setdiff1d(r.rows, r.warmup) for r in replicates]) for replicates in drawn]
+    assert len(set(rows[0].tolist())) == len(rows[0]) and not set(rows[0].tolist()) & set(designs[0].first.tolist())
     assert rows[0].tolist() == rows[1].tolist() != rows[2].tolist()
     assert [r.position for r in drawn[0]] == [r.position for r in drawn[1]]
     for r in drawn[0]:
-        assert set(r.started) < set(r.rows) and 4 * len(set(r.started // unit)) <= len(set(r.rows // unit)) + 3
-        assert r.units == len(set(r.rows // unit)) - len(set(r.started // unit))
+        assert set(r.warmup) < set(r.rows) and r.units == len(set(np.setdiff1d(r.rows, r.warmup) // unit))
 
 
 def test_a_unit_has_coordinates_in_a_row() -> None:
-    design = design_sample(np.ones(11), 2, 4, 1, np.random.default_rng(0))
+    design = design_sample(np.ones(11), 2, 4, 1, 1, np.random.default_rng(0))
     assert design.coordinates(np.array([2, 0])).tolist() == [0, 1, 2, 3, 8, 9, 10]
 
 
 def test_all_units_are_equally_likely_to_be_measured() -> None:
-    """Whatever is started with: no unit is measured more often than others."""
+    """All but the first one, which is always run."""
     counts, weights = np.zeros(240), np.linspace(1, 2, 240)
     for seed in range(2000):
-        design = design_sample(weights, 12, 1, 5, np.random.default_rng(seed))
+        design = design_sample(weights, 12, 1, 2, 5, np.random.default_rng(seed))
         drawn = design.replicate(design.classes[0], 0)
-        counts[np.setdiff1d(drawn.rows, drawn.started)] += 1
-    assert np.abs(counts / counts.mean() - 1).max() < 5 / np.sqrt(counts.mean())
+        counts[np.setdiff1d(drawn.rows, drawn.warmup)] += 1
+    assert counts[0] == 0 and np.abs(counts[1:] / counts[1:].mean() - 1).max() < 5 / np.sqrt(counts[1:].mean())
 
 
 def test_sampled_cycles_are_no_number() -> None:

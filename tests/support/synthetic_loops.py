@@ -6,30 +6,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.sampling.design import SampleDesign, UnitClass, design_sample
+from fuseflow.sampling.design import ReplicateRows, SampleDesign, UnitClass, design_sample
 from fuseflow.sampling.ends import EndUncertainty
 from fuseflow.sampling.interval import ClassReplicates, MeasuredReplicate, Replicates, SampledCycles
-from fuseflow.tensors.levels.base import Ints
 
 NO_ENDS = EndUncertainty(0.0, 0.0)
+
+
+def measured_replicate(
+    design: SampleDesign, replicate: ReplicateRows, cost: np.ndarray, constant: int, factor: float = 1.0
+) -> MeasuredReplicate:
+    """A replicate of a loop whose coordinates take these cycles one after the other. All of its own are faster or slower by a factor."""
+    cycles, warmup = (constant + round(factor * int(cost[rows].sum())) for rows in (replicate.rows, replicate.warmup))
+    before = design.weight(replicate.warmup)
+    return MeasuredReplicate(cycles, warmup, design.weight(replicate.rows) - before, before, replicate.units)
 
 
 def class_replicates(
     design: SampleDesign, drawn: UnitClass, cost: np.ndarray, constant: int, factors: Sequence[float]
 ) -> ClassReplicates:
-    """The replicates of a class of a loop whose coordinates take these cycles one after the other. All those of a replicate are faster or
-    slower by a factor."""
-
-    def cycles(rows: Ints, factor: float) -> int:
-        return constant + round(factor * int(cost[rows].sum()))
-
-    measured = []
-    for number, factor in enumerate(factors):
-        r = design.replicate(drawn, number)
-        started = design.weight(r.started)
-        weight = design.weight(r.rows) - started
-        measured.append(MeasuredReplicate(cycles(r.rows, factor), cycles(r.started, factor), weight, started, r.units))
-    return ClassReplicates(measured, design.weight(design.coordinates(drawn.units)), len(drawn.units))
+    """The replicates of a class of such a loop, one for each factor."""
+    replicates = [
+        measured_replicate(design, design.replicate(drawn, number), cost, constant, factor)
+        for number, factor in enumerate(factors)
+    ]
+    return ClassReplicates(replicates, design.weight(design.coordinates(drawn.units)), len(drawn.units))
 
 
 def measured(
@@ -44,10 +45,11 @@ def measured(
 ) -> SampledCycles:
     """The interval of such a loop, each of whose replicates lies in a part of the memory that is slower or faster by so much."""
     rng = np.random.default_rng(seed)
-    design = design_sample(weights, 40, unit, 5, rng)
+    design = design_sample(weights, 40, unit, unit, 5, rng)
     factors = 1 + spread * (2 * rng.random((len(design.classes), 5)) - 1)
     return Replicates(
         [class_replicates(design, c, cost, constant, f) for c, f in zip(design.classes, factors, strict=True)],
-        constant + int(cost[design.certain].sum()) if len(design.certain) else None,
+        constant + int(cost[design.first].sum()),
+        measured_replicate(design, design.certain, cost, constant) if len(design.certain_units) else None,
         ends,
     ).interval(confidence)
