@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import program_fuzz
+import program_levels
 import pytest
 import torch
 import torch_oracle
@@ -27,6 +29,7 @@ from view_faults import VIEW_FAULTS
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.schedule import Schedule
+from fuseflow.tensors import Tensor
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
 SEEDS, MORE_SEEDS, EXAMPLES = range(4), range(4, 12), 25
@@ -152,6 +155,26 @@ def test_random_programs_with_views() -> None:
     tally = program_fuzz.run(SEEDS[0], EXAMPLES, views=True)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert [name for name in program_fuzz.VIEW_QUOTAS if not tally.quotas[name]] == []
+
+
+def test_random_programs_with_hard_values() -> None:
+    tally = program_fuzz.run(SEEDS[0], EXAMPLES, hard=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert [name for name in program_fuzz.HARD_QUOTAS if not tally.quotas[name]] == []
+
+
+def test_a_small_entry_that_is_wrong_beside_a_large_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice an entry that is less than a billionth of the largest: only its own bound finds it."""
+    right = program_levels.assemble
+
+    def wrong(*args: Any) -> Tensor:
+        tensor = right(*args)
+        values = tensor.values.astype(np.float64)
+        small = np.abs(values) < 1e-10 * np.abs(values[np.isfinite(values)]).max(initial=0.0)
+        return replace(tensor, values=np.where(small, 2 * values, values).astype(tensor.values.dtype))
+
+    monkeypatch.setattr(program_levels, "assemble", wrong)
+    assert program_fuzz.run(SEEDS[0], 4 * EXAMPLES, smaller=False, hard=True).differing
 
 
 @pytest.mark.parametrize("fault", ["a stride is ignored", "of equal entries the last is kept"])
