@@ -3,8 +3,9 @@ constants that are such floats."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any, assert_never
 
 import numpy as np
@@ -15,6 +16,7 @@ from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded, rounded_array
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import attributes_of
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tile_ops import ALU_FUNCTIONS
@@ -111,8 +113,8 @@ def _rounds(node: n.Primitive) -> bool:
 
 def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:
     """Return the graph with the constants of nodes that compute in 32-bit floats, and the implicit values of such tensors, as 32-bit
-    floats, each the nearest one."""
-    if machine.arithmetic == "f64":
+    floats, each the nearest one. A graph whose constants are such floats is returned as it is."""
+    if machine.arithmetic == "f64" or all(map(_is_rounded, _constants(graph))):
         return graph
     everywhere = machine.arithmetic == "f32"
     return replace(
@@ -128,9 +130,34 @@ def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:
     )
 
 
+def _constants(graph: n.Graph) -> Iterator[float]:
+    """Yield the numbers of a graph: implicit values, constants of operators and attributes."""
+    for tensor in graph.tensors:
+        yield tensor.fill
+    for node in graph.nodes:
+        if isinstance(node, n.Alu):
+            for operand in node.operands:
+                yield operand.value
+        yield from _attributes(node).values()
+
+
+def _is_rounded(value: float) -> bool:
+    return value != value or rounded(value) == value
+
+
+def _attributes(node: n.Primitive) -> dict[str, float]:
+    """Return the attributes of a node that are numbers."""
+    return {name: value for name in _number_attributes(type(node)) if (value := getattr(node, name)) is not None}
+
+
+@cache
+def _number_attributes(primitive: type[n.Primitive]) -> tuple[str, ...]:
+    return tuple(a.field for a in attributes_of(primitive) if a.type in ("number", "number or none"))
+
+
 def _with_rounded_constants(node: n.Primitive) -> n.Primitive:
-    """Return a node whose numbers are 32-bit floats: those of its operands, and every attribute that is a float."""
-    numbers: dict[str, Any] = {f.name: rounded(value) for f in fields(node) if isinstance(value := getattr(node, f.name), float)}
+    """Return a node whose numbers are 32-bit floats: those of its operands, and its attributes."""
+    numbers: dict[str, Any] = {name: rounded(value) for name, value in _attributes(node).items()}
     if isinstance(node, n.Alu):
         numbers["operands"] = tuple(replace(operand, value=rounded(operand.value)) for operand in node.operands)
     return replace(node, **numbers) if numbers else node
