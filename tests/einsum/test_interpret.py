@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 from fuseflow.einsum import interpret
 from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Reduce, Split, index_names
 from fuseflow.einsum.parse import parse
+from fuseflow.einsum.precision import expression_precision
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import ProgramError
 from fuseflow.ops import operator, reducer
+from fuseflow.tensors import DTYPES
 
 
 def run(text, **arrays):
@@ -68,10 +71,12 @@ def test_agrees_with_loops_on_random_programs(programs, random_array, data, seed
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interpret, "MAX_POINTS", largest)  # 1: every reduction is cut down to single points
         results = evaluate(program, arrays, wide=True)
-    operands = dict(arrays)
+    operands, precisions = dict(arrays), {t.name: DTYPES[t.dtype].precision for t in program.inputs}
     for einsum in program.einsums:
         operands[einsum.name] = results[einsum.name]
-        expected = loops(einsum, operands, extents(program)[einsum.name], results[einsum.name].shape)
+        said = converted(einsum, program.declared, precisions)
+        precisions[einsum.name] = expression_precision(said.body, precisions)
+        expected = loops(said, operands, extents(program)[einsum.name], results[einsum.name].shape)
         assert_same(results[einsum.name], expected, show(program))
 
 
