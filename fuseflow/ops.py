@@ -36,8 +36,8 @@ class Operator:
 
     `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an operand
     position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text, and `precedence`
-    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`. `rounds`
-    says that the result of 32-bit floats may have more digits than such a float, so that it is rounded to one.
+    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`. An
+    `exact` operator gives 32-bit floats of such floats without a rounding, as those of the unit `logic` do.
     """
 
     name: str
@@ -50,7 +50,12 @@ class Operator:
     symbol: str = ""
     precedence: int = 0
     ieee: Callable[..., float] | None = None
-    rounds: bool = False
+    exact: bool = False
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the result of 32-bit floats may have more digits than such a float, so that it is rounded to one."""
+        return not self.exact and self.unit != "logic"
 
     @property
     def keeps_integers(self) -> bool:
@@ -91,7 +96,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """An associative and commutative reduction, with its binary operator as `array` and as `scalar`, and its identity. `rounds` is as for
+    """An associative and commutative reduction, with its binary operator as `array` and as `scalar`, and its identity. `exact` is as for
     an operator."""
 
     name: str
@@ -99,7 +104,12 @@ class Reducer:
     scalar: Callable[[float, float], float]
     identity: float
     unit: str = "add"
-    rounds: bool = False
+    exact: bool = False
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a fold of 32-bit floats may have more digits than such a float."""
+        return not self.exact
 
     def repeated(self, value: float, count: int) -> float:
         """Return the reduction of `count` equal values.
@@ -275,13 +285,13 @@ def _where(c: float, a: float, b: float) -> float:
 
 
 _ROWS = (
-    Operator("add", 2, np.add, _add, ((0, -INF, -INF), (1, -INF, -INF)), symbol="+", precedence=2, rounds=True),
-    Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2, rounds=True),
-    Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3, rounds=True),
-    Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3, rounds=True),
-    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental", ieee=lambda a, b: math.pow(a, b), rounds=True),
-    Operator("max", 2, np.maximum, _max),
-    Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF))),
+    Operator("add", 2, np.add, _add, ((0, -INF, -INF), (1, -INF, -INF)), symbol="+", precedence=2),
+    Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2),
+    Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3),
+    Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3),
+    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental", ieee=lambda a, b: math.pow(a, b)),
+    Operator("max", 2, np.maximum, _max, exact=True),
+    Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF)), exact=True),
     Operator("eq", 2, np.equal, lambda a, b: 1.0 if a == b else 0.0, unit="logic", symbol="==", precedence=1),
     Operator("ne", 2, np.not_equal, lambda a, b: 1.0 if a != b else 0.0, unit="logic", symbol="!=", precedence=1),
     Operator("lt", 2, np.less, lambda a, b: 1.0 if a < b else 0.0, unit="logic", symbol="<", precedence=1),
@@ -300,17 +310,17 @@ _ROWS = (
     Operator("nearest", 3, _nearest_of_array, _nearest, flops=0, unit="logic"),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
     Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
-    Operator("neg", 1, np.negative, lambda a: -a),
-    Operator("abs", 1, np.abs, abs, ieee=lambda a: abs(a)),
-    Operator("relu", 1, lambda a: np.maximum(a, 0.0), _relu),
-    Operator("exp", 1, np.exp, _exp, unit="transcendental", ieee=lambda a: math.exp(a), rounds=True),
-    Operator("log", 1, np.log, _log, unit="transcendental", rounds=True),
-    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental", ieee=lambda a: math.sqrt(a), rounds=True),
-    Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental", rounds=True),
-    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a), rounds=True),
-    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a), rounds=True),
-    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a), rounds=True),
-    Operator("erf", 1, _erf_of_array, math.erf, unit="transcendental", ieee=lambda a: math.erf(a), rounds=True),
+    Operator("neg", 1, np.negative, lambda a: -a, exact=True),
+    Operator("abs", 1, np.abs, abs, ieee=lambda a: abs(a), exact=True),
+    Operator("relu", 1, lambda a: np.maximum(a, 0.0), _relu, exact=True),
+    Operator("exp", 1, np.exp, _exp, unit="transcendental", ieee=lambda a: math.exp(a)),
+    Operator("log", 1, np.log, _log, unit="transcendental"),
+    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental", ieee=lambda a: math.sqrt(a)),
+    Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental"),
+    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a)),
+    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a)),
+    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a)),
+    Operator("erf", 1, _erf_of_array, math.erf, unit="transcendental", ieee=lambda a: math.erf(a)),
     Operator(
         "sigmoid",
         1,
@@ -318,7 +328,6 @@ _ROWS = (
         _sigmoid,
         unit="transcendental",
         ieee=lambda a: 1.0 / (1.0 + math.exp(-a)),
-        rounds=True,
     ),
 )
 
@@ -327,15 +336,15 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
 REDUCERS: dict[str, Reducer] = {
     row.name: row
     for row in (
-        Reducer("sum", np.add, lambda a, b: a + b, 0.0, rounds=True),
-        Reducer("max", np.maximum, _max, -INF),
-        Reducer("min", np.minimum, _least, INF),
-        Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul", rounds=True),
+        Reducer("sum", np.add, lambda a, b: a + b, 0.0),
+        Reducer("max", np.maximum, _max, -INF, exact=True),
+        Reducer("min", np.minimum, _least, INF, exact=True),
+        Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul"),
     )
 }
 
 COMBINERS: dict[str, Operator] = {
-    f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit, rounds=row.rounds)
+    f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit, exact=row.exact)
     for row in REDUCERS.values()
 }
 """Operators that combine two partial results of a reduction into one. Unlike `add`, `min` and `mul` they have no annihilators, so that
