@@ -47,6 +47,7 @@ def test_results() -> None:
         "y[i] = a[i] * a[i] == b[i] * b[i]",
         "t[i] = a[i] + 1 - a[i] * a[i]\ny[i] = t[i] + a[i] * a[i]",
         "y[i] = where(c[i], max(a[i] * a[i], b[i]) - a[i] * a[i], 0)",
+        "y[i] = 0.5 * (a[i] * a[i] == b[i] * b[i])",
     ],
 )
 def test_what_is_small_again_in_the_end(statement: str) -> None:
