@@ -1,7 +1,7 @@
 """A check of MLIR texts that runs before MLIR's parser sees them.
 
-The parser ends the process where brackets are nested too deep and where some attributes of other dialects are malformed. It takes minutes
-for a number or a shape of a hundred thousand digits. This check refuses all three and gives their place.
+The parser ends the process, or takes minutes, on some texts that are no modules. This check refuses what no module of fuseflow has, and
+gives its place: very deep brackets, very long words and formulas, and dialects that have no place in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Comparisons of tensors with numbers of another kind, which torch-mlir folds to wrong truth values, or crashes on.
+"""Comparisons of tensors with numbers of another kind, some of which torch-mlir folds to wrong truth values, or does not survive.
 
-`full_like(x, 1.0) == 1` becomes false there, and a tensor of integers that is compared with 1.5 ends the process, where all elements are
-known. So floats are compared with floats here, and integers with integers.
+`full_like(x, 1.0) == 1` becomes false there. So floats are compared with floats here, and integers with integers.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _trace(call: ModelCall) -> Trace:
         with (
             call.repeatable(),
             torch.backends.mkldnn.flags(enabled=False),
-        ):  # its LSTM ends the process when an exported one is traced
+        ):  # its own kernels cannot all be traced
             return trace(call, operator_screen.screen_tensor)
     except FrontendError:
         raise

@@ -88,8 +88,8 @@ def from_encoding(text: str) -> Storage:
 
 
 def screen_encodings(text: str, file: str) -> None:
-    """Raise `FrontendError`, with the place, for an attribute whose blocks fuseflow does not have. MLIR's own parser crashes on some
-    of them."""
+    """Raise `FrontendError`, with the place, for an attribute whose blocks fuseflow does not have. MLIR's own parser does not
+    survive all of them."""
     code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
     for match in _ATTRIBUTE.finditer(code):
         if re.search(r"\b(floordiv|mod)\b", match[0]):

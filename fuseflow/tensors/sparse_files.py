@@ -1,6 +1,6 @@
 """Sparse arrays of scipy in `.npz` archives, checked before scipy's compiled code sees them.
 
-That code trusts its arguments: an archive whose positions are negative makes it write outside of its memory.
+That code trusts its arguments, and does not survive all of them.
 """
 
 from __future__ import annotations

@@ -422,7 +422,7 @@ def test_an_array_that_claims_memory_is_refused_before_it_gets_any(claimed, save
     refuses(saved, "no array of float32 in the shape [14]")
 
 
-def test_a_bomb_is_not_unpacked(saved):
+def test_an_array_with_too_much_behind_it_is_not_unpacked(saved):
     change_entry(saved, "values/0.weight", header((14,)) + bytes(50_000_000), compression=zipfile.ZIP_DEFLATED)
     assert (saved / "weights.npz").stat().st_size < 100_000
     refuses(saved, "`values/0.weight`")
@@ -458,7 +458,7 @@ def test_what_is_no_array_is_refused(content, saved):
         ("weights: {'*': {layout: crs}}\n", SparsityError, "there is no layout `crs`"),
         ("weights: {'*': {}, 3.weight: {}}\n", SparsityError, "no weight is called `3.weight`"),
         ("weights: {'*': {sparsifier: magnitude:7}}\n", SparsityError, "cannot leave out a fraction of 7"),
-        ("[" * 3000, SparsityError, "nested too deep"),
+        ("[" * 101, SparsityError, "nested too deep"),
         ("weights: {'*': {layout: 2001-99-99}}\n", SparsityError, "cannot be read"),
         ("weights: !!python/object/apply:os.system [true]\n", SparsityError, ""),
         ("\0", SparsityError, ""),

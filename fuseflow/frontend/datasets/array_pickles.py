@@ -89,7 +89,6 @@ class PickledMatrix:
         if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
             raise ValueError("the positions of a matrix are no whole numbers")
         if indptr.min(initial=0) < 0 or (indptr[1:] < indptr[:-1]).any():
-            # scipy looks for these in differences that run over, and not at all where the last position is 0.
             raise ValueError("the positions of a matrix are negative or fall")
         matrix = sparse.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=shape)
         matrix.check_format(full_check=True)

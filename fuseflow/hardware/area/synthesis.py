@@ -118,8 +118,8 @@ def _commands(number: int, part: Part, parts: CircuitParts, liberty: Liberty | N
 
 
 def _require_usable(folder: Path, liberty: Liberty) -> None:
-    """Raise `HardwareError` for a library with which yosys cannot map one gate and one flip-flop: it reads some texts for ever, and others
-    end it."""
+    """Raise `HardwareError` for a library with which yosys cannot map one gate and one flip-flop: it does not survive, or never
+    finishes, some texts."""
     (folder / "probe.v").write_text(PROBE, encoding="utf-8")
     mapping = f"dfflibmap -liberty {LIBERTY}\nabc -liberty {LIBERTY}\nstat -liberty {LIBERTY}"
     (folder / "probe.ys").write_text(f"read_verilog probe.v\n{STEPS}\n{mapping}\n", encoding="utf-8")

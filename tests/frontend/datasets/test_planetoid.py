@@ -122,3 +122,13 @@ def test_without_directory_and_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError) as caught:
         load_data("cora")
     assert "--data-dir" in str(caught.value)
+
+
+@pytest.mark.parametrize("indptr", [[0, 2, 1, 4], [1, 2, 3, 4]])
+def test_positions_that_fall_are_refused(tmp_path: Path, indptr: list[int]) -> None:
+    write_raw(tmp_path)
+    matrix = sparse.csr_matrix(np.array([[1, 0], [0, 1], [1, 1]]))
+    matrix.indptr = np.array(indptr, dtype=np.int32)
+    (tmp_path / "ind.cora.allx").write_bytes(pickle.dumps(matrix, protocol=4))
+    with pytest.raises(DataError, match="do not fit together: (the positions of a matrix|index pointer)"):
+        load_data("cora", tmp_path)

@@ -20,7 +20,6 @@ from fuseflow.hardware.area.parts import CircuitParts
 from fuseflow.hardware.output import bounded_circuit, save_verilog
 from fuseflow.sim import Machine
 
-HOSTILE = Path(__file__).parents[2] / "data/hostile_libraries"
 LATENCY = {"default": 1, "add": 3}
 PLAIN = Machine(name="plain", arithmetic="f32", fifo_depth=2, latency=LATENCY)
 DEEP = Machine(name="deep", arithmetic="f32", fifo_depth=12, latency=LATENCY)
@@ -162,11 +161,17 @@ def test_without_gates_a_library_is_refused(tmp_path: Path) -> None:
         area_of(PLAIN, file)
 
 
-@pytest.mark.parametrize("name", ["read_for_ever", "ends_yosys"])
-def test_a_library_that_yosys_does_not_survive_is_refused(name: str) -> None:
-    require("yosys", "pycde")
+@pytest.mark.parametrize("does", ["kill -SEGV $$", "while :; do :; done", "exit 3"])
+def test_a_library_that_yosys_does_not_survive_is_refused(does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A yosys that breaks off, never ends or gives up is planted."""
+    require("pycde")
+    (tmp_path / "yosys").write_text(f"#!/bin/sh\n{does}\n")
+    (tmp_path / "yosys").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(synthesis, "PROBE_SECONDS", 1)
+    (tmp_path / "cells.lib").write_text(LIBRARY % FLIP_FLOP)
     with pytest.raises(HardwareError, match="where it maps one gate"):
-        area_of(PLAIN, HOSTILE / name)
+        area_of(PLAIN, tmp_path / "cells.lib")
 
 
 def test_yosys_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
