@@ -130,5 +130,5 @@ def test_positions_that_fall_are_refused(tmp_path: Path, indptr: list[int]) -> N
     matrix = sparse.csr_matrix(np.array([[1, 0], [0, 1], [1, 1]]))
     matrix.indptr = np.array(indptr, dtype=np.int32)
     (tmp_path / "ind.cora.allx").write_bytes(pickle.dumps(matrix, protocol=4))
-    with pytest.raises(DataError, match="do not fit together: (the positions of a matrix|index pointer)"):
+    with pytest.raises(DataError, match=r"do not fit together: (the positions of a matrix|index pointer)"):
         load_data("cora", tmp_path)

@@ -1,4 +1,4 @@
-"""Traps 1 to 10: what crashed, hung or misled another tool. `pytest -k trap_07` runs one."""
+"""Traps 1 to 10: where compilers of sparse programs go wrong. `pytest -k trap_07` runs one."""
 
 from __future__ import annotations
 

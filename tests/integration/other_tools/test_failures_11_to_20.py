@@ -1,4 +1,4 @@
-"""Traps 11 to 20: what crashed, hung or misled another tool. `pytest -k trap_17` runs one."""
+"""Traps 11 to 20: where compilers of sparse programs go wrong. `pytest -k trap_17` runs one."""
 
 from __future__ import annotations
 

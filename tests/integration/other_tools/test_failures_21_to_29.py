@@ -1,4 +1,4 @@
-"""Traps 21 to 29: what crashed, hung or misled another tool. `pytest -k trap_28` runs one. And: no number is left out."""
+"""Traps 21 to 29: where compilers of sparse programs go wrong. `pytest -k trap_28` runs one. And: no number is left out."""
 
 from __future__ import annotations
 
