@@ -120,7 +120,7 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
         if t is not None
     )
     are_stored = tuple(n in stored for n in names)
-    written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
+    written = tuple((t.shape, t.format, t.dtype, t.block) for t in (declared[e.name] for e in einsums))
     pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
     dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.einsums)
     own = resident_tensors(state.partitioned)

@@ -137,3 +137,22 @@ def test_an_index_that_is_called_like_a_result_leaves_the_names_to_the_table() -
         output Z
     """
     assert check(parse(text), Schedule.fuse("none"), {}) == 1
+
+
+BROADCAST = """tensor x[4, 3] dense
+tensor y[4, 3] dense
+tensor a[4, 2, 3] {first}
+tensor b[4, {extent}, 3] {second}
+a[i, j, k] = x[i, k]
+b[i, j, k] = y[i, k]
+output a, b
+"""
+
+
+@pytest.mark.parametrize(("extent", "first", "second"), [(1, "", ""), (5, "", ""), (2, "f16", ""), (2, "", "bf16")])
+def test_a_result_of_another_extent_or_type_is_no_repetition(extent: int, first: str, second: str) -> None:
+    """The extent of a dimension that no operand has, and the type, stand in the declaration of a result alone."""
+    program = parse(BROADCAST.format(extent=extent, first=first, second=second))
+    regions = lower_regions(partition_program(program, Schedule.fuse("none")), {})
+    written = {d.name: (d.shape, d.dtype) for region in regions for d in region.graph.tensors if d.name in region.graph.outputs}
+    assert written == {"a": ((4, 2, 3), first or "f32"), "b": ((4, extent, 3), second or "f32")}
