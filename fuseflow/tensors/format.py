@@ -89,17 +89,19 @@ class Format:
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:
-        """Read a short name or `(level, ...) [order (d, ...)]`, and `all` behind it. Raise `TensorError` if the text is not a format for
-        tensors of this rank.
+        """Read a short name or `(level, ...)`, with `order (d, ...)` and `all` behind it. Raise `TensorError` if the text is not a format
+        for tensors of this rank.
 
         >>> Format.parse("csr all", 2).complete
         True
+        >>> Format.parse("csf order (2, 1, 0)", 3).order
+        (2, 1, 0)
         """
         text, complete = without_all(text)
         if complete:
             return replace(cls.parse(text, rank), complete=True)
         if not text.startswith("("):
-            return parse_short_name(text, rank)
+            return _parse_named(text, rank)
         format = cls.parse_levels(text)
         if format.rank != rank:
             raise TensorError(f"format `{text}` has {counted(format.rank, 'level')}, the tensor {counted(rank, 'dimension')}")
@@ -116,13 +118,37 @@ class Format:
         text, complete = without_all(text)
         if complete:
             return replace(cls.parse_levels(text), complete=True)
-        match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text.strip()))
+        match = re.fullmatch(rf"\(([^()]*)\)\s*(?:{_ORDER})?", _hide_nested(text.strip()))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
             raise TensorError(f"cannot read the format `{text}`", hint=hint)
         names = [n.strip().replace("<", "(").replace(">", ")") for n in match[1].split(",") if n.strip()]
-        order = tuple(int(n) for n in match[2].split(",") if n.strip()) if match[2] is not None else None
-        return cls.of(*names, order=order)
+        return cls.of(*names, order=_dimensions(match[2]) if match[2] is not None else None)
+
+
+_ORDER = r"order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\)"
+"""How an order of dimensions is written; the group has the dimensions."""
+
+
+def _dimensions(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split(",") if n.strip())
+
+
+def _parse_named(text: str, rank: int) -> Format:
+    """Read a short name, and an order of the dimensions behind it."""
+    words = re.fullmatch(r"(\w+\b(?:\([^()]*\))?)\s*(\w.*)", text)
+    if not words or not (words[1] in SHORT_NAMES or is_family(words[1])):
+        return parse_short_name(text, rank)
+    name, behind = words.groups()
+    match = re.fullmatch(_ORDER, behind)
+    if not match:
+        hint = f"behind a format stand an order and `all`: `{name} order (1, 0)`, `{name} all`"
+        raise TensorError(f"cannot read `{behind}` behind the format `{name}`", hint=hint)
+    format = parse_short_name(name, rank)
+    if format.order != tuple(range(rank)):
+        message = f"the format `{name}` has an order of its own, {format.order}, and is given another one"
+        raise TensorError(message, hint=f"write the levels, as in `{format}`")
+    return replace(format, order=_dimensions(match[1]))
 
 
 def without_all(text: str) -> tuple[str, bool]:

@@ -43,6 +43,20 @@ def test_the_order_says_which_dimension_a_level_stores():
     assert Format.parse("( compressed,dense )order( 1,0 )", 2) == Format.of("compressed", "dense", order=(1, 0))
 
 
+NAMED_ORDERS = {
+    ("csf order (2, 1, 0)", 3): "(compressed, compressed, compressed) order (2, 1, 0)",
+    ("csr order (1, 0)", 2): "(dense, compressed) order (1, 0)",
+    ("nm(2:4) order (1, 0)", 2): "(dense, nm(2:4)) order (1, 0)",
+    ("dense order( 1,2,0 )", 3): "(dense, dense, dense) order (1, 2, 0)",
+    ("coo order (1, 0) all", 2): "(compressed(nonunique), singleton) order (1, 0) all",
+}
+
+
+@pytest.mark.parametrize(("text", "rank"), NAMED_ORDERS)
+def test_a_short_name_with_an_order(text, rank):
+    assert str(Format.parse(text, rank)) == NAMED_ORDERS[text, rank]
+
+
 def test_all_dense():
     assert Format.dense(2).all_dense
     assert Format.dense(0).all_dense
@@ -55,6 +69,10 @@ def test_all_dense():
         ("crs", 2, "unknown format `crs`\n  hint: did you mean `csr`?"),
         ("(dense, compresed)", 2, "unknown level format `compresed`\n  hint: did you mean `compressed`?"),
         ("csr", 3, "format `csr` is for matrices, the tensor has 3 dimensions"),
+        ("csf order 1 0", 2, "cannot read `order 1 0` behind the format `csf`"),
+        ("csc order (0, 1)", 2, "the format `csc` has an order of its own, (1, 0), and is given another one"),
+        ("csf order (0, 0)", 2, "mode order (0, 0) is not a permutation of the 2 dimensions"),
+        ("csrx", 2, "unknown format `csrx`\n  hint: did you mean `csr`?"),
         ("(dense)", 2, "format `(dense)` has 1 level, the tensor 2 dimensions"),
         ("(dense, dense) order (0, 2)", 2, "mode order (0, 2) is not a permutation of the 2 dimensions"),
         ("(dense, dense) order (0)", 2, "mode order (0,) is not a permutation of the 2 dimensions"),
