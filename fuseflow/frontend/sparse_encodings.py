@@ -3,6 +3,10 @@
 A tensor in blocks has a level for each dimension of the blocks. Inside these it has the dense levels of the elements of a block:
 
     csr, block 2x3      (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense, j mod 3 : dense)
+
+A level of n:m entries is two levels there, of which the second one stands for the m coordinates of a group:
+
+    nm(2:4)             (i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4])
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ Storage: TypeAlias = tuple[Format, Block]
 
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")
+_STRUCTURED = re.compile(r"structured\s*\[\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\]")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
 SUBSTITUTE_LEVEL = "compressed"
 """The level that is written for one which MLIR does not have. Then the format itself stands beside the encoding (see `has_encoding`)."""
@@ -74,7 +79,7 @@ def from_encoding(text: str) -> Storage:
             f"cannot read the sparse encoding `{text}`", hint="write `map = (d0, d1) -> (d0 : dense, d1 : compressed)`"
         )
     names = [name.strip() for name in match[1].split(",")]
-    parts = [_part(part, names) for part in _split_commas(match[2])]
+    parts = _with_groups([_part(part, names) for part in _split_commas(match[2])], names)
     outer = [part for part in parts if part.operator != "mod"]
     sizes = {part.dimension: part.size for part in outer}
     try:
@@ -111,6 +116,23 @@ def _part(text: str, names: list[str]) -> _EncodedLevel:
     return _EncodedLevel(names.index(match[1]), match[2] or "", int(match[3] or 1), level.strip())
 
 
+def _with_groups(parts: list[_EncodedLevel], names: list[str]) -> list[_EncodedLevel]:
+    """Return the levels with one of n:m entries in the place of the two that MLIR writes for it."""
+    merged: list[_EncodedLevel] = []
+    for part in parts:
+        match = _STRUCTURED.fullmatch(part.level)
+        if not match:
+            merged.append(part)
+            continue
+        groups = _EncodedLevel(part.dimension, "floordiv", int(match[2]), "dense")
+        if part.operator != "mod" or part.size != groups.size or merged[-1:] != [groups]:
+            message = f"level `{part.level}` of a sparse encoding does not follow the dense level of its groups"
+            name, size = names[part.dimension], match[2]
+            raise FrontendError(message, hint=f"write `{name} floordiv {size} : dense, {name} mod {size} : {part.level}`")
+        merged[-1] = _EncodedLevel(part.dimension, "", 1, f"nm({match[1]}:{match[2]})")
+    return merged
+
+
 def _inside(outer: list[_EncodedLevel]) -> list[_EncodedLevel]:
     """Return the levels inside the blocks, which are dense and store a block row by row."""
     return sorted(_EncodedLevel(part.dimension, "mod", part.size, "dense") for part in outer if part.operator)
@@ -139,6 +161,8 @@ def _block_error(parts: list[_EncodedLevel], outer: list[_EncodedLevel], names: 
 
 def _level(text: str) -> str:
     """Return fuseflow's name of an MLIR level, such as `singleton(nonunique)` for `singleton(nonunique, soa)`."""
+    if text.startswith("nm("):
+        return text
     name, _, inside = text.partition("(")
     properties = [p.strip() for p in inside.rstrip(")").split(",") if p.strip()]
     if "nonordered" in properties:

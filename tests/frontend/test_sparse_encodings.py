@@ -138,3 +138,63 @@ def test_a_level_that_mlir_does_not_have_is_said_beside_the_encoding() -> None:
     assert compiled.program.declared["a"].format == format
     result = compiled.run()
     assert result.check.passed
+
+
+STRUCTURED = {
+    "i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4]": "(dense, nm(2:4))",
+    "i : dense, j floordiv 8 : dense, j mod 8 : structured[ 3 , 8 ]": "(dense, nm(3:8))",
+    "j : dense, i floordiv 4 : dense, i mod 4 : structured[1, 4]": "(dense, nm(1:4)) order (1, 0)",
+    "i : compressed, j floordiv 2 : dense, j mod 2 : structured[1, 2]": "(compressed, nm(1:2))",
+}
+
+
+@pytest.mark.parametrize("levels", STRUCTURED)
+def test_structured_levels_are_entries_of_groups(levels: str) -> None:
+    text = f"#sparse_tensor.encoding<{{ map = (i, j) -> ({levels}) }}>"
+    assert from_encoding(text) == (Format.parse(STRUCTURED[levels], 2), ())
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        "i : dense, j floordiv 4 : compressed, j mod 4 : structured[2, 4]",
+        "i : dense, j floordiv 8 : dense, j mod 8 : structured[2, 4]",
+        "j floordiv 4 : dense, i : dense, j mod 4 : structured[2, 4]",
+        "i : dense, j : structured[2, 4]",
+    ],
+)
+def test_a_structured_level_without_its_groups_is_refused(levels: str) -> None:
+    with pytest.raises(FrontendError, match="does not follow the dense level of its groups\n  hint: write `j floordiv 4 : dense"):
+        from_encoding(f"#sparse_tensor.encoding<{{ map = (i, j) -> ({levels}) }}>")
+
+
+def test_more_entries_than_a_group_has_are_refused() -> None:
+    with pytest.raises(FrontendError, match="5 entries are stored of a group of 4"):
+        from_encoding(
+            "#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j floordiv 4 : dense, j mod 4 : structured[5, 4]) }>"
+        )
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+def test_a_module_with_structured_weights_runs(fuse: str) -> None:
+    import numpy as np
+
+    import fuseflow as ff
+
+    encoding = "#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4]) }>"
+    text = f"""#NV = {encoding}
+func.func @f(%w: tensor<3x8xf32, #NV>, %x: tensor<8x2xf32>) -> tensor<3x2xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x2xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %y = linalg.matmul ins(%w, %x : tensor<3x8xf32, #NV>, tensor<8x2xf32>) outs(%fill : tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}}
+"""
+    program = ff.frontend.read_mlir(text)
+    assert str(program.declared["arg0"].format) == "(dense, nm(2:4))"
+    draw = np.random.default_rng(0)
+    weights, x = draw.normal(size=(3, 8)).astype(np.float32), draw.normal(size=(8, 2)).astype(np.float32)
+    weights[:, [0, 1, 4, 6]] = 0
+    result = ff.compile(program, {"arg0": weights, "arg1": x}, schedule=ff.Schedule.fuse(fuse)).run()
+    np.testing.assert_allclose(result.outputs["matmul"], weights @ x, rtol=1e-5)
