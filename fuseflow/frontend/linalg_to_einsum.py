@@ -106,6 +106,9 @@ class _Builder:
     def reshape(self, op: Any, origin: Origin) -> None:
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
         groups = [[ir.IntegerAttr(p).value for p in group] for group in op.attributes["reassociation"]]
+        if isinstance(source.expr, Const):  # the same number everywhere
+            self._values[op.results[0]] = SymbolicValue(shape, source.expr)
+            return
         value, type = source.squeezed(), _declaration("", op.results[0].type)
         for step in reshape_steps(source.shape, shape, groups):
             match step:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow import frontend
+from fuseflow.einsum.constants import inline_constants
 from fuseflow.einsum.indices import rename_left_side
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
@@ -64,7 +65,14 @@ def load(spec: ModelSpec) -> Source:
             source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
     tensors, constants = {**source.tensors, **selections}, (*source.constants, *selections)
-    source = replace(source, program=selected, tensors=tensors, seed=spec.seed, constants=constants, selections=tuple(selections))
+    source = replace(
+        source,
+        program=inline_constants(selected),
+        tensors=tensors,
+        seed=spec.seed,
+        constants=constants,
+        selections=tuple(selections),
+    )
     source = source if spec.propagate is None else propagated(source, spec.propagate)
     return replace(source, seconds=time.perf_counter() - start)
 

@@ -1,0 +1,72 @@
+"""Einsums that compute one number alone become that number where they are read.
+
+    A[i] = 2
+    Y[i] = x[i] * A[i]        ->        Y[i] = x[i] * 2
+
+Such an Einsum has nothing to stream, so no region could compute it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce
+from fuseflow.tensors.dtypes import DTYPES
+
+
+def inline_constants(program: Program) -> Program:
+    """Return a program without offsets and factors in which no Einsum computes one number alone. An output stays, a result whose format is
+    declared, and one from which a reader takes the extent of an index, or keeps entries.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> from fuseflow.einsum.text import show_einsum
+    >>> text = "tensor x[3]\\n tensor a[3]\\n a[i] = 2\\n y[i] = x[i] * a[i]\\n output y"
+    >>> [show_einsum(einsum) for einsum in inline_constants(parse(text)).einsums]
+    ['y[i] = x[i] * 2']
+    """
+    numbers = _numbers(program)
+    if not numbers:
+        return program
+    einsums = tuple(replace(e, body=_with(e.body, numbers)) for e in program.einsums if e.name not in numbers)
+    return replace(program, tensors=tuple(t for t in program.tensors if t.name not in numbers), einsums=einsums)
+
+
+def _numbers(program: Program) -> dict[str, Const]:
+    """Return the number of each Einsum that vanishes, as its dtype holds it."""
+    declared = program.declared
+    numbers: dict[str, Const] = {}
+    for einsum in program.einsums:
+        type = declared.get(einsum.name)
+        if isinstance(einsum.body, Const) and einsum.name not in program.outputs and type is not None and type.format is None:
+            numbers[einsum.name] = Const(DTYPES[type.dtype].nearest(einsum.body.value))
+    for einsum in program.einsums if numbers else ():
+        for name in _needed(einsum, program, numbers):
+            numbers.pop(name, None)
+    return numbers
+
+
+def _needed(einsum: Einsum, program: Program, numbers: Mapping[str, Const]) -> list[str]:
+    """Return the constants that an Einsum needs as tensors: it keeps some of their entries, or no other operand and no declared result has
+    one of their indices."""
+    constants = [access for access in einsum.accesses if access.tensor in numbers]
+    if isinstance(einsum.body, Keep):
+        return [access.tensor for access in constants]
+    bound = set(einsum.indices) if einsum.name in program.declared else set()
+    bound.update(i for access in einsum.accesses if access.tensor not in numbers for i in access.indices)
+    return [access.tensor for access in constants if not bound.issuperset(access.indices)]
+
+
+def _with(node: Expr, numbers: Mapping[str, Const]) -> Expr:
+    match node:
+        case Access():
+            return numbers.get(node.tensor, node)
+        case Apply():
+            return replace(node, args=tuple(_with(arg, numbers) for arg in node.args))
+        case Reduce() | Keep():
+            return replace(node, body=_with(node.body, numbers))
+        case Const():
+            return node
+        case unknown:
+            assert_never(unknown)
