@@ -76,12 +76,9 @@ UNSUPPORTED_FAMILIES = (
     DIAGONAL,
     LOOP_INDEX,
     UnsupportedOperators(
-        "a sliding window",
-        "use average pooling or a convolution",
-        _names("""
-            max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
-           
-        """),
+        "the positions of the largest elements of windows",
+        "pool without `return_indices`",
+        _names("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices"),
     ),
     UnsupportedOperators(
         "PyTorch's fast path of a transformer",

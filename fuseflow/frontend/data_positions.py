@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, call_arguments, described, is_zero, named, reshaped
+from fuseflow.frontend.selections import Selections, call_arguments, described, is_zero, named, reshaped, scaled_source
 
 
 def nothing_of(x: Tensor) -> float | int:
@@ -79,12 +79,18 @@ def filled_along(base: Tensor, index: Tensor, value: float, places: Tensor, dim:
     return torch.where(reached, value, base)
 
 
-def multiplied_in_groups(x: Tensor, weights: Tensor, ends: Tensor, rows: Tensor, earlier: Tensor) -> Tensor:
-    """Return the rows of x, each times the matrix of its group. Group g has the rows before `ends[g]` that no group before it has.
-    `rows` counts the rows, and `earlier[g, h]` is 1 where h is the group before g."""
-    before = torch.where(rows < ends.unsqueeze(-1), 1.0, 0.0)
+def multiplied_in_groups(x: Tensor, weights: Tensor, ends: Tensor, places: Tensor, earlier: Tensor) -> Tensor:
+    """Return the product of each group with its own matrix: of rows of x, of columns of the weights where only x has a matrix for each
+    group, or of columns of x with rows of the weights. Group g has the places before `ends[g]` that no group before it has. `places`
+    counts them, and `earlier[g, h]` is 1 where h is the group before g."""
+    before = torch.where(places < ends.unsqueeze(-1), 1.0, 0.0).to(x.dtype)
     member = before - earlier @ before
-    return (member.unsqueeze(-1) * x).matmul(weights).sum(0)
+    match x.dim(), weights.dim():
+        case 2, 3:
+            return (member.unsqueeze(-1) * x).matmul(weights).sum(0)
+        case 3, 2:
+            return (x.matmul(weights) * member.unsqueeze(1)).sum(0)
+    return (member.unsqueeze(1) * x).matmul(weights)
 
 
 def counted_in_bins(x: Tensor, places: Tensor, low: float, high: float) -> Tensor:
@@ -199,9 +205,10 @@ def _scatter_add(selections: Selections, node: Node) -> Node | None:
 
 
 def _index_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "source")
-    if node.kwargs.get("alpha", 1) != 1 or len(node.args) > 4 or not _is_comparable(base, index):
+    base, dim, index = call_arguments(node, "self", "dim", "index")
+    if not _is_comparable(base, index):
         return None
+    source = scaled_source(selections, node)
     shape = described(base).shape
     dim %= len(shape)
     arguments = (None if is_zero(base) else base, index, source, _places(selections, node, shape[dim]), dim)
@@ -244,15 +251,18 @@ def _index_put(selections: Selections, node: Node) -> Node | None:
 
 
 def _grouped_product(selections: Selections, node: Node) -> Node | None:
-    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts."""
+    """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or what its gradient takes."""
     x, weights = call_arguments(node, "self", "mat2")
     ends = node.args[2] if len(node.args) > 2 else node.kwargs.get("offs")
-    if not isinstance(ends, Node) or described(weights).dim() != 3 or described(x).dim() != 2:
+    left, right = described(x), described(weights)
+    if ends is None and left.dim() == right.dim() == 3:
+        return selections.computed(node, torch.bmm, (x, weights))
+    if not isinstance(ends, Node):
         return None
-    groups = described(weights).shape[0]
-    rows = _places(selections, node, described(x).shape[0], described(ends).dtype)
-    earlier = selections.vector(torch.diag(torch.ones(groups - 1), -1).to(described(x).dtype), named(node, "earlier"))
-    return selections.computed(node, multiplied_in_groups, (x, weights, ends, rows, earlier))
+    extent = {(2, 3): left.shape[0], (3, 2): right.shape[1]}.get((left.dim(), right.dim()), left.shape[-1])
+    places = _places(selections, node, extent, described(ends).dtype)
+    earlier = selections.vector(torch.diag(torch.ones(len(described(ends)) - 1), -1).to(left.dtype), named(node, "earlier"))
+    return selections.computed(node, multiplied_in_groups, (x, weights, ends, places, earlier))
 
 
 def _histogram(selections: Selections, node: Node) -> Node | None:

@@ -20,7 +20,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
 from fuseflow.frontend.fx_origin import short_name
-from fuseflow.frontend.identities import IDENTITIES
+from fuseflow.frontend.identities import IDENTITIES, added
 from fuseflow.frontend.known_masks import masked
 from fuseflow.frontend.losses import LOSS_DECOMPOSITIONS
 from fuseflow.frontend.neighbours import extreme_of_row
@@ -73,21 +73,15 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    product = _scaled(a @ b, alpha)
-    return product if beta == 0 else _scaled(s, beta) + product
+    return added(s, a @ b, beta, alpha)
 
 
 def _sampled_addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    sampled = _scaled(_sparse_mask(a @ b, s), alpha)
-    return sampled if beta == 0 else _scaled(s, beta) + sampled
+    return added(s, _sparse_mask(a @ b, s), beta, alpha)
 
 
 def _sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask != 0, x, 0.0)
-
-
-def _scaled(x: Tensor, factor: float) -> Tensor:
-    return x if factor == 1 else x * factor
 
 
 # Own decompositions: they give fewer and simpler Einsums than PyTorch's ------------------------------------------------------

@@ -75,6 +75,16 @@ def _area_sine(x: Tensor) -> Tensor:
     return torch.where(x < 0, -half, half)
 
 
+def added(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    """Return `beta * x + alpha * product`. With a beta of 0 it does not matter what x is."""
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else (x if beta == 1 else x * beta) + product
+
+
+def _addmv(x: Tensor, matrix: Tensor, vector: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added(x, torch.mm(matrix, vector.unsqueeze(1)).squeeze(1), beta, alpha)
+
+
 def _cross(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     def turned(v: Tensor, by: int) -> Tensor:
         return torch.cat([v.narrow(dim, by, 3 - by), v.narrow(dim, 0, by)], dim)
@@ -174,7 +184,8 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
     aten.ldexp.Tensor: lambda x, y: x * torch.exp2(y.to(x.dtype)),
     aten.heaviside.default: _step,
     aten.dist.default: lambda x, y, p=2: (x - y).norm(p),
-    aten.addbmm.default: lambda c, x, y, *, beta=1, alpha=1: beta * c + alpha * torch.bmm(x, y).sum(0),
+    aten.addmv.default: _addmv,
+    aten.addbmm.default: lambda c, x, y, *, beta=1, alpha=1: added(c, torch.bmm(x, y).sum(0), beta, alpha),
     aten.linalg_cross.default: lambda x, y, *, dim=-1: _cross(x, y, dim),
     aten.cross.default: lambda x, y, dim=None: _cross(x, y, x.shape.index(3) if dim is None else dim),
     aten.block_diag.default: _block_diagonal,
@@ -192,6 +203,7 @@ IDENTITIES: dict[object, Callable[..., Any]] = {
 INNER_IDENTITIES: dict[Any, Callable[..., Any]] = {
     aten.isnan.default: IDENTITIES[aten.isnan.default],
     aten.norm.ScalarOpt_dim: _vector_norm,
+    aten.addmv.default: _addmv,
     aten.empty_like.default: lambda x, **_: torch.zeros_like(x),
 }
 """Those of operators that stand inside others, where only the decomposition of these others meets them."""

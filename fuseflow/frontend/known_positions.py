@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.selections import Selections, call_arguments, combined, described, gathered, reshaped
+from fuseflow.frontend.selections import Selections, call_arguments, combined, described, gathered, reshaped, scaled_source
 
 Handler: TypeAlias = Callable[[Selections, Node], Node | None]
 """What replaces a call of an operator. None where the call is left as it is, to be refused with its reason."""
@@ -112,10 +112,8 @@ def _scatter_add(selections: Selections, node: Node) -> Node | None:
 
 
 def _index_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "source")
-    if node.kwargs.get("alpha", 1) != 1 or len(node.args) > 4:
-        return None
-    return _scatter(selections, node, base, dim, index, source, "sum", True)
+    base, dim, index = call_arguments(node, "self", "dim", "index")
+    return _scatter(selections, node, base, dim, index, scaled_source(selections, node), "sum", True)
 
 
 def _index_copy(selections: Selections, node: Node) -> Node | None:

@@ -7,12 +7,14 @@ matrix is what PyTorch computes of the rows of the identity, so that no rule of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
+from fuseflow.frontend.linalg_generic import MAX_WINDOW
 from fuseflow.frontend.selection_products import product_along
 from fuseflow.frontend.selections import Selections, call_arguments, described, named, reshaped
 
@@ -52,15 +54,47 @@ def _along_last(selections: Selections, node: Node) -> Node | None:
 
 
 def _average(selections: Selections, node: Node) -> Node | None:
-    """An average over windows that are cut at the edges, whose padding does not count. Whole windows have a form of their own."""
-    padding, ceil_mode, includes = (
+    """An average over windows that are cut at the edges, whose padding does not count, of which there is one along some dimension, or that
+    are large and overlap. Other windows have a form of their own. The divisor of a window is the product of one for each dimension, unless
+    a number is given."""
+    x, kernel = call_arguments(node, "self", "kernel_size")
+    stride, padding, ceil_mode, includes, divisor = (
         node.args[n] if len(node.args) > n else node.kwargs.get(option, default)
-        for n, option, default in ((3, "padding", 0), (4, "ceil_mode", False), (5, "count_include_pad", True))
+        for n, option, default in (
+            (2, "stride", ()),
+            (3, "padding", 0),
+            (4, "ceil_mode", False),
+            (5, "count_include_pad", True),
+            (6, "divisor_override", None),
+        )
     )
-    divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
-    is_padded = any(padding) if isinstance(padding, list | tuple) else bool(padding)
-    cut = ceil_mode or (is_padded and not includes)
-    return _along_last(selections, node) if cut and divisor is None and not (ceil_mode and is_padded and includes) else None
+    shaped, result = described(x), described(node)
+    rank = shaped.dim() - _leading(node, shaped)
+    windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))
+    dims = range(shaped.dim() - rank, shaped.dim())
+    is_padded = any(around for _, _, around in windows)
+    has_rest = any(
+        result.shape[dim] == 1 and shaped.shape[dim] + 2 * around > size
+        for dim, (size, _, around) in zip(dims, windows, strict=True)
+    )
+    is_large = prod(size for size, _, _ in windows) > MAX_WINDOW and any(step < size for size, step, _ in windows)
+    if not (ceil_mode or has_rest or is_large or (is_padded and not includes)) or not shaped.is_floating_point():
+        return None
+    for n, (dim, (size, step, around)) in enumerate(zip(dims, windows, strict=True)):
+        if (size, step, around) == (1, 1, 0) and (n or divisor is None):
+            continue
+        identity = torch.eye(shaped.shape[dim], dtype=torch.float64).unsqueeze(0)
+        weights = torch.nn.functional.avg_pool1d(identity, size, step, around, bool(ceil_mode), bool(includes))[0].t()
+        if divisor is not None:
+            weights = (weights != 0) / (divisor if n == 0 else 1)
+        x = _product(selections, node, x, dim, weights.to(shaped.dtype))
+    return reshaped(selections, node, x, result.shape)
+
+
+def _along_each(setting: int | Sequence[int], rank: int) -> list[int]:
+    """Return a setting along each dimension. PyTorch takes one number for all of them."""
+    numbers = [setting] if isinstance(setting, int) else list(setting)
+    return numbers * rank if len(numbers) == 1 else numbers
 
 
 def _interpolation(node: Node, shaped: Tensor, dim: int, rank: int) -> Tensor:

@@ -87,7 +87,7 @@ class Selections:
         """Return an argument that is a CSR matrix of the given entries. Entries at one place are added up."""
         matrix = torch.sparse_coo_tensor(torch.stack((rows, columns)), values, shape).coalesce().to_sparse_csr()
         content = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        key = shape, values.dtype, *(hash(part.numpy().tobytes()) for part in content)
+        key = shape, values.dtype, *(hash(part.view(torch.uint8).numpy().tobytes()) for part in content)
         for node, tensor in self._same(key):
             if all(torch.equal(a, b) for a, b in zip(content, _content(tensor), strict=True)):
                 return node
@@ -194,8 +194,9 @@ def _propagated(
     assert isinstance(matrix, Node) and isinstance(x, Node)
     taken = torch.Tensor.to_sparse(selections.tensor_of(matrix))
     scattered = torch.sparse_coo_tensor(torch.stack((positions, edges)), values, (rows, taken.shape[0]))
-    composed = torch.sparse.mm(scattered.coalesce(), taken.to(values.dtype)).coalesce()
-    (to, origin), numbers = composed.indices(), composed.values()
+    wide = torch.promote_types(values.dtype, torch.float32)  # PyTorch multiplies no sparse matrices of 16-bit floats
+    composed = torch.sparse.mm(scattered.to(wide).coalesce(), taken.to(wide)).coalesce()
+    (to, origin), numbers = composed.indices(), composed.values().to(values.dtype)
     adjacency = selections.matrix(to, origin, numbers, (rows, taken.shape[1]), named(node, "adjacency"))
     return selections.call(node, product_along, (adjacency, x, dim), _shape_with(described(x), dim, rows))
 
@@ -263,6 +264,13 @@ def reduced(
     if kind == "prod":
         return selections.call(node, multiplied_along, (matrix, empty, source, dim, start), shape)
     return selections.call(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"), shape)
+
+
+def scaled_source(selections: Selections, node: Node) -> Node:
+    """Return what an `index_add` adds: its source times `alpha`."""
+    source, alpha = call_arguments(node, "self", "dim", "index", "source")[3], node.kwargs.get("alpha", 1)
+    assert isinstance(source, Node)
+    return source if alpha == 1 else selections.call(node, torch.ops.aten.mul.Tensor, (source, alpha), described(source).shape)
 
 
 def described(node: Node) -> Tensor:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fuseflow.frontend.linalg_generic import MAX_WINDOW
+
 aten = torch.ops.aten
 
 
@@ -109,7 +111,8 @@ def _sequence(value: int | Sequence[int] | None, rank: int, default: Sequence[in
 def _padded_windows(
     x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool, value: float
 ) -> Tensor:
-    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts."""
+    """Return x padded as its windows need it. With `ceil`, a window that begins inside of x or of its padding on the left counts. What lies
+    behind the only window along a dimension is cut off."""
     amounts: list[int] = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         reach = d * (k - 1) + 1
@@ -117,7 +120,8 @@ def _padded_windows(
         count = -(-rest // s) if ceil else rest // s
         if ceil and count * s >= size + p:
             count -= 1
-        amounts = [p, max(count * s + reach - size - p, 0 if ceil else p), *amounts]
+        missing = count * s + reach - size - p
+        amounts = [p, missing if not count else max(missing, 0 if ceil else p), *amounts]
     return _pad(x, amounts, value)
 
 
@@ -127,25 +131,83 @@ def _max_pool(rank: int) -> Callable[..., Tensor]:
     def max_pool(x: Tensor, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False) -> Tensor:
         k = _sequence(kernel, rank, ())
         s, p, d = _sequence(stride, rank, k), _sequence(padding, rank, [0]), _sequence(dilation, rank, [1])
-        return pool(_padded_windows(x, k, s, p, d, ceil, -math.inf), k, s, [0] * rank, d)  # type: ignore[no-any-return]
+        x = _padded_windows(x, k, s, p, d, ceil, -math.inf)
+        if math.prod(k) <= MAX_WINDOW or k == s:
+            return pool(x, k, s, [0] * rank, d)  # type: ignore[no-any-return]
+        for n in range(rank):  # the maximum along one dimension after the other
+            x = pool(x, *(_only_along(n, setting) for setting in (k, s)), [0] * rank, _only_along(n, d))
+        return x
 
     return max_pool
+
+
+def _only_along(dim: int, setting: list[int]) -> list[int]:
+    return [number if n == dim else 1 for n, number in enumerate(setting)]
 
 
 def _conv(rank: int) -> Callable[..., Tensor]:
     conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
 
-    def convolved(x: Tensor, *settings: Any) -> Tensor:
+    def convolved(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
         """Convolve. One signal without a batch is a batch of one."""
-        if x.dim() == rank + 2:
-            return conv(x, *settings)
-        return conv(x.unsqueeze(0), *settings).squeeze(0)
+        if x.dim() == rank + 1:
+            return convolved(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
+        s, d, kernel = _sequence(stride, rank, ()), _sequence(dilation, rank, ()), list(weight.shape[2:])
+        if padding == "same":
+            around = [n * (k - 1) for n, k in zip(d, kernel, strict=True)]
+            x = _pad(x, [amount for n in reversed(around) for amount in (0, n % 2)])
+            p = [n // 2 for n in around]
+        else:
+            p = [0] * rank if padding == "valid" else _sequence(padding, rank, ())
+        x, p = _around_one_window(x, kernel, s, p, d)
+        if rank == 3 and groups > 1:
+            return _grouped_conv3d(x, weight, bias, s, p, d, groups)
+        return conv(x, weight, bias, s, p, d, groups)
 
     return convolved
 
 
+def _around_one_window(
+    x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> tuple[Tensor, list[int]]:
+    """Return x without what lies behind the only window along a dimension, and the padding that is left to do: torch-mlir takes the extent
+    of such a dimension from the window."""
+    amounts, left = [], list[int]()
+    for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
+        rest = size + 2 * p - (d * (k - 1) + 1)
+        is_cut = 0 < rest < s
+        amounts = [*((p, p - rest) if is_cut else (0, 0)), *amounts]
+        left.append(0 if is_cut else p)
+    return _pad(x, amounts), left
+
+
+def _grouped_conv3d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int], groups: int
+) -> Tensor:
+    """Add up the convolutions of the planes of a kernel with the pictures that they meet; torch-mlir has no groups in three dimensions."""
+    x = _pad(x, [0, 0, 0, 0, padding[0], padding[0]])
+    planes = weight.shape[2]
+    count = (x.shape[2] - dilation[0] * (planes - 1) - 1) // stride[0] + 1
+    total: Tensor | None = None
+    for n in range(planes):
+        pictures = x[:, :, _steps(n * dilation[0], stride[0], count)].transpose(1, 2).flatten(0, 1)
+        part = functional.conv2d(pictures, weight[:, :, n], None, stride[1:], padding[1:], dilation[1:], groups)
+        total = part if total is None else total + part
+    assert total is not None
+    y = total.unflatten(0, (x.shape[0], count)).transpose(1, 2)
+    return y if bias is None else y + bias.reshape(-1, 1, 1, 1)
+
+
 def _conv_transpose(rank: int) -> Callable[..., Tensor]:
-    conv = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
+    conv = _conv(rank)
 
     def transposed(
         x: Tensor,
@@ -228,9 +290,9 @@ SLIDING_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten.max_pool1d.default: _max_pool(1),
     aten.max_pool2d.default: _max_pool(2),
     aten.max_pool3d.default: _max_pool(3),
-    aten.conv1d.default: _conv(1),
-    aten.conv2d.default: _conv(2),
-    aten.conv3d.default: _conv(3),
+    **dict.fromkeys((aten.conv1d.default, aten.conv1d.padding), _conv(1)),
+    **dict.fromkeys((aten.conv2d.default, aten.conv2d.padding), _conv(2)),
+    **dict.fromkeys((aten.conv3d.default, aten.conv3d.padding), _conv(3)),
     aten.conv_transpose1d.default: _conv_transpose(1),
     aten.conv_transpose2d.input: _conv_transpose(2),
     aten.conv_transpose3d.input: _conv_transpose(3),

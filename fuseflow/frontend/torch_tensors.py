@@ -51,6 +51,29 @@ _LAYOUTS = {
 _LAYOUTS_OF_MATRICES = {Format.parse("csr", 2): torch.sparse_csr, Format.parse("csc", 2): torch.sparse_csc}
 
 
+def sorted_entries(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a matrix in a compressed layout with ascending coordinates in each row or column, as PyTorch's own products do not leave them.
+    Entries that are stored several times are added up. Any other tensor is returned as it is, also one whose indices are not valid."""
+    if tensor.layout not in (*ROW_LAYOUTS, *COLUMN_LAYOUTS) or tensor.dim() != 2 or tensor.is_meta:
+        return tensor
+    positions, minor = _compressed(tensor)
+    counts = np.diff(positions)
+    if not len(positions) or positions[0] != 0 or positions[-1] != len(minor) or (counts < 0).any():
+        return tensor
+    major = np.repeat(np.arange(len(counts)), counts)
+    rises = (np.diff(major) > 0) | (np.diff(minor) > 0)
+    if rises.all():
+        return tensor
+    order = np.lexsort((minor, major))
+    major, minor = major[order], minor[order]
+    is_first = np.concatenate([[True], (np.diff(major) > 0) | (np.diff(minor) > 0)])
+    places, values = torch.from_numpy(np.cumsum(is_first) - 1), tensor.values()[torch.from_numpy(order)]
+    values = values.new_zeros((int(is_first.sum()), *values.shape[1:])).index_add(0, places, values)
+    starts = np.searchsorted(major[is_first], np.arange(len(counts) + 1))
+    indices = (torch.from_numpy(part.astype(positions.dtype)) for part in (starts, minor[is_first]))
+    return torch.sparse_compressed_tensor(*indices, values, tuple(tensor.shape), layout=tensor.layout, check_invariants=False)
+
+
 def unsigned_types(tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
     """Return the element types of the tensors of unsigned integers, which MLIR's types of integers do not tell from signed ones."""
     return {name: TORCH_DTYPES[tensor.dtype] for name, tensor in tensors.items() if tensor.dtype == torch.uint8}
@@ -176,13 +199,20 @@ def _with_dtype(values: torch.Tensor, tensor: Tensor) -> torch.Tensor:
 
 
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
-    """Return an output of a model as an array, without dimensions of extent 1. Raise `FrontendError` if it is too large."""
+    """Return an output of a model as an array, without dimensions of extent 1. Raise `FrontendError` if it is too large, or a sparse tensor
+    that PyTorch cannot make dense."""
     if tensor.layout != torch.strided:
         if tensor.numel() > MAX_DENSE_ELEMENTS:
             shape = " x ".join(map(str, tensor.shape))
             message = f"the sparse output `{name}` ({shape}) is too large to check as an array"
             raise FrontendError(message, hint="return a dense or smaller result")
-        tensor = tensor.to_dense()
+        try:
+            tensor = tensor.to_dense()
+        except Exception as error:  # whatever PyTorch raises for a tensor that it made itself
+            message = f"the model fails in PyTorch itself: its sparse output `{name}` cannot be made dense there"
+            reason = f"PyTorch says: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            hint = "compute it of a dense tensor, as in `x.to_dense().sum(...)`"
+            raise FrontendError(message, hint=hint, notes=(reason,)) from error
     return _array(tensor).reshape(squeeze_shape(tuple(tensor.shape)))
 
 

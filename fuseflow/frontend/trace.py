@@ -26,11 +26,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from fuseflow.counted_loops import tell
-from fuseflow.errors import Span
+from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend import autocast
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.fx_origin import innermost_user_line
 from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.strided import AS_STRIDED, strided
+from fuseflow.frontend.torch_tensors import sorted_entries
 
 ArgumentKind = Literal["state", "input", "constant"]
 """What an argument of a graph is: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
@@ -128,12 +130,14 @@ def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
     leaves = named_leaves(call)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = NameAllocator()
-    arguments = [Argument(names.unique(name), value.detach(), "state") for name, value in state.items()]
-    arguments += [Argument(names.unique(name), leaf.detach(), "input") for name, leaf in leaves if isinstance(leaf, Tensor)]
+    arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
+    arguments += [
+        Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in leaves if isinstance(leaf, Tensor)
+    ]
     for argument in arguments:
         check(argument)
     body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
-    with patch.object(proxy_tensor, "extract_val", _element_description):
+    with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul():
         tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
         graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
     autocast.write_conversions(graph_module.graph)
@@ -211,6 +215,19 @@ class _Body(nn.Module):
 
 
 @contextmanager
+def _own_matmul() -> Iterator[None]:
+    """Let `matmul` run as it does without a trace. Its rewriting in Python, which PyTorch uses in a trace, expands a sparse matrix for a
+    batch, and no sparse tensor can be expanded."""
+    matmul = torch.ops.aten.matmul.default
+    with patch.object(matmul, "py_kernels", {}):
+        matmul._dispatch_cache.clear()
+        try:
+            yield
+        finally:
+            matmul._dispatch_cache.clear()
+
+
+@contextmanager
 def _modules_that_ran(model: nn.Module) -> Iterator[None]:
     """Tell how many of the modules of a model have run in the block. What has no `forward` of its own, such as a list, is not counted."""
     modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
@@ -240,6 +257,8 @@ class _NumberReads(TorchFunctionMode):
         if func in _SIZED:
             args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
             kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
+        if func in AS_STRIDED:
+            return self._strided(*args, **(kwargs or {}))
         if func in _INDEXED:
             args = (args[0], self._bounded(args[1]), *args[2:])
         if func not in _READS:
@@ -247,6 +266,13 @@ class _NumberReads(TorchFunctionMode):
         self._note(args[0], func.__name__)
         with disable_proxy_modes_tracing():
             return func(*args, **(kwargs or {}))
+
+    def _strided(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        try:
+            return strided(x, *args, **kwargs)
+        except FrontendError as error:
+            error.span = innermost_user_line(_python_frames())
+            raise
 
     def _extent(self, tensor: Tensor) -> Any:
         """Return the integer that a tensor holds, where an extent is asked for. Any other tensor is left to PyTorch."""
@@ -270,8 +296,11 @@ class _NumberReads(TorchFunctionMode):
         mode = proxy_tensor.get_proxy_mode()
         proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
         if proxy is not None:
-            frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
-            self.reads.append(NumberRead(proxy.proxy.node, method, innermost_user_line(frames)))
+            self.reads.append(NumberRead(proxy.proxy.node, method, innermost_user_line(_python_frames())))
+
+
+def _python_frames() -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
 
 
 def _element_description(value: Any, include_real: bool = False) -> Any:
@@ -325,7 +354,7 @@ def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> N
             if not isinstance(value, Tensor):
                 continue  # a nested graph
             name = names.unique(held.get(id(value), "constant"))
-            node.replace_all_uses_with(traced.add(name, value.detach(), _element_description(value)))
+            node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach()), _element_description(value)))
             traced.graph_module.graph.erase_node(node)
 
 
