@@ -196,5 +196,5 @@ func.func @f(%w: tensor<3x8xf32, #NV>, %x: tensor<8x2xf32>) -> tensor<3x2xf32> {
     draw = np.random.default_rng(0)
     weights, x = draw.normal(size=(3, 8)).astype(np.float32), draw.normal(size=(8, 2)).astype(np.float32)
     weights[:, [0, 1, 4, 6]] = 0
-    result = ff.compile(program, {"arg0": weights, "arg1": x}, schedule=ff.Schedule.fuse(fuse)).run()
+    result = ff.compile(program, tensors={"arg0": weights, "arg1": x}, schedule=ff.Schedule.fuse(fuse)).run()
     np.testing.assert_allclose(result.outputs["matmul"], weights @ x, rtol=1e-5)

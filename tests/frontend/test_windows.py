@@ -5,11 +5,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from eager import drawn, matches
+from sources import compiled
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
+from fuseflow.schedule import Schedule
 
 SIGNAL, IMAGE, VOLUME = drawn(2, 2, 7), drawn(1, 2, 6, 7), drawn(1, 2, 4, 5, 5)
 
@@ -74,6 +76,13 @@ def test_pooling_with_padding(name: str) -> None:
 def test_padding_that_keeps_the_extent(groups: int) -> None:
     matches(nn.Conv2d(2, 2, (3, 4), padding="same", dilation=(2, 1), groups=groups), (IMAGE,), ("none",))
     matches(nn.Conv3d(2, 2, (1, 2, 3), padding="same", groups=groups), (VOLUME,), ("none",))
+
+
+@pytest.mark.parametrize("fuse", ["none", "layerwise"])
+def test_mobilenet(fuse: str) -> None:
+    """Its second pair leaves one pixel."""
+    model = compiled("mobilenet.py", Schedule.fuse(fuse), options={"small": True, "side": 4, "pairs": 2})
+    assert model.run().check.passed
 
 
 # Windows that are strides in memory ------------------------------------------------------------------------------------
