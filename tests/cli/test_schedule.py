@@ -154,6 +154,10 @@ def test_a_limit_of_time_stops_with_what_there_is() -> None:
         (["--budget", "mul=4", "-o", "x", "--json", "x"], "two options write to one file"),
         (["--budget", "mul=4", "--no-store", "--jobs", "2"], "leave one of them out"),
         (["--budget", "port=1"], "has room in port=1"),
+        (["--budget", "port=1"], "single operators take port="),
+        (["--budget", "mul=8,port=2,fifo=64KB"], "FIFOs of machine `ideal` have no bound, so that no `fifo` has room for them"),
+        (["--budget", "fifo=1GB"], "`--set fifo_depth=64` gives them one"),
+        (["--budget", "area=1000000000"], "so that no `area` has room"),
         ([], "Missing option '--budget'"),
     ],
 )
@@ -163,4 +167,4 @@ def test_what_cannot_be_is_refused_with_what_would(
     monkeypatch.chdir(tmp_path)  # where the store is, which several tests would make at once
     result = fuseflow("schedule", *PROGRAM, *words)
     assert result.exit_code == 2
-    assert message in result.output
+    assert message in result.output and "fifo=0" not in result.output

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fuseflow.einsum.association import associated
 from fuseflow.einsum.chain import Chain, Group
+from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, Reduce
 from fuseflow.einsum.parse import parse
@@ -94,6 +95,26 @@ def test_refusals(text: str, name: str, chain: str, why: str) -> None:
     with pytest.raises(ProgramError) as error:
         associated(program(text), name, Chain.parse(chain))
     assert why in error.value.message
+
+
+KEPT = """
+T[i, f] = sum(k) A[i, k] * X[k, f]
+Y[i, h] = keep({0}) sum(f) T[i, f] * W[f, h]
+output Y
+"""
+
+
+@pytest.mark.parametrize("rule", ["threshold 1", "nonzero", "2 over h", "1 of 3 over h"])
+@pytest.mark.parametrize("body", ["sum(f) T[i, f] * W[f, h]", "2 * (sum(f) T[i, f] * W[f, h])", "relu(sum(f) T[i, f] * W[f, h])"])
+def test_a_chain_that_ends_in_a_keep(rule: str, body: str) -> None:
+    """The chain in a `keep` stayed as it was, and read a tensor that was gone."""
+    before = program(KEPT.format(rule).replace("sum(f) T[i, f] * W[f, h]", body))
+    after = associated(before, "Y", Chain.parse("A (X W)"))
+    assert "Y.X_W" in {e.name for e in after.einsums} and "T" not in after.defined
+    rng = np.random.default_rng(0)
+    arrays = {t.name: rng.integers(-3, 4, t.shape).astype(np.float64) for t in before.inputs}
+    np.testing.assert_array_equal(evaluate(after, arrays)["Y"], evaluate(before, arrays)["Y"])
+    assert list(map(str, chain_orders(before)["Y"])) == ["A (X W)"]
 
 
 def pairs(draw: Random, first: int, last: int) -> Group:

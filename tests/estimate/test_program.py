@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.errors import FuseFlowError
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
@@ -101,3 +102,16 @@ def test_a_directory_is_enough(tmp_path: Path):
     (tmp_path / "out" / "about.json").write_text("{}")
     with pytest.raises(FuseFlowError, match="not what `fuseflow compile` writes"):
         load_saved(tmp_path / "out")
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "f16"])
+def test_what_a_machine_has_no_times_for_is_not_estimated(dtype: str) -> None:
+    """`comal` refuses to run narrow types, and called 76 cycles of them an estimate."""
+    text = f"tensor A[4, 4] csr {dtype}\ntensor B[4, 4] dense {dtype}\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y\n"
+    tensors = {"A": np.eye(4), "B": np.ones((4, 4))}
+    compiled = ff.compile(parse(text), tensors=tensors, machine="comal")
+    with pytest.raises(MachineError) as ran:
+        compiled.run()
+    with pytest.raises(MachineError) as estimated:
+        compiled.estimate()
+    assert str(ran.value) == str(estimated.value)

@@ -9,8 +9,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import MachineError, ScheduleError, UsageError
+from fuseflow.errors import DeadlockError, MachineError, ScheduleError, UsageError
 from fuseflow.samml.nodes import Edge
+from fuseflow.sim import load_machine
+from fuseflow.sim.machine.files import with_settings
 
 SOFTMAX = """
 tensor A[4, 40] csr
@@ -131,3 +133,63 @@ def test_flags_and_files_are_lossless() -> None:
 def test_auto_cannot_name_regions() -> None:
     with pytest.raises(ScheduleError, match="`depth` names `full`, but which regions there are is left to `fuse: auto`"):
         ff.autoschedule(parse(SOFTMAX), schedule=ff.Schedule.fuse("auto").depth("full", 3), top=0)
+
+
+EMPTY = {
+    "a vector": (
+        "tensor S[3, 3, 4] csf\ntensor A[4, 4] csr\ntensor x[3] (compressed)",
+        "T[i, j] = sum(b, k) S[i, b, k] * A[k, j] * x[b]",
+        "x",
+    ),
+    "a matrix": ("tensor A[4, 4] csr\ntensor B[4, 4] csr", "T[i, j] = sum(k) A[i, k] * B[k, j]", "A"),
+    "the other matrix": ("tensor A[4, 4] csr\ntensor B[4, 4] dcsr", "T[i, j] = sum(k) A[i, k] * B[k, j]", "B"),
+    "all of them": ("tensor A[4, 4] dcsr\ntensor x[4] (compressed)", "T[i] = sum(k) A[i, k] * x[k]", "Ax"),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_depths_by_the_estimate_where_an_operand_stores_nothing(case: str) -> None:
+    """A port that reads nothing was divided by: `--depth auto` ended in a ZeroDivisionError."""
+    declared, statement, empty = EMPTY[case]
+    program = parse(f"{declared}\n{statement}\noutput T\n")
+    tensors = {t.name: np.zeros(t.shape) if t.name in empty else np.eye(*t.shape[-2:]) * np.ones(t.shape) for t in program.inputs}
+    result = ff.compile(program, tensors=tensors, schedule=ff.Schedule().lower(depth_policy="auto"), machine="rda").run()
+    assert result.check is not None and result.check.passed
+    assert not result.tensors["T"].to_dense().any()
+
+
+STUCK = """
+tensor A[6, 6] csr
+tensor B[6, 6] csr
+T[i, j] = A[i, j] + B[i, j]
+Y[i] = sum(j) T[i, j] / (1 + (sum(k) T[i, k]))
+output Y
+"""
+
+
+@pytest.mark.parametrize("depth", [None, 1, 2])
+def test_a_deadlock_names_the_knob_that_turns(depth: int | None) -> None:
+    """`fifo_depth` of the machine changes nothing at a FIFO whose depth the schedule states."""
+    schedule = ff.Schedule.fuse("full")
+    machine = with_settings(load_machine("ideal"), {"fifo_depth": 1})
+    tensors = dict.fromkeys("AB", np.ones((6, 6)))
+    stuck = ff.compile(
+        parse(STUCK), tensors=tensors, schedule=schedule if depth is None else schedule.depth("full", depth), machine=machine
+    )
+    with pytest.raises(DeadlockError) as caught:
+        stuck.run()
+    assert ("--depth" in caught.value.hint) is (depth is not None)
+    assert "raise `fifo_depth` of the machine" not in caught.value.hint or depth is None
+
+
+def test_a_deadlock_that_one_fifo_clears_says_whose_depth_it_is() -> None:
+    tensors = {"A": np.ones((6, 6)), "B": np.ones((6, 6))}
+    (region,) = ff.compile(parse(STUCK), tensors=tensors, schedule=ff.Schedule.fuse("full"), machine="ideal").regions
+    hints = set[str]()
+    for edge in [Edge(node.name, k) for node in region.graph.nodes for k in range(len(node.inputs))]:
+        schedule = ff.Schedule.fuse("full").depth(f"full/{edge.node}.{edge.input}", 1)
+        try:
+            ff.compile(parse(STUCK), tensors=tensors, schedule=schedule, machine="ideal").run()
+        except DeadlockError as error:
+            hints.add(error.hint)
+    assert hints and all(hint.endswith("no smaller one does; the schedule states it (`--depth`)") for hint in hints)

@@ -8,7 +8,9 @@ from torch import nn
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
 from fuseflow.explain.fusion import explain_fusion
+from fuseflow.fusion.inline import Inliner
 from fuseflow.lower import repetition
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.region_size import RegionDivider
@@ -58,3 +60,88 @@ def test_regions_that_the_user_named_or_ordered_stay_whole(convolutions: Model) 
     (region,) = ff.compile(*convolutions, schedule=whole).regions
     ordered = Schedule.fuse("full").order("full", region.fused.order)
     assert [region.name for region in ff.compile(*convolutions, schedule=ordered).regions] == ["full"]
+
+
+class Inverse(nn.Module):
+    """The approximate inverse of a matrix, in steps as Nystroem attention takes them: each reads the one before twelve times."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def forward(self, k: torch.Tensor) -> torch.Tensor:
+        one, z = torch.eye(4), k.T / k.abs().sum() ** 2
+        for _ in range(self.steps):
+            kz = k @ z
+            z = 0.25 * z @ (13 * one - kz @ (15 * one - kz @ (7 * one - kz)))
+        return z
+
+
+class Powers(nn.Module):
+    """Squares of squares: every result is read at two places."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(8):
+            x = x @ x / 4
+        return x
+
+
+class Doubling(nn.Module):
+    """A product of each result with its transpose, as of a Gram matrix."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(7):
+            x = torch.tanh(x @ x.T) @ x
+        return x
+
+
+class NewtonSchulz(nn.Module):
+    """The iteration that makes a matrix orthogonal, as the optimizer Muon takes it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x / x.norm()
+        for _ in range(5):
+            gram = x @ x.T
+            x = 3.4445 * x + (-4.775 * gram + 2.0315 * gram @ gram) @ x
+        return x
+
+
+@pytest.mark.parametrize("fuse", ["none", "layerwise", "full"])
+@pytest.mark.parametrize("model", [Inverse(5), Powers(), Doubling(), NewtonSchulz()], ids=lambda model: type(model).__name__)
+def test_an_iteration_compiles_at_every_cut(model: nn.Module, fuse: str) -> None:
+    """Five steps of the inverse were refused, since a product would be computed in 768 places, and four took 14 s."""
+    torch.manual_seed(0)
+    compiled = ff.compile(model, (torch.randn(4, 4) / 2,), schedule=Schedule.fuse(fuse))
+    divided = [notice for notice in compiled.notices if notice.endswith("places, so it is divided")]
+    assert bool(divided) is (fuse != "none")
+    assert (len(compiled.regions) < len(compiled.program.einsums)) is (fuse != "none")
+
+
+def test_an_iteration_that_was_divided_runs() -> None:
+    torch.manual_seed(0)
+    run = ff.compile(Powers(), (torch.randn(4, 4) / 2,), schedule=Schedule.fuse("full")).run()
+    assert run.check is not None and run.check.passed
+
+
+@pytest.mark.parametrize("machine", ["rda", "comal"])
+def test_twice_as_many_steps_have_twice_as_many_searches(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every attempt at a region ends after a bounded number of views, and all regions that are too crowded are divided at once."""
+    expanded = list[int]()
+    expand = Inliner.expand
+    monkeypatch.setattr(Inliner, "expand", lambda self, fused, e: (expanded.append(len(fused.views)), expand(self, fused, e))[1])
+    torch.manual_seed(0)
+    work = []
+    for steps in (4, 8, 16):
+        ff.compile(Inverse(steps), (torch.randn(4, 4),), schedule=Schedule.fuse("full"), machine=machine)
+        work.append(sum(expanded))
+        expanded.clear()
+    assert work[2] < 3 * work[1] and work[1] < 4 * work[0]
+
+
+def test_a_region_that_the_user_named_is_not_divided() -> None:
+    """Ten squarings compute the first in 1,024 places."""
+    model = nn.Sequential(*(Powers() for _ in range(2)))
+    alone = ff.compile(model, (torch.randn(4, 4),), schedule=Schedule.fuse("none"))
+    whole = Schedule.region("whole", *(einsum.name for einsum in alone.program.einsums)).fuse("whole")
+    with pytest.raises(FusionError, match=r"region `whole` would compute `.*` in \d+ places"):
+        ff.compile(model, (torch.randn(4, 4),), schedule=whole)
