@@ -18,6 +18,7 @@ from fuseflow.einsum.sparse_arrays import SparseArray
 from fuseflow.run.check import Check, check_outputs, like_magnitudes, relative_error
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack
 
 NAN, INF = np.nan, np.inf
@@ -130,7 +131,8 @@ def differing(factor: str) -> Check:
     """The check of a difference of two tensors, which are rounded to 32 bits where they are stored between regions."""
     text = f"tensor A[9, 50]\nT[i] = sum(j) A[i, j]\nU[i] = T[i] * {factor}\nY[i] = U[i] - T[i]\noutput Y"
     data = {"A": np.random.default_rng(4).random((9, 50)).astype(np.float32)}
-    compiled = compile(parse(text), tensors=data, schedule=Schedule.fuse("none"), machine="ideal")
+    machine = load_machine("ideal", {"arithmetic": "f64"})
+    compiled = compile(parse(text), tensors=data, schedule=Schedule.fuse("none"), machine=machine)
     result = compiled.run()
     assert not check_outputs(result.tensors, compiled.interpret(), "").passed
     assert result.check is not None
@@ -152,7 +154,7 @@ def test_a_command_whose_output_is_lost_in_rounding_has_status_1(tmp_path: Path,
     Path("p.ein").write_text("tensor T[4]\nU[i] = T[i] * 1.0000001\nY[i] = U[i] - T[i]\noutput Y\n")
     Path("t.yaml").write_text("T: {path: T.npy}\n")
     np.save("T.npy", np.array([3.3, 5.7, 7.1, 9.9], np.float32))
-    words = ["run", "p.ein", "--tensors", "t.yaml", "--fuse", "none", "--json", "r.json"]
+    words = ["run", "p.ein", "--tensors", "t.yaml", "--fuse", "none", "--set", "arithmetic=f64", "--json", "r.json"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 1
     assert "UNKNOWN" in result.stdout and "4 of 4 elements could not be compared" in result.stdout
