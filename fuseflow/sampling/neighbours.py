@@ -3,8 +3,9 @@
     32 rows of 24 entries, 32 rows of 2, 32 of 24, ...     where a row is long, its product is the slowest stage; where not, what follows
 
 FIFOs hold rows that are in flight. So a stage that is slow in one row catches up in the next ones, in which another stage is slow. Rows
-that are sampled therefore have the rows of the loop before them, in their order, and what these take is not measured. They are some times as
-many as FIFOs hold: if a stage is faster than the one behind it by a share of x, it takes 1 / x times as many to fill the FIFOs between both.
+that are sampled therefore have the rows of the loop before them, in their order, and what these take is not measured. They are some
+times as many as FIFOs hold: if a stage is faster than the one behind it by a share of x, it takes 1 / x times as many to fill the FIFOs
+between both.
 """
 
 from __future__ import annotations

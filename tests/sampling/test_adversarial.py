@@ -11,7 +11,7 @@ from scipy import sparse
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 
-ROWS, WIDTH = 1500, 4
+ROWS, WIDTH = 4000, 4
 FIFOS_OF_TWO = without_refresh(fifo_depth_start=2)
 PRODUCT = f"tensor A[{ROWS}, 20000] csr\ntensor X[20000, {WIDTH}]\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
 
@@ -21,7 +21,7 @@ def degrees(kind: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     counts = np.full(ROWS, 8)
     match kind:
         case "hub":
-            counts[rng.integers(ROWS)] = 18_000  # 60 % of 30,000
+            counts[rng.integers(ROWS)] = 18_000  # of 50,000
         case "sorted":
             counts = np.sort(np.minimum(4 * (rng.pareto(1.6, ROWS) + 1), 1000)).astype(np.int64)
         case "empty rows":

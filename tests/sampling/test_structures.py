@@ -1,4 +1,5 @@
-"""Rows in which stages take turns in being the slowest, in blocks or slowly: intervals hold, and they would not without rows before units."""
+"""Rows in which stages take turns in being the slowest, in blocks or slowly: intervals hold, which they do not without the rows before
+units."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random programs of two to five stages, whose rows have a structure: blocks of many and of few neighbours, sorted, periodic, heavy tails, some
-of these one after the other, or none. They are large enough to be sampled, and small enough to be run exactly."""
+"""Random programs of two to five stages whose rows have a structure: blocks of many and of few neighbours, sorted, periodic, heavy
+tails, some of these one after the other, or none. They are large enough to be sampled, and small enough to be run exactly."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ Programs are those of tests/support/structured_programs.py, whose rows have a st
 is drawn by its seed, sampled once, and counted once. Replicates are shorter than those of a user, so that the exact run takes seconds.
 A program of which all would be run is counted, and not compared. A run that was stopped goes on where the output ends.
 
-Constants of `fuseflow.sampling` were chosen with the programs of `--set tuning` only, whose seeds are below a million. Those of `--set test`
-were first drawn when the constants were committed. Who changes a constant afterwards moves `TEST` behind the seeds that were looked at.
+Constants of `fuseflow.sampling` were chosen with the programs of `--set tuning` only, whose seeds are below a million. Those of
+`--set test` were first drawn when the constants were committed. Who changes a constant afterwards moves `TEST` behind the seeds that
+were looked at.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def _summary_line(name: str, sampled: list[dict[str, Any]], error: float) -> str
     count = max(1, len(sampled))
     off, half_width = (sum(values[key] for values in sampled) / count for key in ("off", "half_width"))
     return (
-        f"{name:12} {covered:4} of {len(sampled):4} intervals have the exact number ({100 * covered / count:5.1f} %), {wide} are wider than "
+        f"{name:12} {covered:4} of {len(sampled):4} intervals have the exact number ({100 * covered / count:5.1f} %)"
+        f", {wide} are wider than "
         f"asked; {100 * off:+.2f} % off and {100 * half_width:.2f} % half-width in the mean"
     )
 
