@@ -165,7 +165,7 @@ def test_without_gates_a_library_is_refused(tmp_path: Path) -> None:
 def test_a_library_that_yosys_does_not_survive_is_refused(does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A yosys that breaks off, never ends or gives up is planted."""
     require("pycde")
-    (tmp_path / "yosys").write_text(f"#!/bin/sh\n{does}\n")
+    (tmp_path / "yosys").write_text(f"#!/bin/sh\n[ $1 = -V ] && exec echo planted\n{does}\n")
     (tmp_path / "yosys").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(synthesis, "PROBE_SECONDS", 1)
