@@ -458,7 +458,7 @@ def test_what_is_no_array_is_refused(content, saved):
         ("weights: {'*': {layout: crs}}\n", SparsityError, "there is no layout `crs`"),
         ("weights: {'*': {}, 3.weight: {}}\n", SparsityError, "no weight is called `3.weight`"),
         ("weights: {'*': {sparsifier: magnitude:7}}\n", SparsityError, "cannot leave out a fraction of 7"),
-        ("[" * 101, SparsityError, "nested too deep"),
+        ("[" * 102, SparsityError, "nested too deep"),
         ("weights: {'*': {layout: 2001-99-99}}\n", SparsityError, "cannot be read"),
         ("weights: !!python/object/apply:os.system [true]\n", SparsityError, ""),
         ("\0", SparsityError, ""),

@@ -167,7 +167,7 @@ MANY = f"a: &a [{', '.join('x' * 1001)}]\nb: &b [{', '.join(['*a'] * 1000)}]\n"
 @pytest.mark.parametrize(
     "text",
     [
-        *("weights: " + "[" * 101, "{a: " * 101 + "}" * 101),
+        *("weights: " + "[" * 102, "{a: " * 102 + "}" * 102),
         *("".join(" " * k + "a:\n" for k in range(102)), MANY, MANY + "? *b\n: 1\n", "weights:\n  a: {layout: *z}\n"),
         *("weights: \0", "\x01", "weights: \ud800", '{"\\xZZ": 1}', '{"\\UFFFFFFFF": 1}', "\u2028: \x7f", "weights: \x1b[31m"),
         *("!foo {weights: {}}", "weights: !!set {a}", "weights: !!binary '*'", "!!binary é", "!!timestamp x", "!!bool x: 1"),
