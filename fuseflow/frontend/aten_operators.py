@@ -40,7 +40,15 @@ STORED_PATTERN = UnsupportedOperators(
     "use the dense form of the operator: the layout of the arguments brings the pattern back",
     _names("""
         values _values indices _indices crow_indices col_indices ccol_indices row_indices _nnz _sparse_softmax
-        _sparse_log_softmax _sparse_sum sparse_coo_tensor sparse_csr_tensor _sparse_coo_tensor_unsafe
+        _sparse_log_softmax _sparse_sum
+    """),
+)
+SPARSE_CONSTRUCTION = UnsupportedOperators(
+    "a sparse tensor made inside the model",
+    "make it before, and give it to the model as an argument",
+    _names("""
+        sparse_coo_tensor _sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims_and_tensors sparse_compressed_tensor
+        _sparse_compressed_tensor_unsafe sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor
     """),
 )
 SLICING = UnsupportedOperators(
@@ -72,6 +80,7 @@ LOOP_INDEX = UnsupportedOperators(
 UNSUPPORTED_FAMILIES = (
     INDEXING,
     STORED_PATTERN,
+    SPARSE_CONSTRUCTION,
     SORTING,
     DIAGONAL,
     LOOP_INDEX,

@@ -91,7 +91,7 @@ class _Pass:
         name = fx_origin.short_name(node.target)
         parts = None if name in _COPIES and self._is_written_later(node) else self._parts(node, name)
         if parts is None:
-            problem = f"complex numbers in `{node.target}`, which has no form on pairs of real numbers"
+            problem = f"complex numbers in `{fx_origin.shown_operator(node)}`, which has no form on pairs of real numbers"
             self.refusals.append(refusal(node, problem, _HINT))
             parts = self._stand_in(node), self._stand_in(node)
         if _is_complex(node):

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
-from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, STORED_PATTERN
+from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, SPARSE_CONSTRUCTION, STORED_PATTERN
 from fuseflow.frontend.dependence import Dependence, Memories, described_tensor, remove_unused, written_by
 from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.flops import flop_counter
 from fuseflow.frontend.patterns import Pattern, pattern_of_part
 from fuseflow.frontend.trace import Trace
 
-FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN)
+FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
 """The families of operators that PyTorch evaluates on known operands."""
 _OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
 _NAMES_IN_NOTICE = 4

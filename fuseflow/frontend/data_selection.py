@@ -50,7 +50,7 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> list[Fron
         with graph.inserting_before(node):
             result = next((result for handler in handlers if (result := handler(selections, node)) is not None), None)
         if result is not None:
-            result.meta = {**node.meta, "val": node.meta["val"]}
+            result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
             node.replace_all_uses_with(result)
             graph.erase_node(node)
     remove_unused(traced)

@@ -19,7 +19,8 @@ from fuseflow.counted_loops import tell
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
-from fuseflow.frontend.fx_origin import short_name
+from fuseflow.frontend.foreign_errors import foreign_message
+from fuseflow.frontend.fx_origin import short_name, shown_operator
 from fuseflow.frontend.identities import IDENTITIES, added
 from fuseflow.frontend.known_masks import masked
 from fuseflow.frontend.losses import LOSS_DECOMPOSITIONS
@@ -341,9 +342,8 @@ class DensifyingInterpreter(torch.fx.Interpreter):
         except FrontendError as error:
             refused = refusal(node, error.message, error.hint)
         except Exception as error:  # whatever PyTorch raises
-            first_line = str(error).strip().partition("\n")[0]
-            refused = refusal(node, f"`{node.target}` has no dense form", HINT_OUTSIDE)
-            refused.notes += (f"PyTorch says: {type(error).__name__}: {first_line[:200]}",)
+            refused = refusal(node, f"`{shown_operator(node)}` has no form for these operands", HINT_OUTSIDE)
+            refused.notes += (f"PyTorch says: {foreign_message(error)}",)
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
             raise refused

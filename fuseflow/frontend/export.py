@@ -4,7 +4,6 @@ decomposes the rest into simple operators."""
 from __future__ import annotations
 
 import operator
-import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,13 +26,14 @@ from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences, read_dependences
 from fuseflow.frontend.emptiness import settle_empty
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.patterns import stored_tensors, unstored_masks, weight_patterns
 from fuseflow.frontend.quiet import quiet
 from fuseflow.frontend.ranking import tie_notices
-from fuseflow.frontend.refusals import raise_all
+from fuseflow.frontend.refusals import raise_all, without_followed_advice
 from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
@@ -81,19 +81,23 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         blocked = operator_screen.screen_program(traced)
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
-            raise_all([*refusals, *_later_refusals(traced, blocked)])
+            raise_all(without_followed_advice([*refusals, *_later_refusals(traced, blocked)], call.module))
         tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, formats)
         stored = storage_of(tensors, stored_formats)
         masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
-    raise_all([*without_dense_form, *operator_screen.screen_lowered(graph)])
-    operator_screen.screen_mutation(graph, list(tensors))
+    refusals = [*without_dense_form, *operator_screen.screen_lowered(graph)] or operator_screen.screen_mutation(
+        graph, list(tensors)
+    )
+    raise_all(without_followed_advice(refusals, call.module))
     return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules, constants, masks)
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:
     """Return what else is in the way of a model that is refused, as later steps find it. An argument stands for each value of a blocked
     operator there, so that what uses the value is looked at too. What computes its operands is, because they become outputs."""
+    if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in blocked):
+        return []  # No later step knows what to do with its graphs.
     graph = traced.graph_module.graph
     output = graph.output_node()
     operands = [operand for node in blocked for operand in node.all_input_nodes]
@@ -130,9 +134,13 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
     except SparsityError:  # of a rule that does not fit what the model computes
         raise
     except Exception as error:  # whatever the model and PyTorch raise
-        message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
+        message = f"the model fails in PyTorch itself: {foreign_message(error)}"
         sparse = any(isinstance(x, Tensor) and x.layout != torch.strided for x in pytree.tree_leaves((call.args, call.kwargs)))
-        hint = "`.to_dense()` in the model changes nothing in how a tensor is stored here" if sparse else ""
+        hint = (
+            "`.to_dense()` in the model changes nothing in how a tensor is stored here"
+            if sparse and "sparse" in message.lower()
+            else ""
+        )
         raise FrontendError(message, hint=hint, span=fx_origin.exception_span(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
@@ -148,14 +156,11 @@ def _trace(call: ModelCall) -> Trace:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         run_eagerly(call)  # says so if the model itself fails
-        message = f"the model cannot be traced: {type(error).__name__}: {_first_line(error)}"
-        raise FrontendError(message, span=fx_origin.exception_span(error)) from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first sentence of an error message of PyTorch, which may have pages."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return textwrap.shorten(lines[0].partition(". ")[0], 200, placeholder=" ...")
+        message, hint = f"the model cannot be traced: {foreign_message(error)}", ""
+        for name, advice in operator_screen.HINTS_OF_NESTED.items():
+            if fx_origin.is_below(error, name):
+                message, hint = f"`{name}` cannot be traced", advice
+        raise FrontendError(message, hint=hint, span=fx_origin.exception_span(error)) from error
 
 
 class _TensorsAsInputs(nn.Module):
@@ -197,7 +202,7 @@ def _replay(traced: GraphModule, tensors: dict[str, Tensor], stored: dict[str, S
         except FrontendError:
             raise
         except Exception as error:
-            raise FrontendError(f"the model has no dense form: {type(error).__name__}: {_first_line(error)}") from error
+            raise FrontendError(f"the model cannot be written in simple operators: {foreign_message(error)}") from error
     _forget_places_of_writes(graph)
     compare_alike(graph)
     graph.eliminate_dead_code()

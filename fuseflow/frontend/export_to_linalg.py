@@ -14,6 +14,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin, linalg_modules
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.mlir_locations import Origin, to_location
 from fuseflow.frontend.sparse_encodings import Storage, has_encoding, to_encoding
 from fuseflow.tensors import Format
@@ -59,7 +60,7 @@ def lower_to_linalg(
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except Exception as error:  # the importer has no exception of its own
-        raise FrontendError(f"torch-mlir cannot import the model: {error}") from error
+        raise FrontendError(f"torch-mlir cannot import the model: {foreign_message(error)}") from error
     module = importer.module
     linalg_modules.run_pipeline(module, BACKEND_PIPELINE, "lowering to torch-mlir's backend form")
     linalg_modules.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")

@@ -25,6 +25,8 @@ _FOLDERS = [*(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "pl
 _LIBRARIES = tuple(dict.fromkeys(str(path) for folder in _FOLDERS for path in (folder, folder.resolve())))
 """Where libraries are: those of this Python, and those beside PyTorch, which may be of another environment that this one is built on. An
 environment may be reached through a link, and files are then named with it."""
+REPLACED = "replaced"
+"""The key of the metadata of a node that has the name of the operator that the node takes the place of."""
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
@@ -84,6 +86,12 @@ def short_name(target: object) -> str:
     return getattr(target, "__name__", str(target))
 
 
+def shown_operator(node: Node) -> str:
+    """Return the operator of a node as a message names it: in full, or the one that another took the place of."""
+    replaced = node.meta.get(REPLACED)
+    return str(replaced or (node.target if isinstance(node.target, torch._ops.OperatorBase) else short_name(node.target)))
+
+
 def is_whole_slice(node: Node) -> bool:
     """Return whether a node is a slice of a whole dimension, as `x[:]` leaves it. Such a slice changes nothing."""
     if short_name(node.target) != "slice":
@@ -114,6 +122,11 @@ def exception_span(error: BaseException) -> Span | None:
     while error.__cause__ is not None and not innermost_user_line(_frames(error)):
         error = error.__cause__
     return innermost_user_line(_frames(error))
+
+
+def is_below(error: BaseException, function: str) -> bool:
+    """Return whether a function of that name was running when an exception was raised."""
+    return any(frame.name == function for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:

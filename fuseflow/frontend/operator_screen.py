@@ -51,29 +51,38 @@ def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
     return {node: refusals for node, refusals in by_node.items() if refusals}
 
 
+_CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
+"""The operators of PyTorch that are control flow."""
+HINTS_OF_NESTED = {
+    "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
+}
+"""What takes the place of an operator that has a graph in it and is not control flow."""
+
+
 def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator[FrontendError]:
     """Yield what stands against an operator of the user."""
     yield from _screen_training(node)
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        hint = "write it without `torch.cond` and the like"
-        yield refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
+        flow = str(node.target) in _CONTROL_FLOW
+        hint = "write it without `torch.cond` and the like" if flow else HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
+        yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
     name = fx_origin.short_name(node.target)
     for family in UNSUPPORTED_FAMILIES:
         if name in family.names and not fx_origin.is_whole_slice(node):
-            yield refusal(node, f"{family.description} (`{node.target}`)", family.hint)
+            yield refusal(node, f"{family.description} (`{fx_origin.shown_operator(node)}`)", family.hint)
 
 
-def screen_mutation(graph: Graph, names: list[str]) -> None:
-    """Raise `FrontendError` for a model that writes to its buffers, weights or inputs. After functionalization, such a write is a copy
+def screen_mutation(graph: Graph, names: list[str]) -> list[FrontendError]:
+    """Return what stands against a model that writes to its buffers, weights or inputs. After functionalization, such a write is a copy
     at the end."""
     arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
     for node in graph.nodes:
         if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
             target = arguments.get(node.args[0], "a constant")
-            raise FrontendError(
-                f"the model mutates `{target}`", hint=f"{HINT_EVAL}, or return the new value instead of writing it in place"
-            )
+            hint = f"{HINT_EVAL}, or return the new value instead of writing it in place"
+            return [FrontendError(f"the model mutates `{target}`", hint=hint)]
+    return []
 
 
 _WRAPPING = (torch.int8, torch.uint8, torch.int16)
@@ -87,15 +96,17 @@ def screen_lowered(graph: Graph) -> list[FrontendError]:
         name = fx_origin.short_name(node.target)
         if name not in LOWERABLE:
             user_operator = fx_origin.operator_name(node).removesuffix(".")
-            through = f", through `{node.target}`," if user_operator != name else ""
+            through = f", through `{fx_origin.shown_operator(node)}`," if user_operator != name else ""
             refusals.append(refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE))
             continue
         values = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, Tensor)]
         if any(value.is_complex() for value in values):
-            problem = f"complex numbers in an operator that has no form on pairs of real ones (`{node.target}`)"
+            problem = (
+                f"complex numbers in an operator that has no form on pairs of real ones (`{fx_origin.shown_operator(node)}`)"
+            )
             refusals.append(refusal(node, problem, "compute with `.real` and `.imag`, and return real tensors"))
         elif name not in MOVEMENTS and any(value.dtype in _WRAPPING for value in values):
-            problem = f"arithmetic in {values[0].dtype}, which wraps around (`{node.target}`)"
+            problem = f"arithmetic in {values[0].dtype}, which wraps around (`{fx_origin.shown_operator(node)}`)"
             refusals.append(refusal(node, problem, "convert the operands to int32 or to a float first"))
     return refusals
 
@@ -119,13 +130,13 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
     if _stores_nonzeros(argument, arguments):
         return
     if argument not in arguments:
-        problem = f"`{node.target}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
+        problem = f"`{fx_origin.shown_operator(node)}` depends on which elements the result of `{fx_origin.operator_name(argument)}` stores"
         yield refusal(node, problem, "apply it to a sparse matrix that is an input or a constant")
         return
     name, tensor = arguments[argument]
     stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
     if (stored == 0).any():
-        message = f"`{node.target}` counts the zeros that `{name}` stores"
+        message = f"`{fx_origin.shown_operator(node)}` counts the zeros that `{name}` stores"
         yield refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import Node
 
 from fuseflow.errors import FrontendError, Span
-from fuseflow.frontend.aten_operators import HINT_LIBRARY, HINT_OUTSIDE
+from fuseflow.frontend.aten_operators import HINT_EVAL, HINT_LIBRARY, HINT_OUTSIDE
 from fuseflow.frontend.fx_origin import library_line, module_path, module_suffix, source_span
 
 _PLACES_IN_NOTE = 4
@@ -55,6 +55,16 @@ def refusal(node: Node, message: str, hint: str) -> OperatorError:
     if line and hint == HINT_OUTSIDE:
         hint = HINT_LIBRARY
     return OperatorError(f"{message}{module_suffix(node)}", place, hint=hint, notes=notes, span=span)
+
+
+def without_followed_advice(refusals: Iterable[FrontendError], module: nn.Module) -> list[FrontendError]:
+    """Return refusals that do not ask for `.eval()` if no part of the module is in training mode."""
+    refused = list(refusals)
+    if not any(part.training for part in module.modules()):
+        for error in refused:
+            if error.hint.startswith(HINT_EVAL):
+                error.hint = error.hint.removeprefix(HINT_EVAL).removeprefix(", or ").removeprefix("; ") or HINT_OUTSIDE
+    return refused
 
 
 def refusals_of(error: FrontendError) -> tuple[FrontendError, ...]:

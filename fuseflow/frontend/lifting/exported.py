@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.lifting.rules import RULES, operators_of
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.quiet import quiet
@@ -142,23 +142,29 @@ def _require_tensors(node: Node) -> None:
     if node.op != "call_function" or node.target is operator.getitem:
         return
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        raise refusal(node, f"control flow or a nested graph (`{node.target}`)", "write it without `torch.cond` and the like")
+        raise refusal(
+            node,
+            f"control flow or a nested graph (`{node.target}`)",
+            "write it without `torch.cond` and the like",
+        )
     leaves = pytree.tree_leaves(node.meta.get("val"))
     sizes = [size for leaf in leaves if isinstance(leaf, Tensor) for size in leaf.shape]
     if any(isinstance(each, torch.SymInt | torch.SymFloat | torch.SymBool) for each in (*leaves, *sizes)):
         hint = "use `torch.where` or a mask, which keep the shape"
-        raise refusal(node, f"what `{node.target}` computes has another shape, or is another number, with other data", hint)
+        raise refusal(
+            node,
+            f"what `{node.target}` computes has another shape, or is another number, with other data",
+            hint,
+        )
 
 
 def _export_error(error: Exception) -> FrontendError:
     """Return why PyTorch cannot export a model."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
     span = fx_origin.exception_span(error)
-    if "DataDependent" in type(error).__name__ or "data-dependent" in lines[0]:
+    if "DataDependent" in type(error).__name__ or "data-dependent" in str(error).partition("\n")[0]:
         hint = "use `torch.where`, or give the model the number as an argument"
         return FrontendError("control flow, or a number in Python, depends on data", hint=hint, span=span)
-    first = textwrap.shorten(lines[0], 200, placeholder=" ...")
-    return FrontendError(f"the model cannot be exported: {type(error).__name__}: {first}", span=span)
+    return FrontendError(f"the model cannot be exported: {foreign_message(error)}", span=span)
 
 
 def named_results(exported: ExportedModule) -> Iterator[tuple[str, Node]]:

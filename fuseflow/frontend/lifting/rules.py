@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import FrontendError, did_you_mean
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.lifting.calls import OperatorCall
 from fuseflow.frontend.lifting.known import Known
 from fuseflow.frontend.refusals import refusal
@@ -69,9 +70,8 @@ def rule_errors(call: OperatorCall) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever a stand-in and PyTorch raise
-        first = (str(error).splitlines() or [""])[0]
         hint = "its stand-in gets the same arguments, with ones and zeros for tensors, and must have a derivative"
-        raise refusal(call.node, f"the rule for `{call.target}` fails: {type(error).__name__}: {first}", hint) from error
+        raise refusal(call.node, f"the rule for `{call.target}` fails: {foreign_message(error)}", hint) from error
 
 
 def _fitted(tensor: Tensor, shape: Sequence[int]) -> Tensor:

@@ -19,6 +19,7 @@ from torch.fx import Graph, Node, symbolic_trace
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.lifting.result import ModuleAttributes
 from fuseflow.frontend.quiet import quiet
 from fuseflow.sparsity.state import clear_sparsity
@@ -80,9 +81,8 @@ def _links(module: nn.Module, analysis: ModuleAttributes) -> Iterator[Link]:
         with quiet():
             graph = symbolic_trace(module).graph
     except Exception as error:  # whatever the model and PyTorch raise
-        first = (str(error).splitlines() or [""])[0]
         span = fx_origin.exception_span(error)
-        raise FrontendError(f"the model cannot be traced: {type(error).__name__}: {first}", span=span) from error
+        raise FrontendError(f"the model cannot be traced: {foreign_message(error)}", span=span) from error
     layers = _own_layers(module, graph)
     for node in graph.nodes:
         if _mixes(layers.get(node)):

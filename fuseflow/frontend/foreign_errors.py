@@ -1,0 +1,33 @@
+"""What other software says when it fails, as a message of fuseflow may repeat it: one sentence, without the addresses of objects."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+_LONGEST = 200
+_OBJECT = re.compile(r"<(?:function |bound method )?([\w.<>]+?)(?: object)? at 0x[0-9a-fA-F]+[^<>]*>")
+_ADDRESS = re.compile(r"\s*(?:at )?\b0x[0-9a-fA-F]{6,}\b")
+_INVARIANT = re.compile(
+    r"INTERNAL ASSERT FAILED|Expected .* to be true, but got false|^\s*assert |Could this error message be improved|functorch"
+)
+
+
+def foreign_message(error: BaseException) -> str:
+    """Return the kind and the first sentence of an error that other software raised. A check of its own that failed, which says nothing
+    about the model, is told as that."""
+    text = "\n".join(line for line in str(error).strip().splitlines() if line.strip())
+    kind = type(error).__name__
+    if _INVARIANT.search(text):
+        return f"{kind}: a check inside PyTorch or one of its libraries fails"
+    first = text.partition("\n")[0].partition(". ")[0]
+    return f"{kind}: {textwrap.shorten(without_addresses(first), _LONGEST, placeholder=' ...')}" if first else kind
+
+
+def without_addresses(text: str) -> str:
+    """Return a text with the names of objects for what Python prints of them.
+
+    >>> without_addresses("cannot call <function relu at 0x7f83d00c5120>")
+    'cannot call `relu`'
+    """
+    return _ADDRESS.sub("", _OBJECT.sub(r"`\1`", text))
