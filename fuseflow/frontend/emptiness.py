@@ -47,7 +47,6 @@ def settle_empty(traced: Trace) -> None:
         else:
             _settle(node, settled)
     _outputs_to_arguments(traced, settled, targets)
-    graph.eliminate_dead_code()
     traced.graph_module.recompile()
 
 
@@ -152,7 +151,7 @@ def _outputs_to_arguments(traced: Trace, settled: Mapping[Node, Any], targets: s
     output = traced.graph_module.graph.output_node()
     for node in output.all_input_nodes:
         ancestors = ancestors_of(node)
-        unwritten = not traced.arguments.keys() & ancestors and bool(targets & ancestors)
+        unwritten = not traced.arguments.keys() & ancestors and not ancestors.isdisjoint(targets | settled.keys())
         if node.op == "call_function" and (node in settled or unwritten):
             value = settled[node] if node in settled else node_values(traced, [node])[node]
             output.replace_input_with(node, traced.add(names.unique(node.name), value, node.meta["val"]))

@@ -156,11 +156,8 @@ def _trace(call: ModelCall) -> Trace:
         raise
     except Exception as error:  # whatever the model and PyTorch raise
         run_eagerly(call)  # says so if the model itself fails
-        message, hint = f"the model cannot be traced: {foreign_message(error)}", ""
-        for name, advice in operator_screen.HINTS_OF_NESTED.items():
-            if fx_origin.is_below(error, name):
-                message, hint = f"`{name}` cannot be traced", advice
-        raise FrontendError(message, hint=hint, span=fx_origin.exception_span(error)) from error
+        message = f"the model cannot be traced: {foreign_message(error)}"
+        raise FrontendError(message, span=fx_origin.exception_span(error)) from error
 
 
 class _TensorsAsInputs(nn.Module):

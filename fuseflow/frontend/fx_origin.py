@@ -124,11 +124,6 @@ def exception_span(error: BaseException) -> Span | None:
     return innermost_user_line(_frames(error))
 
 
-def is_below(error: BaseException, function: str) -> bool:
-    """Return whether a function of that name was running when an exception was raised."""
-    return any(frame.name == function for frame in traceback.extract_tb(error.__traceback__))
-
-
 def _frames(error: BaseException) -> list[tuple[str, int]]:
     return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
 

@@ -53,7 +53,7 @@ def screen_program(traced: Trace) -> dict[Node, list[FrontendError]]:
 
 _CONTROL_FLOW = ("cond", "while_loop", "map_impl", "scan", "associative_scan")
 """The operators of PyTorch that are control flow."""
-HINTS_OF_NESTED = {
+_HINTS_OF_NESTED = {
     "flex_attention": "use `torch.nn.functional.scaled_dot_product_attention`, with what the score changes as `attn_mask`"
 }
 """What takes the place of an operator that has a graph in it and is not control flow."""
@@ -65,7 +65,7 @@ def _refusals(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> Iterator
     yield from _screen_stored_zeros(node, arguments)
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         flow = str(node.target) in _CONTROL_FLOW
-        hint = "write it without `torch.cond` and the like" if flow else HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
+        hint = "write it without `torch.cond` and the like" if flow else _HINTS_OF_NESTED.get(str(node.target), HINT_OUTSIDE)
         yield refusal(node, f"control flow or a nested graph (`{fx_origin.shown_operator(node)}`)", hint)
     name = fx_origin.short_name(node.target)
     for family in UNSUPPORTED_FAMILIES:

@@ -351,8 +351,8 @@ def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> N
     for node in list(traced.graph_module.graph.nodes):
         if node.op == "get_attr":
             value = getattr(traced.graph_module, str(node.target))
-            if not isinstance(value, Tensor):
-                continue  # a nested graph
+            if not isinstance(value, Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+                continue  # a nested graph, or what belongs to one
             name = names.unique(held.get(id(value), "constant"))
             node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach()), _element_description(value)))
             traced.graph_module.graph.erase_node(node)

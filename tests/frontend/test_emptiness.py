@@ -80,12 +80,18 @@ def test_write_of_no_rows_leaves_its_target(write: Callable[..., Tensor]) -> Non
         lambda s: s.prod(0),
         lambda s: s.var(0, unbiased=False),
         lambda s: s.logsumexp(0),
-        lambda s: torch.segment_reduce(s, "max", lengths=torch.zeros(3, dtype=torch.long), axis=0),
         lambda s: s.mean() + torch.ones(3),
     ],
 )
 def test_reduction_of_nothing_is_that_of_pytorch(reduction: Callable[..., Tensor]) -> None:
     agrees(reduction, NOTHING)
+
+
+def test_segments_of_nothing_are_those_of_pytorch() -> None:
+    for reduce in ("sum", "mean", "max"):
+        agrees(
+            lambda s, n, kind=reduce: torch.segment_reduce(s, kind, lengths=n, axis=0), NOTHING, torch.zeros(3, dtype=torch.long)
+        )
 
 
 def test_reduction_without_a_neutral_number_fails_in_pytorch_itself() -> None:
