@@ -180,7 +180,7 @@ def _around_one_window(
 ) -> tuple[Tensor, list[int]]:
     """Return x without what lies behind the only window along a dimension, and the padding that is left to do: torch-mlir takes the extent
     of such a dimension from the window."""
-    amounts, left = [], list[int]()
+    amounts, left = list[int](), list[int]()
     for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
         rest = size + 2 * p - (d * (k - 1) + 1)
         is_cut = 0 < rest < s
