@@ -112,7 +112,7 @@ def _without_crowds(
     may_divide = crowded if partitioned.schedule.grows_regions else None
     while True:
         lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
-        if isinstance(lowered, Refusal) or not crowded:
+        if not crowded:  # else a later region may be refused only since of those it was assumed what they write
             return partitioned, lowered
         regions = halved_regions(partitioned, [error.region for error in crowded])
         if regions is partitioned.formed:
