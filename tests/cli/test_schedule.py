@@ -156,7 +156,6 @@ def test_a_limit_of_time_stops_with_what_there_is() -> None:
         (["--budget", "port=1"], "has room in port=1"),
         (["--budget", "port=1"], "single operators take port="),
         (["--budget", "mul=8,port=2,fifo=64KB"], "FIFOs of machine `ideal` have no bound, so that no `fifo` has room for them"),
-        (["--budget", "fifo=1GB"], "`--set fifo_depth=64` gives them one"),
         (["--budget", "area=1000000000"], "so that no `area` has room"),
         ([], "Missing option '--budget'"),
     ],

@@ -192,4 +192,4 @@ def test_a_deadlock_that_one_fifo_clears_says_whose_depth_it_is() -> None:
             ff.compile(parse(STUCK), tensors=tensors, schedule=schedule, machine="ideal").run()
         except DeadlockError as error:
             hints.add(error.hint)
-    assert hints and all(hint.endswith("no smaller one does; the schedule states it (`--depth`)") for hint in hints)
+    assert hints and all(hint.endswith("no smaller one does; its depth is stated (`--depth`)") for hint in hints)

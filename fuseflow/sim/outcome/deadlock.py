@@ -161,12 +161,13 @@ def _reason(waiting: WaitingProcess) -> str:
 
 
 def _advice(remedy: Remedy | None, full: Sequence[AwaitedSlot], stated: Set[Edge]) -> str:
-    """Return what clears a deadlock of `full` FIFOs. The depths of those that are `stated` are the schedule's, not the machine's."""
+    """Return what clears a deadlock of `full` FIFOs. The depths of those that are `stated` are those of the schedule or the graph, not of
+    the machine."""
     if remedy is not None:
         where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
-        knob = "; the schedule states it (`--depth`)" if remedy.edge in stated else ""
+        knob = "; its depth is stated (`--depth`)" if remedy.edge in stated else ""
         return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does{knob}"
-    knobs = ["the depths that the schedule states (`--depth`, or `depth:` in its file)"] if stated else []
+    knobs = ["the depths that are stated (`--depth`, or `depth:` of a schedule)"] if stated else []
     knobs += ["`fifo_depth` of the machine"] if any(slot.edge not in stated for slot in full) else []
     auto = "set it to `auto`" if not stated else "set `fifo_depth` of the machine to `auto`"
     return f"no single FIFO clears it, even with {MOST_SLOTS:,} slots: raise {' and '.join(knobs)}, or {auto}"

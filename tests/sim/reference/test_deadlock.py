@@ -32,7 +32,7 @@ def test_the_full_fifo_and_who_waits_for_whom() -> None:
         "  note: wait-for cycle: `A_v` waits for a slot of input 0 of `div`, full at depth 2; `div` waits for a token on its "
         "input 1 from `rep`; `rep` waits for a token on its input 0 from `total`; `total` waits for a token on its input 0 "
         "from `A_v`",
-        "  hint: depth 7 of input 0 of `div` clears it (now 2), and no smaller one does",
+        "  hint: depth 7 of input 0 of `div` clears it (now 2), and no smaller one does; its depth is stated (`--depth`)",
     ]
 
 
@@ -53,7 +53,7 @@ def test_several_fifos_may_be_needed() -> None:
     with pytest.raises(DeadlockError, match="full at depth 1") as caught:
         run({("div", 0): 1, ("rep", 1): 1})
     assert caught.value.hint.startswith(
-        "no single FIFO clears it, even with 1,048,576 slots: raise `fifo_depth` of the machine, or set it"
+        "no single FIFO clears it, even with 1,048,576 slots: raise the depths that are stated (`--depth`, or `depth:` of a schedule), or"
     )
     assert run({("div", 0): 7, ("rep", 1): 7}).cycles > 0
 
