@@ -6,7 +6,7 @@ matrix is what PyTorch computes of the rows of the identity, so that no rule of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import torch
@@ -58,7 +58,7 @@ def _average(selections: Selections, node: Node) -> Node | None:
     are large and overlap. Other windows have a form of their own. The divisor of a window is the product of one for each dimension, unless
     a number is given."""
     x, kernel = call_arguments(node, "self", "kernel_size")
-    stride, padding, ceil_mode, includes, divisor = (
+    settings: Iterator[Any] = (
         node.args[n] if len(node.args) > n else node.kwargs.get(option, default)
         for n, option, default in (
             (2, "stride", ()),
@@ -68,6 +68,7 @@ def _average(selections: Selections, node: Node) -> Node | None:
             (6, "divisor_override", None),
         )
     )
+    stride, padding, ceil_mode, includes, divisor = settings
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))

@@ -54,7 +54,7 @@ def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, 
     name = model_name(model)
     module = _module(model)
     if isinstance(inputs, Mapping) and kwargs is None:
-        inputs, kwargs = (), inputs
+        return model_call(model, (), inputs)
     if isinstance(model, ExportedProgram) and isinstance(inputs, list | tuple | None):
         return ModelCall(module, *call_arguments(model, "the exported program", inputs or (), kwargs or {}))
     if inputs is None and kwargs is None:

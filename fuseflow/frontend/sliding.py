@@ -202,7 +202,7 @@ def _grouped_conv3d(
         part = functional.conv2d(pictures, weight[:, :, n], None, stride[1:], padding[1:], dilation[1:], groups)
         total = part if total is None else total + part
     assert total is not None
-    y = total.unflatten(0, (x.shape[0], count)).transpose(1, 2)
+    y = total.reshape(x.shape[0], count, *total.shape[1:]).transpose(1, 2)
     return y if bias is None else y + bias.reshape(-1, 1, 1, 1)
 
 

@@ -20,8 +20,9 @@ AS_STRIDED = frozenset({torch.as_strided, Tensor.as_strided, torch.ops.aten.as_s
 def strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Return `x.as_strided(size, stride, storage_offset)` as a new tensor. Raise `FrontendError` where it reads memory that is not that of
     `x`."""
-    memory = x.permute(sorted(range(x.dim()), key=lambda dim: -x.stride(dim)))
-    offset = 0 if storage_offset is None else storage_offset - x.storage_offset()
+    strides = x.stride()
+    memory = x.permute(sorted(range(x.dim()), key=lambda dim: -strides[dim]))
+    offset = 0 if storage_offset is None else storage_offset - int(x.storage_offset())
     end = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if not memory.is_contiguous() or offset < 0 or (end >= x.numel() and 0 not in size):
         raise FrontendError(

@@ -70,8 +70,8 @@ def sorted_entries(tensor: torch.Tensor) -> torch.Tensor:
     places, values = torch.from_numpy(np.cumsum(is_first) - 1), tensor.values()[torch.from_numpy(order)]
     values = values.new_zeros((int(is_first.sum()), *values.shape[1:])).index_add(0, places, values)
     starts = np.searchsorted(major[is_first], np.arange(len(counts) + 1))
-    indices = (torch.from_numpy(part.astype(positions.dtype)) for part in (starts, minor[is_first]))
-    return torch.sparse_compressed_tensor(*indices, values, tuple(tensor.shape), layout=tensor.layout, check_invariants=False)
+    above, below = (torch.from_numpy(part.astype(positions.dtype)) for part in (starts, minor[is_first]))
+    return torch.sparse_compressed_tensor(above, below, values, tensor.shape, layout=tensor.layout, check_invariants=False)
 
 
 def unsigned_types(tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:

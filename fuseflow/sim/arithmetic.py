@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +147,7 @@ def _is_rounded(value: float) -> bool:
 
 def _attributes(node: n.Primitive) -> dict[str, float]:
     """Return the attributes of a node that are numbers."""
-    return {name: value for name in _number_attributes(type(node)) if (value := getattr(node, name)) is not None}
+    return {name: value for name in _number_attributes(cast(Any, type(node))) if (value := getattr(node, name)) is not None}
 
 
 @cache

@@ -95,7 +95,7 @@ def _in_order(inputs: tuple[Sequence[Any], Mapping[str, Any]], by_name: pytree.T
 
 def _names_of_positional(program: ExportedProgram) -> Sequence[str]:
     signature = program.module_call_graph[0].signature
-    names = None if signature is None else signature.forward_arg_names
+    names: Sequence[str] | None = None if signature is None else signature.forward_arg_names
     if names is not None:
         return names
     spec = program.call_spec.in_spec
