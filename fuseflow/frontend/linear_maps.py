@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
