@@ -56,7 +56,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
     A tensor of which `values` has the elements, in its order, is compared with these, and others with the dense interpreter.
     """
     memory = dict(compiled.memory())
-    search = _Search(compiled.program, values or {}, dict(memory))
+    search = _Search(compiled.program, values or {}, dict(memory), compiled.machine.is_wide)
     torch, interpreter = list[str](), list[str]()
     for region in counted(compiled.regions, "comparing regions"):
         for step in region.views_before:
@@ -83,6 +83,7 @@ class _Search:
     program: Program
     values: NodeValues
     inputs: Mapping[str, Tensor]
+    wide: bool
 
     def known(self, written: Mapping[str, Tensor]) -> list[str]:
         """Return the tensors whose value PyTorch has. Its dimensions may be divided in the program, or merged."""
@@ -96,7 +97,7 @@ class _Search:
         torch = self._from_torch(outputs, known) if known else None
         if torch is not None and torch.passed and len(known) == len(outputs):
             return None
-        by_itself = check_region(self.program, region, memory, outputs)
+        by_itself = check_region(self.program, region, memory, outputs, self.wide)
         if torch is not None and not torch.passed:
             return Deviation(region.name, self.program.defined[torch.worst], torch, by_itself)
         if by_itself is not None and not by_itself.passed:

@@ -329,7 +329,7 @@ class Compiled:
         """
         arrays = self._arrays()
         refuse_rounded_integers(infer(self._original.program), arrays)
-        wide = self.machine.arithmetic == "f64"
+        wide = self.machine.is_wide
         results = evaluate_operands(self._original.program, arrays, outputs_only=True, wide=wide)
         return {name: results[name] for name in self.program.outputs}
 

@@ -116,7 +116,7 @@ class ExactRegions:
             self.watch(region, read, simulation)
         results = self.history.record(region, read, simulation)
         if self.seed is not None and self.check:
-            region_check = check_region(self.program, region, self.memory, results)
+            region_check = check_region(self.program, region, self.memory, results, self.machine.is_wide)
             if region_check:
                 self.checks.append(region_check)
         self._keep(region, results)

@@ -50,7 +50,9 @@ class RunHistory:
         at, before = self._first[key]
         names = dict(zip(used_tensors(before.graph), used_tensors(region.graph), strict=True))
         computed = self._results[at].simulation.outputs
-        results = interpret_repeat(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
+        results = interpret_repeat(
+            region.fused, read, {names[name]: tensor for name, tensor in computed.items()}, self.machine.is_wide
+        )
         if results is None:
             return None
         repeat = RegionRepeat(region.name, region.einsums, names)

@@ -17,15 +17,18 @@ LARGEST_ARRAY = 1 << 27
 """The most elements of a dense array (1 GB) in which a repeated region may be computed. Where more are needed, it is simulated."""
 
 
-def interpret_repeat(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in `patterns`.
+def interpret_repeat(
+    region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor], wide: bool
+) -> dict[str, Tensor] | None:
+    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in `patterns`. All
+    is computed in 64 bits if it is `wide`.
 
     None if that takes arrays that are too large.
     """
     program = _program_over_memory(region)
     if _largest_array(program) > LARGEST_ARRAY or region.blocks:
         return None
-    results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
+    results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs}, wide=wide)
     tensors = {}
     for name, pattern in patterns.items():
         values = (

@@ -102,7 +102,7 @@ class SampledRegions:
         repeat = RegionRepeat(region.name, region.einsums, names)
         self.results[at] = replace(self.results[at], repeats=(*self.results[at].repeats, repeat))
         if self._is_wanted(region):
-            self._store(interpret_results(region, self.memory, counts.work.patterns))
+            self._store(interpret_results(region, self.memory, counts.work.patterns, self.machine.is_wide))
 
     def _measure(
         self, number: int, region: CompiledRegion, read: Mapping[str, Tensor], counts: RegionEstimate, key: Hashable | None
@@ -118,7 +118,11 @@ class SampledRegions:
             cycles, results = simulation.cycles, dict(simulation.outputs)
         else:
             sample, cycles = sampled.sample, sampled.sample.cycles
-            results = interpret_results(region, self.memory, counts.work.patterns) if self._is_wanted(region) else {}
+            results = (
+                interpret_results(region, self.memory, counts.work.patterns, self.machine.is_wide)
+                if self._is_wanted(region)
+                else {}
+            )
             self._compare_rows(region, sampled, results)
         if key is not None:
             self._first.setdefault(key, (len(self.results), region))
@@ -141,7 +145,7 @@ class SampledRegions:
     def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
         """Compare the sampled rows of every result with those of the interpreter. Where there are no `results`, it computes these rows."""
         taken = np.unique(np.concatenate([rows for rows, _ in sampled.outputs]))
-        arrays = {} if results else interpret_rows(region, self.memory, taken)
+        arrays = {} if results else interpret_rows(region, self.memory, taken, self.machine.is_wide)
         for result in region.fused.results:
             name, mode = result.name, result.indices.index(sampled_index(region.fused))
             for rows, outputs in sampled.outputs:

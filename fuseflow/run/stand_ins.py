@@ -46,9 +46,10 @@ def _stored(elements: npt.NDArray[np.generic], block: Block, like: Tensor) -> np
 
 
 def check_region(
-    program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor]
+    program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor], wide: bool = False
 ) -> Check | None:
-    """Check what a region wrote against the dense interpreter on what it read. None for a copy, whose readers are checked instead."""
+    """Check what a region wrote against the dense interpreter on what it read. None for a copy, whose readers are checked instead. All is
+    computed in 64 bits if it is `wide`."""
     einsums = tuple(e for e in program.einsums if e.name in region.einsums)
     if not einsums:
         return None
@@ -59,7 +60,7 @@ def check_region(
     part = Program(declared, einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
     arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}
-    expected = evaluate_operands(part, arrays)
+    expected = evaluate_operands(part, arrays, wide=wide)
     written = tensors_to_elements(program.declared, outputs)
     return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")
 

@@ -41,8 +41,11 @@ def values_refusal(region: CompiledRegion) -> str | None:
     return None
 
 
-def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> dict[str, Tensor]:
-    """Return the results of a region as it would store them. `patterns` says where, for each result whose streams could be counted.
+def interpret_results(
+    region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern], wide: bool = False
+) -> dict[str, Tensor]:
+    """Return the results of a region as it would store them. `patterns` says where, for each result whose streams could be counted. All is
+    computed in 64 bits if it is `wide`.
 
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
     """
@@ -52,12 +55,12 @@ def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patt
     bounds = _piece_bounds(region, memory, patterns)
     if not bounds:
         program = as_program(region.fused)
-        computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs}, {})
+        computed = _evaluated(program, {t.name: memory[t.name] for t in program.inputs}, {}, wide)
         return {r.name: _stored(region, r, computed[r.name], patterns.get(r.name)) for r in region.fused.results}
     parts: dict[str, list[Tensor]] = {result.name: [] for result in region.fused.results}
     whole: dict[str, Operand] = {}
     for low, high in itertools.pairwise(bounds):
-        computed = _evaluated_rows(region, memory, np.arange(low, high), whole)
+        computed = _evaluated_rows(region, memory, np.arange(low, high), whole, wide)
         for result in region.fused.results:
             pattern = patterns.get(result.name)
             piece = None if pattern is None else outermost_part(pattern, low, high)
@@ -107,16 +110,18 @@ def _stored(region: CompiledRegion, result: RegionOutput, computed: Operand, pat
     return to_blocks(pack(type.hold(_dense(computed)), decl.format, decl.fill, type=type), block)
 
 
-def interpret_rows(region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints) -> dict[str, npt.NDArray[np.generic]]:
+def interpret_rows(
+    region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, wide: bool = False
+) -> dict[str, npt.NDArray[np.generic]]:
     """Return the results of a region without blocks at some coordinates of its sampled index, as dense arrays. What does not have that
     index is computed as a whole, but nothing that is as long as a result."""
-    computed = _evaluated_rows(region, memory, rows, {})
+    computed = _evaluated_rows(region, memory, rows, {}, wide)
     types = {r.name: DTYPES[region.graph.declared[r.name].dtype] for r in region.fused.results}
     return {name: type.hold(_dense(computed[name])) for name, type in types.items()}
 
 
 def _evaluated_rows(
-    region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand]
+    region: CompiledRegion, memory: Mapping[str, Tensor], rows: Ints, whole: dict[str, Operand], wide: bool
 ) -> dict[str, Operand]:
     """Return the results of a region at some coordinates of its sampled index. Operands that do not have it are put into `whole`."""
     restricted = restrict_region(region.fused, len(rows))
@@ -125,12 +130,12 @@ def _evaluated_rows(
     read = restricted.read([name for name in names if name not in whole], memory, rows)
     unrestricted = {name: tensor for name, tensor in read.items() if name not in restricted.tensors}
     whole |= _operands(program, unrestricted)
-    return _evaluated(program, {name: tensor for name, tensor in read.items() if name in restricted.tensors}, whole)
+    return _evaluated(program, {name: tensor for name, tensor in read.items() if name in restricted.tensors}, whole, wide)
 
 
-def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand]) -> dict[str, Operand]:
+def _evaluated(program: Program, read: Mapping[str, Tensor], operands: Mapping[str, Operand], wide: bool) -> dict[str, Operand]:
     """Return the outputs of a program on what it reads: tensors, and `operands` that were made of others before."""
-    return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True)
+    return evaluate_operands(program, {**operands, **_operands(program, read)}, outputs_only=True, wide=wide)
 
 
 def _operands(program: Program, read: Mapping[str, Tensor]) -> dict[str, Operand]:

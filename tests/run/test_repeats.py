@@ -7,6 +7,7 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.sim import load_machine
 
 LAYERS = """
 tensor A1[6, 6] {0}
@@ -91,3 +92,17 @@ def test_a_repeat_reads_permuted_copies_from_memory() -> None:
     result = ff.compile(parse(text), tensors={"A": a}, schedule=ff.Schedule.fuse("none"), machine="ideal").run()
     assert [r.name for r in result.regions if r.times == 2] == ["T"]
     np.testing.assert_array_equal(result.outputs["U"], a.ravel())
+
+
+@pytest.mark.parametrize("arithmetic", ["element", "f64"])
+def test_a_repeat_is_computed_in_the_arithmetic_of_the_machine(arithmetic: str):
+    """A tenth is no 32-bit float, so that both differ in where a quotient by it is above 3."""
+    text = "tensor {0}[40]\nU{0}[i] = where({0}[i] / 0.1 > 3, 1, 0)\noutput U{0}"
+    program = parse("\n".join(line for name in "AB" for line in text.format(name).splitlines()))
+    values = np.arange(40, dtype=np.float32) * np.float32(0.1)
+    machine = load_machine("ideal", {"arithmetic": arithmetic})
+    compiled = ff.compile(program, tensors={"A": values, "B": values}, schedule=ff.Schedule.fuse("none"), machine=machine)
+    once, twice = compiled.run(), compiled.run(dedup=False)
+    assert once.regions[0].times == 2 and once.check.passed
+    for name, tensor in twice.tensors.items():
+        np.testing.assert_array_equal(once.tensors[name].values, tensor.values)

@@ -181,6 +181,11 @@ class Machine(_Strict):
         """The slots of a FIFO before any FIFO was found too shallow, or None if FIFOs are unbounded."""
         return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether every number is computed in 64 bits, whatever the types of elements."""
+        return self.arithmetic == "f64"
+
     def controller(self) -> Controller | None:
         """Return the controller for the memory of a new run, or None if the memory answers at once."""
         return controller(self.memory, self.clock_ghz)
