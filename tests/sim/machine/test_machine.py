@@ -32,7 +32,7 @@ def test_the_shipped_machines() -> None:
     assert [rda.latency.of(u) for u in UnitCycles.model_fields] == [1, 4, 4, 12, 16, 1, 1]
     assert {rda.interval.of(u) for u in UnitCycles.model_fields} == {1}
     assert (rda.rules, rda.fifo_depth, rda.first_depth, rda.tile_macs, rda.clock_ghz) == ("dataflow", "auto", 64, 256, 1.0)
-    assert (rda.arithmetic, rda.interval.of("fold"), rda.handover_depth) == ("f64", 1, None)
+    assert (rda.arithmetic, rda.interval.of("fold"), rda.handover_depth) == ("element", 1, None)
     rtl = load_machine("rtl")
     assert [rtl.latency.of(u) for u in UnitCycles.model_fields] == [1, 4, 4, 12, 16, 1, 2]
     assert [rtl.interval.of(u) for u in UnitIntervals.model_fields] == [1, 1, 1, 1, 1, 1, 1, 4]

@@ -59,7 +59,7 @@ from fuseflow.sim.native.records import Record, get_int, inline, set_float
 from fuseflow.sim.native.signatures import call_fold, call_fold_into
 
 REPEAT = Record("words")
-REDUCE = Record("fold pending at words tile sums behind", floats="value identity")
+REDUCE = Record("fold pending at words tile sums behind rounds", floats="value identity")
 """`pending` is the stop that is still to be given, plus 1, in the firing in cycle `at`. `tile` is the address of the value so
 far, if it is a tile (`words` above 1). `sums` says whether the values are sums, and `behind` whether the last token was a
 value."""
