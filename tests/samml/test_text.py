@@ -97,7 +97,7 @@ def test_spaces_and_comments_do_not_matter():
         ("tensor A[2 3] dense", "`2 3` is not a whole number"),
         ("tensor A[2] dense fill x", "`x` is not a number"),
         ("tensor A[2] thick", "unknown format `thick`"),
-        ("tensor A[2] dense tile 2", "unknown format `dense tile 2`"),
+        ("tensor A[2] dense tile 2", "cannot read `tile 2` behind the format `dense`"),
         ("depth root[0]", r"cannot read `depth root\[0\]`"),
         ("fiber_fifo root[0] 3", r"cannot read `fiber_fifo root\[0\] 3`"),
     ],
