@@ -146,6 +146,7 @@ class FusionError(FuseFlowError):
 class PlacesError(FusionError):
     """A region would compute an Einsum in too many places. `region` is the region."""
 
+    code = "places"
     region: str = ""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
+from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -112,7 +113,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     _check_padding(einsum, declared, scope)
     format = result_format(einsum, scope)
     dtype = DTYPES[declared.dtype]
-    fill = declared.fill if format.all_dense else fill_of(_with_roundings(einsum, scope), scope.fills, scope.extents)
+    fill = declared.fill if format.all_dense else fill_of(_with_roundings(einsum, declared, scope), scope.fills, scope.extents)
     if dtype.narrow:
         fill = dtype.nearest(fill)
     elif dtype.is_integer and not is_integral(einsum.body, scope):
@@ -123,11 +124,12 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     return replace(declared, format=declared.format or format, fill=fill)
 
 
-def _with_roundings(einsum: Einsum, scope: Scope) -> Expr:
+def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
     """Return what a statement computes with its roundings, if it computes anything."""
     if isinstance(einsum.body, Access):
         return einsum.body
-    return with_roundings(einsum, {name: DTYPES[scope.types[name].dtype].precision for name in einsum.operands}).body
+    precisions = {name: DTYPES[scope.types[name].dtype].precision for name in einsum.operands}
+    return with_roundings(converted(einsum, {**scope.types, einsum.name: declared}, precisions), precisions).body
 
 
 @dataclass(frozen=True, slots=True)

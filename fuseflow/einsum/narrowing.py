@@ -66,9 +66,10 @@ def converted(einsum: Einsum, types: Mapping[str, TensorType], precisions: Mappi
     if is_narrow(einsum, types):
         return rounded(einsum, types)
     declared = types.get(einsum.name)
-    if declared is None or "f64" not in (declared.dtype, *(precisions[name] for name in einsum.operands)):
+    precision = expression_precision(einsum.body, precisions) if declared is None else DTYPES[declared.dtype].precision
+    if "f64" not in (precision, *(precisions[name] for name in einsum.operands)):
         return einsum
-    match DTYPES[declared.dtype].precision:
+    match precision:
         case "integer":
             return einsum
         case "f64":
@@ -106,7 +107,7 @@ def _widened(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
             args = [_widened(arg, precisions) for arg in node.args]
             computing, result = operator_precisions(node.op, args)
             if computing == "f32" and operator(node.op).rounds:
-                k = next(k for k, arg in enumerate(args) if not isinstance(arg.expr, Const))
+                k = next((k for k, arg in enumerate(args) if not isinstance(arg.expr, Const)), 0)
                 args[k], result = Valued(_to_float(args[k].expr, "f64"), "f64"), "f64"
             return Valued(replace(node, args=tuple(arg.expr for arg in args)), result)
         case unknown:

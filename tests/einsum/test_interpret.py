@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuseflow.einsum import interpret
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.narrowing import converted
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Reduce, Split, index_names
@@ -194,3 +195,13 @@ def test_integers_and_floats_of_64_bits_are_not_rounded_to_32():
     assert results["E"].tolist() == (d / 0.1).tolist()
     assert results["W"].tolist() == (x.astype(np.float64) / 0.1).tolist()
     assert results["F"].tolist() == (i.astype(np.float32) / np.float32(10)).astype(np.float64).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("number", ["1 / 3", "sigmoid(1)", "1 / (abs(-2) + 1)"])
+def test_numbers_beside_floats_are_such_floats(number: str, dtype: str):
+    """The implicit value, a program without declared results and one with inferred ones agree."""
+    program = parse(f"tensor A[2, 2] coo {dtype}\nT[i, j] = {number} + A[i, j]\noutput T")
+    typed = infer(program)
+    values = {float(evaluate(p, {"A": np.zeros((2, 2))})["T"][0, 0]) for p in (program, typed)}
+    assert values == {typed.declared["T"].fill}

@@ -78,7 +78,8 @@ def test_files_take_the_place_of_standins(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("machine") / "steady.yaml"
-    path.write_text(yaml.safe_dump(without_refresh(name="steady").model_dump(mode="json")))
+    steady = without_refresh(name="steady", fifo_depth_start=8)  # few rows are in flight, so that few run before each unit
+    path.write_text(yaml.safe_dump(steady.model_dump(mode="json")))
     return str(path)
 
 
