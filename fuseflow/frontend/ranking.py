@@ -104,14 +104,14 @@ _RESULTS = ("values", "positions")
 
 def _wanted(node: Node) -> tuple[str, ...]:
     """Return which of the two results of an operator are read."""
-    read = {user.args[1] for user in node.users if user.target is operator.getitem}
+    read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
     return tuple(what for n, what in enumerate(_RESULTS) if n in read)
 
 
 def _put(node: Node, ranking: dict[str, Node]) -> None:
     """Let what reads the two results of an operator read the nodes that replace them."""
     for user in list(node.users) if ranking else []:
-        if user.target is operator.getitem and isinstance(position := user.args[1], int):
+        if user.target is operator.getitem and user.users and isinstance(position := user.args[1], int):
             user.replace_all_uses_with(ranking[_RESULTS[position]])
 
 

@@ -111,7 +111,7 @@ def test_64_bits_can_be_chosen_and_differ() -> None:
     wide = ff.compile(model, sample, schedule=ff.Schedule.fuse("full"), machine=machine)
     own = ff.compile(model, sample, schedule=ff.Schedule.fuse("full"), machine="ideal")
     assert (wide.run().check, own.run().check) != (None, None)
-    assert not wide.run().check.passed and own.run().check.passed
+    assert wide.run().check.not_compared and own.run().check.passed and not own.run().check.not_compared
     assert wide.run().cycles == own.run().cycles
 
 

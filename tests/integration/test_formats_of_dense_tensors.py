@@ -111,7 +111,7 @@ def test_printing_and_packing(text: str) -> None:
             ),
             "is computed",
         ),
-        (lambda: Format.parse("csr every", 2), "csr every"),
+        (lambda: Format.parse("csr every", 2), "`every` behind the format `csr`"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], object], message: str) -> None:
