@@ -79,7 +79,7 @@ def test_integers_are_exact_in_any_blocks(fuse, blocks):
 @pytest.mark.parametrize("fuse", ["none", "full"])
 @pytest.mark.parametrize("blocks", [{"M": (4, 4)}, {"M": (3, 5), "Q": (3, 4), "V": (5, 3)}, {"Q": (7, 6)}, {"M": (1, 4)}])
 def test_a_masked_softmax_in_blocks(fuse, blocks):
-    assert result(ATTENTION, blocked(fuse, **blocks)).check.max_rel_error < 1e-6
+    assert result(ATTENTION, blocked(fuse, **blocks)).check.max_rel_error < 1e-4
 
 
 def test_reductions_of_the_padding_give_the_identity():
