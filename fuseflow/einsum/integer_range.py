@@ -62,7 +62,7 @@ def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[st
     """
     integers = {t.name for t in program.tensors if DTYPES[t.dtype].is_integer}
     bounds = {t.name: _most(t, array_of(t.name)) if t.name in integers else inf for t in program.inputs}
-    sizes, found = extents(program), dict[str, float]()
+    sizes, largest_by_result = extents(program), dict[str, float]()
     for einsum in program.einsums:
         scope = Scope(program.declared, {}, sizes[einsum.name])
         parts = [node for node in walk(einsum.body) if accesses(node) and is_integral(node, scope)]
@@ -72,10 +72,10 @@ def rounded_integers(program: Program, array_of: ArrayOf, exact: int) -> dict[st
             array = _evaluated(program, magnitude, array_of, integers)
             largest = bound if array is None else _largest(array)
             if not largest <= exact:
-                found[einsum.name] = max(largest, found.get(einsum.name, 0.0))
+                largest_by_result[einsum.name] = max(largest, largest_by_result.get(einsum.name, 0.0))
         bound = fill_of(_magnitude(einsum.body, integers), bounds, scope.extents)
         bounds[einsum.name] = _saturated(bound, DTYPES[program.declared[einsum.name].dtype])
-    return found
+    return largest_by_result
 
 
 def _most(tensor: TensorType, array: Operand | None) -> float:

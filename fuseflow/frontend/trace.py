@@ -315,8 +315,8 @@ def _element_description(value: Any, include_real: bool = False) -> Any:
 
 
 def _unshared(tensor: Tensor) -> Tensor:
-    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens, or if its memory is not
-    PyTorch's own: the copy would end the process later, since memory that `torch.load` read has nothing that could allocate it."""
+    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens, or at once if
+    its memory is not PyTorch's own, which can be copied in no other way."""
     try:
         return torch._lazy_clone(tensor) if tensor.untyped_storage().resizable() else tensor.clone()
     except RuntimeError:  # It is sparse, or other processes share it.

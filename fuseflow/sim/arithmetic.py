@@ -107,8 +107,12 @@ def _rounds(node: n.Primitive) -> bool:
             return ALU_FUNCTIONS[node.function].rounds
         case n.Reduce() | n.Accumulate():
             return reducer(node.function).rounds
-        case _:
+        case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Join() | n.Align() | n.Repeat() | n.Load() | n.Permute() | n.Drop():
             return False
+        case n.Select() | n.Flatten() | n.SplitLevel() | n.Fork() | n.Merge() | n.TensorWriter():
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:

@@ -107,7 +107,7 @@ def main(check: bool, write: bool) -> None:
         click.echo(f"{figure.title}: {tally(found)}")
         left += unexplained(figure.name, found)
     for one in left if check else ():
-        click.echo(f"not explained: {one.what}: {one.found}", err=True)
+        click.echo(f"not explained: {one.what}: {one.ours}", err=True)
     sys.exit(1 if check and left else 0)
 
 

@@ -67,13 +67,13 @@ SAME = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What must hold, what was found, and whether it holds: None where a point was not run yet.
+    """What must hold, what is ours, and whether it holds: None where a point was not run yet.
 
     `published` is what the paper or its artifact has, as printed, and empty where it has nothing: such a claim is our own.
     """
 
     what: str
-    found: str
+    ours: str
     holds: bool | None
     published: str = ""
 
@@ -109,7 +109,7 @@ def rising(what: str, numbers: Sequence[float | None], digits: int = 2, publishe
 def together(what: str, parts: Iterable[Check]) -> Check:
     """One that holds where all do; each part says in `what` of which point it is."""
     kept = list(parts)
-    found = "; ".join(f"{part.what} {part.found}" for part in kept)
+    found = "; ".join(f"{part.what} {part.ours}" for part in kept)
     theirs = "; ".join(f"{part.what} {part.published}" for part in kept if part.published)
     verdicts = {part.holds for part in kept} or {None}
     holds = False if False in verdicts else None if None in verdicts else True
@@ -164,7 +164,7 @@ def between_marks(page: str, name: str, tool: str, block: str) -> str:
 def verdicts(figure: str, checks: Iterable[Check]) -> str:
     """A table of claims: what is published, what is ours, and why the two differ."""
     why = reasons(figure)
-    lines = ((c.what, c.published, c.found, VERDICTS[c.holds], why.get(c.what, "") if c.holds is False else "") for c in checks)
+    lines = ((c.what, c.published, c.ours, VERDICTS[c.holds], why.get(c.what, "") if c.holds is False else "") for c in checks)
     return markdown(("must hold", "published", "ours", "verdict", "reason"), lines, 5)
 
 
