@@ -53,7 +53,7 @@ def memory_answers(node: n.Primitive, declared: Mapping[str, n.TensorDecl]) -> i
             return int(any(array.told for array in declared[node.tensor].stored_arrays(node.level)))
         case n.WriteLevel() | n.WriteLaneLevel():
             return 0
-        case n.Root() | n.Range() | n.Join() | n.Align() | n.Repeat() | n.Alu() | n.Reduce() | n.Accumulate() | n.Permute():
+        case n.Root() | n.Range() | n.Join() | n.Align() | n.Repeat() | n.Pointwise() | n.Reduce() | n.Accumulate() | n.Permute():
             return 0
         case n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.Fork() | n.Merge():
             return 0

@@ -291,7 +291,7 @@ class Addresses:
                     port = node.inputs[2]
                 case n.Fork() | n.Merge():
                     port = node.inputs[0]
-                case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Repeat() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate():
+                case n.Root() | n.Scan() | n.Range() | n.Repeat() | n.Pointwise() | n.Reduce() | n.Accumulate():
                     return port
                 case n.Permute() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
                     return port
@@ -345,7 +345,7 @@ class Addresses:
             case n.Join() | n.Drop() | n.Align() | n.Fork() | n.Merge():
                 # What joins or deals references does not say where they change, so they are taken to change at every depth.
                 return {at: min(at, level) for at in range(1, depth + 1)}
-            case n.Range() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate() | n.Permute() | n.Select() | n.Flatten():
+            case n.Range() | n.Pointwise() | n.Reduce() | n.Accumulate() | n.Permute() | n.Select() | n.Flatten():
                 raise AssertionError(f"{node.op} `{node.name}` gives no references")
             case n.SplitLevel() | n.TensorWriter():
                 raise AssertionError(f"{node.op} `{node.name}` gives no references")
@@ -376,7 +376,7 @@ class Addresses:
                     told = self._deciding_any(node.inputs[crd] for crd, _ in node.sides())
                     lacks = self._lacks_some(n.Port(node.name))  # which coordinates there are tells lanes apart
                     forks = {name: carried.get(name, False) | (told.get(name, False) & lacks) for name in {**carried, **told}}
-                case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Align() | n.Load() | n.Alu() | n.Reduce() | n.Accumulate():
+                case n.Root() | n.Scan() | n.Range() | n.Align() | n.Pointwise() | n.Reduce() | n.Accumulate():
                     forks = self._deciding_any(node.inputs)
                 case n.Permute() | n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
                     forks = self._deciding_any(node.inputs)

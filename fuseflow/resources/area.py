@@ -62,7 +62,7 @@ def branches(node: n.Primitive) -> int:
             return len(node.inputs)
         case n.Join():
             return len(node.sides())
-        case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Align() | n.Repeat() | n.Load() | n.Alu() | n.Reduce():
+        case n.Root() | n.Scan() | n.Range() | n.Align() | n.Repeat() | n.Pointwise() | n.Reduce():
             return 1
         case n.Accumulate() | n.Permute() | n.Drop() | n.Select() | n.Flatten() | n.SplitLevel() | n.TensorWriter():
             return 1

@@ -93,6 +93,10 @@ class Alu(Pointwise):
     def operator(self) -> str:
         return self.function
 
+    @property
+    def rounds(self) -> bool:
+        return ALU_FUNCTIONS[self.function].rounds
+
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Node):
@@ -124,6 +128,10 @@ class Reduce(Node):
     @property
     def operator(self) -> str:
         return self.function
+
+    @property
+    def rounds(self) -> bool:
+        return reducer(self.function).rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +171,7 @@ class Accumulate(Workspace):
     @property
     def operator(self) -> str:
         return self.function
+
+    @property
+    def rounds(self) -> bool:
+        return reducer(self.function).rounds

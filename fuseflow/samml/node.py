@@ -259,6 +259,11 @@ class Node:
         return ""
 
     @property
+    def rounds(self) -> bool:
+        """Whether what the operator makes of 32-bit floats may have more digits than such a float."""
+        return bool(self.operator)
+
+    @property
     def by_value(self) -> bool:
         """Whether values, and not coordinates alone, decide how often the node fires and what it passes on."""
         return False

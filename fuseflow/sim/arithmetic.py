@@ -14,12 +14,10 @@ import numpy.typing as npt
 from fuseflow.errors import MachineError, Span
 from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded, rounded_array
-from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import attributes_of
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tensors import DTYPES, Tensor
-from fuseflow.tile_ops import ALU_FUNCTIONS
 
 EXACT_INTEGERS = 1 << 24
 """A 32-bit float holds every integer up to this magnitude."""
@@ -95,24 +93,9 @@ def node_arithmetic(graph: n.Graph, node: n.Primitive, machine: Machine) -> Arit
         case "f64" | "f32" as everywhere:
             return everywhere
         case "element":
-            return "rounded" if _rounds(node) and graph.computing_precision(node) == "f32" else "f64"
+            return "rounded" if node.rounds and graph.computing_precision(node) == "f32" else "f64"
         case _:
             assert_never(machine.arithmetic)
-
-
-def _rounds(node: n.Primitive) -> bool:
-    """Return whether what a node computes of 32-bit floats may have more digits."""
-    match node:
-        case n.Alu():
-            return ALU_FUNCTIONS[node.function].rounds
-        case n.Reduce() | n.Accumulate():
-            return reducer(node.function).rounds
-        case n.Root() | n.Scan() | n.Range() | n.Locate() | n.Join() | n.Align() | n.Repeat() | n.Load() | n.Permute() | n.Drop():
-            return False
-        case n.Select() | n.Flatten() | n.SplitLevel() | n.Fork() | n.Merge() | n.TensorWriter():
-            return False
-        case unknown:
-            assert_never(unknown)
 
 
 def with_rounded_constants(graph: n.Graph, machine: Machine) -> n.Graph:

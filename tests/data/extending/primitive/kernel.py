@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import look_at_operands, pass_control, push_results
+from fuseflow.sim.engine.kernels.pointwise import elementwise, look_at_operands, pass_control, push_results
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import node_at, source, target
 from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address
-from fuseflow.sim.native.records import Record, get_float, get_int, set_float
+from fuseflow.sim.native.records import Record, get_int
+from fuseflow.sim.native.signatures import ELEMENTWISE, call_elementwise
 
-SCALE = Record("", floats="factor product")
+SCALE = Record("function", floats="factor")
 state_at = SCALE.at
-PRODUCT = SCALE.offset("product")
+FACTOR = SCALE.offset("factor")
 
 
 def scale(node: n.Scale, layout: NodeLayout) -> list[Part]:
-    return layout.part(run_scale, layout.state(SCALE, factor=node.factor))
+    multiply = layout.library.address(elementwise("mul", layout.arithmetic), ELEMENTWISE)
+    return layout.part(run_scale, layout.state(SCALE, function=multiply, factor=node.factor))
 
 
 def run_scale(address: int) -> int:
     """Fire once for each token. A run that repeats one value is multiplied once."""
     node = node_at(address)
     s = state_at(node.state)
-    value, out = source(node, 0), target(node, 0)
+    value, out, factor = source(node, 0), target(node, 0), node.state + FACTOR
     while True:
         k, visible_at, controls = look_at_operands(node)
         if k == 0:
@@ -31,15 +33,13 @@ def run_scale(address: int) -> int:
             if not pass_control(node, visible_at):
                 return 0
             continue
-        run = head_run(value)
+        run, word = head_run(value), scratch_address(out)
         if run.kind == REPEATED:
-            s.product = s.factor * get_float(head_address(value) + WORD_OFFSET, 0)
-            push_results(node, visible_at, REPEATED, get_int(node.state + PRODUCT, 0), k)
-            continue
-        word, values = scratch_address(out), run.word + 8 * value.offset
-        for i in range(k):
-            set_float(word, i, s.factor * get_float(values, i))
-        push_results(node, visible_at, SCRATCH, word, k)
+            call_elementwise(s.function, word, 1, head_address(value) + WORD_OFFSET, 0, factor, 0, factor, 0)
+            push_results(node, visible_at, REPEATED, get_int(word, 0), k)
+        else:
+            call_elementwise(s.function, word, k, run.word + 8 * value.offset, 1, factor, 0, factor, 0)
+            push_results(node, visible_at, SCRATCH, word, k)
 
 
 RULES: dict[type[n.Node], LayoutRule] = {n.Scale: scale}

@@ -1,2 +1,3 @@
 def scale(node: n.Scale, context: NodeContext) -> Sequence[Process]:
-    return context.process(_unary, lambda value: value * node.factor)
+    multiply = scalar_function(operator("mul"), context.arithmetic)
+    return context.process(_unary, lambda value: multiply(value, node.factor))
