@@ -128,8 +128,9 @@ def _with_roundings(einsum: Einsum, declared: TensorType, scope: Scope) -> Expr:
     """Return what a statement computes with its roundings, if it computes anything."""
     if isinstance(einsum.body, Access):
         return einsum.body
-    precisions = {name: DTYPES[scope.types[name].dtype].precision for name in einsum.operands}
-    return with_roundings(converted(einsum, {**scope.types, einsum.name: declared}, precisions), precisions).body
+    types = {name: scope.types[name] for name in einsum.operands} | {einsum.name: declared}
+    precisions = {name: DTYPES[type.dtype].precision for name, type in types.items()}
+    return with_roundings(converted(einsum, types, precisions), precisions).body
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +155,19 @@ class _PreviousTypes:
 
 def result_format(einsum: Einsum, scope: Scope) -> Format:
     """Return the format of a result, its levels in the order of the left side's dimensions. A split dimension is dense only if both of its
-    indices are.
+    indices are. Without a sparse operand it is dense, unless the statement keeps entries.
     """
+    if not isinstance(einsum.body, Keep) and all(_is_dense(scope.types[name]) for name in einsum.operands):
+        return Format.dense(len(einsum.indices))
     levels = []
     for index in einsum.indices:
         total = all(presence(einsum.body, name, scope) is not Presence.PATTERN for name in index_names((index,)))
         levels.append("dense" if total else "compressed")
     return Format.of(*levels)
+
+
+def _is_dense(type: TensorType) -> bool:
+    return type.format is not None and type.format.all_dense
 
 
 def presence(node: Expr, index: str, scope: Scope) -> Presence:

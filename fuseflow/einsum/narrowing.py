@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeGuard, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Keep, Program, Reduce, TensorType
-from fuseflow.einsum.precision import Valued, expression_precision, operator_precisions, valued
+from fuseflow.einsum.precision import Valued, expression_precision, operator_precisions
 from fuseflow.float32.precision import Precision
 from fuseflow.ops import operator, reducer
 from fuseflow.tensors.dtypes import DTYPES
@@ -94,7 +94,7 @@ def _widened(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
     a float."""
     match node:
         case Const() | Access():
-            return valued(node, precisions)
+            return Valued(node, expression_precision(node, precisions))
         case Keep():
             body = _widened(node.body, precisions)
             return Valued(replace(node, body=body.expr), body.precision)

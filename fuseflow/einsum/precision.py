@@ -31,12 +31,17 @@ class Valued(NamedTuple):
 
 def expression_precision(node: Expr, precisions: Mapping[str, Precision]) -> Precision:
     """Return the precision of the values of an expression, given those of the tensors that it reads."""
-    return valued(node, precisions).precision
-
-
-def valued(node: Expr, precisions: Mapping[str, Precision]) -> Valued:
-    """Return an expression with the precision of its values."""
-    return _rounded(node, precisions)
+    match node:
+        case Const():
+            return precision_of_number(node.value)
+        case Access():
+            return precisions[node.tensor]
+        case Keep() | Reduce():
+            return expression_precision(node.body, precisions)
+        case Apply():
+            return operator_precisions(node.op, [Valued(arg, expression_precision(arg, precisions)) for arg in node.args])[1]
+        case unknown:
+            assert_never(unknown)
 
 
 def operator_precisions(op: str, args: Sequence[Valued]) -> tuple[Precision, Precision]:
