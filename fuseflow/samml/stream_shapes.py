@@ -159,19 +159,19 @@ class StreamShapes:
         match dealt[0]:
             case StreamShape(origin=("lane", StreamShape() as whole, *_)):
                 in_order = [self.lane(whole, len(lanes), k) for k in range(len(lanes))]
-                return self._gathered(lanes, in_order) if dealt == in_order else None
+                return self._gathered(lanes, in_order, len(self._numbers)) if dealt == in_order else None
         return None
 
-    def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape]) -> StreamShape:
-        """Return the structure of which each lane has the part below what was `dealt` to it."""
-        known = len(self._numbers)
+    def _gathered(self, lanes: Sequence[StreamShape], dealt: Sequence[StreamShape], known: int) -> StreamShape:
+        """Return the structure of which each lane has the part below what was `dealt` to it. Of this structure and those above it, only the
+        first `known` are of other streams."""
         parts = {self._undealt_shape(lane, at) for lane, at in zip(lanes, dealt, strict=True)}
         if len(parts) == 1 and (whole := parts.pop()) is not None:
             levels = lanes[0].depth - dealt[0].depth
             for level in range(levels):
                 self._derived(_above(whole, level), known, "merge", *(_above(lane, level) for lane in lanes))
             return whole
-        above = self._gathered([lane.parent for lane in lanes if lane.parent is not None], dealt)
+        above = self._gathered([lane.parent for lane in lanes if lane.parent is not None], dealt, known)
         return self.below(above, "merge", *lanes)
 
     def _undealt_shape(self, shape: StreamShape, dealt: StreamShape) -> StreamShape | None:
