@@ -10,7 +10,7 @@ from fuseflow.float32.arithmetic import Arithmetic
 from fuseflow.float32.words import rounded as rounded_in_python
 from fuseflow.ops import operator, reducer
 from fuseflow.sim.native.jit import specialize
-from fuseflow.sim.native.records import COMPILED, get_float, get_float32, inline, set_float, set_float32
+from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
 from fuseflow.sim.native.signatures import Function
 
 
@@ -43,8 +43,7 @@ def _rounding(function: Function, template: Function, name: str, arithmetic: Ari
         case "f64":
             return function
         case "f32" | "rounded":
-            rounding = rounded if COMPILED else rounded_in_python
-            return specialize(template, kernel_name(name, arithmetic), function=function, rounded=rounding)
+            return specialize(template, kernel_name(name, arithmetic), function=function, rounded=nearest)
         case _:
             assert_never(arithmetic)
 
@@ -59,12 +58,14 @@ def rounded(x: float) -> float:
     return float(np.float32(x))
 
 
+nearest = rounded if COMPILED else rounded_in_python
+
+
 @inline
 def round_values(at: int, count: int) -> None:
     """Round so many numbers at an address to 32-bit floats."""
     for i in range(count):
-        set_float32(at, 2 * i, get_float(at, i))
-        set_float(at, i, get_float32(at, 2 * i))
+        set_float(at, i, nearest(get_float(at, i)))
 
 
 def _rounded_unary(a: float) -> float:
