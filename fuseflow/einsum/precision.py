@@ -3,7 +3,7 @@
     H[i] = sum(k) floor(A[i, k] / 0.1)
 
 Here the quotient is rounded to a 32-bit float if `A` has such elements, as PyTorch does it, and 0.1 is the nearest one. A sum is rounded
-once, at its end, whatever the order of its terms.
+at its end, and not term by term. In a graph that is so for each loop of the sum: what an inner loop adds up is a 32-bit float, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A second meaning of Einsum programs, in PyTorch float64: an own operator table, and a bound on what rounding may do.
+"""A second meaning of Einsum programs, in PyTorch's numbers: an own operator table, and a bound on what rounding may do.
 
 Written from the documentation of the operators; nothing here asks the package what an operator means. An Einsum is evaluated over its
 whole index space: every index is an axis of every value (of length 1 where the value lacks it).
@@ -7,6 +7,9 @@ Next to each value stands how far any correct evaluation may be from it: zero fo
 exact in any order, some units in the last place else, carried along by evaluating each operator at the corners of its operands'
 bounds. It is infinite where rounding decides (a comparison of rounded numbers, a division by a zero of unknown sign), so that a
 generator can leave such programs out, and every entry of the others is a fair test.
+
+Which numbers an operator computes in is asked of PyTorch (`result_type`). All values are held in 64 bits; what has 32 is rounded to them,
+operand for operand, and its bound grows by that.
 """
 
 from __future__ import annotations
@@ -41,8 +44,12 @@ from fuseflow.selection import Largest, Threshold
 INF = math.inf
 ROUNDING = 8 * 2.0**-53
 """Relative: libraries differ by some units in the last place."""
+SINGLE = 2.0**-23
+"""The same of 32-bit floats."""
 GRID, LARGEST = 2.0**-10, 2.0**40
 """Multiples of the one up to the other are exact: sums and products of a few have fewer than 53 bits."""
+LARGEST_SINGLE = 2.0**14
+"""The same of fewer than 24 bits."""
 UNSURE, TINY = 5e-324, 1e-300
 """The bound of a negative zero: whether a zero has a sign depends on the order of additions and on which of two equals is taken.
 Bounds below the other say no more than that."""
@@ -103,6 +110,8 @@ TABLE: dict[str, Callable[..., torch.Tensor]] = {
     "erf": torch.erf,
     "sigmoid": lambda a: 1.0 / (1.0 + torch.exp(-a)),
 }
+FRACTIONAL = frozenset(("div", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid"))
+"""Operators that make integers fractions."""
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 CHOOSING = frozenset(("max", "min", "threshold", "saturate", "nearest", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
 """Operators that never round."""
@@ -119,10 +128,20 @@ FOLDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`values` over the index space of an Einsum, and the bound of each."""
+    """`values` over the index space of an Einsum, the bound of each, and the type that PyTorch has such values in. A constant has none."""
 
     values: torch.Tensor
     error: torch.Tensor
+    dtype: torch.dtype | None = torch.float64
+
+    def as_single(self) -> Value:
+        """The values as 32-bit floats."""
+        near = self.values.float().double()
+        grown = torch.where(
+            (near == self.values) & (self.error < TINY) | near.isnan(), self.error, self.error + SINGLE * near.abs()
+        )
+        beyond = near.isinf() != self.values.isinf()
+        return Value(near, torch.where(beyond, number(INF), grown), torch.float32)
 
 
 @dataclass(slots=True)
@@ -154,22 +173,40 @@ class Evaluated:
         return self.value.values.numpy()
 
 
-def given(array: npt.ArrayLike) -> Value:
+TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float32, "bf16": torch.float32}
+"""The types of PyTorch in which operators compute on elements. All others are integers."""
+
+
+def given(array: npt.ArrayLike, dtype: str = "f64") -> Value:
     """An input: exact."""
     values = torch.tensor(np.asarray(array, dtype=np.float64))
-    return Value(values, torch.zeros_like(values))
+    return Value(values, torch.zeros_like(values), TYPES.get(dtype, torch.int64))
+
+
+def promoted(op: str, args: Sequence[Value]) -> torch.dtype:
+    """The type in which PyTorch computes an operator. Constants are Python's numbers: a fraction makes integers floats."""
+    ones = [torch.ones(1, dtype=arg.dtype) for arg in args if arg.dtype is not None]
+    fractions = [float(arg.values) for arg in args if arg.dtype is None and bool((arg.values % 1 != 0) & arg.values.isfinite())]
+    one = torch.ones(1, dtype=torch.int64)
+    for other in (*ones, *fractions):
+        one = one.to(torch.result_type(one, other))
+    power = op == "pow" and args[1].dtype is None and bool((args[1].values >= 0) & (args[1].values % 1 == 0))
+    return (one / 1).dtype if op in FRACTIONAL or (op == "pow" and not power) else one.dtype
 
 
 def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Evaluated]:
     """Every result of the program, by name."""
-    known = {t.name: given(arrays[t.name]) for t in program.inputs}
+    known = {t.name: given(arrays[t.name], t.dtype) for t in program.inputs}
     shapes = {t.name: t.shape for t in program.tensors}
     dtypes = {t.name: t.dtype for t in program.tensors}
     found: dict[str, Evaluated] = {}
     for einsum in program.einsums:
-        rounded = in_type(einsum, dtypes.get(einsum.name, ""))
-        found[einsum.name] = evaluate_einsum(rounded, known, shapes.get(einsum.name))
-        known[einsum.name] = found[einsum.name].value
+        dtype = dtypes.get(einsum.name, "")
+        evaluated = evaluate_einsum(in_type(einsum, dtype), known, shapes.get(einsum.name), dtype == "f64")
+        if dtype == "f32":
+            evaluated = replace(evaluated, value=evaluated.value.as_single())
+        found[einsum.name] = evaluated
+        known[einsum.name] = replace(evaluated.value, dtype=TYPES.get(dtype, torch.int64)) if dtype else evaluated.value
     return found
 
 
@@ -195,8 +232,13 @@ def in_type(einsum: Einsum, dtype: str) -> Einsum:
     return replace(einsum, body=replace(keep, body=rounded) if keep else rounded)
 
 
-def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None) -> Evaluated:
-    """One Einsum; `shape` is that of a result that is spread along an index which its body lacks."""
+def evaluate_einsum(
+    einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None, wide: bool = False
+) -> Evaluated:
+    """One Einsum; `shape` is that of a result that is spread along an index which its body lacks. One that is `wide` is declared to have
+    64 bits, so all of it has."""
+    if wide:
+        known = {name: replace(value, dtype=torch.float64) for name, value in known.items()}
     left = index_names(einsum.indices)
     sizes = _sizes(einsum.indices, shape) if shape is not None else {}
     for access in accesses(einsum.body):
@@ -206,7 +248,8 @@ def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int
     value = _evaluate(einsum.body, known, names, sizes, span)
     target = [sizes[v] if v in left else 1 for v in names]
     whole = [math.prod(sizes[v] for v in index_names((index,))) for index in einsum.indices]
-    return Evaluated(Value(value.values.expand(target).reshape(whole), value.error.expand(target).reshape(whole)), span)
+    spread = (x.expand(target).reshape(whole) for x in (value.values, value.error))
+    return Evaluated(Value(*spread, value.dtype or torch.float32), span)
 
 
 def _sizes(indices: tuple[Index, ...], shape: Sequence[int]) -> dict[str, int]:
@@ -227,16 +270,16 @@ def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], si
     match node:
         case Const():
             values = number(node.value).reshape([1] * len(names))
-            return Value(values, torch.zeros_like(values))
+            return Value(values, torch.zeros_like(values), None)
         case Access():
             return _read(*_shifted(node, known[node.tensor], sizes), names)
         case Apply():
-            return span.note(_apply(node.op, [_evaluate(a, known, names, sizes, span) for a in node.args]))
+            return span.note(_promoted(node.op, [_evaluate(a, known, names, sizes, span) for a in node.args]))
         case Reduce():
             value = _evaluate(node.body, known, names, sizes, span)
             for v in node.over:
                 value = span.note(_reduce(node.op, value, names.index(v), sizes[v]))
-            return value
+            return value.as_single() if value.dtype == torch.float32 and node.op not in CHOOSING else value
         case Keep():
             return _keep(node, _evaluate(node.body, known, names, sizes, span), [names.index(v) for v in node.over])
 
@@ -248,7 +291,7 @@ def _shifted(node: Access, value: Value, sizes: Mapping[str, int]) -> tuple[Acce
         if isinstance(index, Affine):
             factors = [(factor, sizes[name]) for name, factor in index.terms]
             parts = (_slices(x, len(indices), factors, index.offset) for x in (value.values, value.error))
-            value = Value(*parts)
+            value = Value(*parts, value.dtype)
             indices += [name for name, _ in index.terms]
         else:
             indices.append(index)
@@ -271,7 +314,22 @@ def _read(node: Access, value: Value, names: tuple[str, ...]) -> Value:
     axes = sorted(range(len(parts)), key=lambda d: names.index(node.names[d]))
     shape = [parts[node.names.index(v)] if v in node.names else 1 for v in names]
     values, error = value.values.reshape(parts), value.error.reshape(parts)
-    return Value(values.permute(axes).reshape(shape), error.permute(axes).reshape(shape))
+    return Value(values.permute(axes).reshape(shape), error.permute(axes).reshape(shape), value.dtype)
+
+
+def _promoted(op: str, args: list[Value]) -> Value:
+    """An operator in the numbers in which PyTorch computes it."""
+    computing = promoted(op, args)
+    if computing == torch.float32:
+        args = [arg.as_single() if arg.dtype is None else arg for arg in args]
+    value = _apply(op, args)
+    if op in COMPARISONS or op == "saturate":
+        return replace(value, dtype=torch.int64)
+    if op == "nearest":
+        return replace(value, dtype=torch.float32)
+    if op == "where":
+        return replace(value, dtype=promoted(op, args[1:]))
+    return value.as_single() if computing == torch.float32 and op not in CHOOSING else replace(value, dtype=computing)
 
 
 def _apply(op: str, args: list[Value]) -> Value:
@@ -332,7 +390,7 @@ def _keep(node: Keep, value: Value, axes: list[int]) -> Value:
                 else (empty.reshape(shape).movedim(last, axes),) * 2
             )
     kept = torch.where(mask, value.values, number(0.0))
-    return Value(kept, torch.where(unsure, number(INF), torch.where(mask, value.error, number(0.0))))
+    return replace(value, values=kept, error=torch.where(unsure, number(INF), torch.where(mask, value.error, number(0.0))))
 
 
 def _largest(values: torch.Tensor, errors: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -348,7 +406,8 @@ def _largest(values: torch.Tensor, errors: torch.Tensor, count: int) -> tuple[to
 
 
 def _reduce(op: str, value: Value, axis: int, size: int) -> Value:
-    """Fold an axis, over which a value that lacks it is repeated."""
+    """Fold an axis, over which a value that lacks it is repeated. A sum of 32-bit floats may be rounded to them after each axis."""
+    rounding, largest = (SINGLE, LARGEST_SINGLE) if value.dtype == torch.float32 else (ROUNDING, LARGEST)
     shape = list(value.values.shape)
     shape[axis] = size
     values, errors = (x.expand(shape).movedim(axis, -1) for x in (value.values, value.error))
@@ -359,13 +418,13 @@ def _reduce(op: str, value: Value, axis: int, size: int) -> Value:
         error = errors.amax(-1)
     elif op == "sum":
         magnitude = torch.where(values.isfinite(), values.abs(), number(0.0)).sum(-1)
-        exact = (errors < TINY).all(-1) & (magnitude <= LARGEST) & (values % GRID == 0).all(-1)
-        error = torch.where(exact | ~folded.isfinite(), errors.sum(-1), errors.sum(-1) + size * ROUNDING * magnitude)
+        exact = (errors < TINY).all(-1) & (magnitude <= largest) & (values % GRID == 0).all(-1)
+        error = torch.where(exact | ~folded.isfinite(), errors.sum(-1), errors.sum(-1) + size * rounding * magnitude)
     else:
         whole, wide = values.abs(), values.abs() + errors
-        exact = (errors < TINY).all(-1) & (values % GRID == 0).all(-1) & (whole.clamp(min=1.0).prod(-1) <= LARGEST)
-        error = (wide.prod(-1) - whole.prod(-1)).abs() + size * ROUNDING * wide.prod(-1)
+        exact = (errors < TINY).all(-1) & (values % GRID == 0).all(-1) & (whole.clamp(min=1.0).prod(-1) <= largest)
+        error = (wide.prod(-1) - whole.prod(-1)).abs() + size * rounding * wide.prod(-1)
         error = torch.where(exact | ~folded.isfinite() & (errors == 0).all(-1), number(0.0), error.nan_to_num(nan=INF))
     unsure = (folded == 0) & (folded.signbit() | ((values == 0) & values.signbit()).any(-1))
     error = torch.where(unsure, torch.clamp(error, min=UNSURE), error)
-    return Value(folded.unsqueeze(axis), error.unsqueeze(axis))
+    return Value(folded.unsqueeze(axis), error.unsqueeze(axis), value.dtype)

@@ -99,7 +99,7 @@ class Builder:
         name = f"A{len(self.tensors)}"
         self.sorts[name] = sorts
         self.tensors[name] = tensor
-        self.values[name] = torch_oracle.given(tensor.to_dense())
+        self.values[name] = torch_oracle.given(tensor.to_dense(), tensor.element_type.name)
         return name
 
     def shape(self, sorts: Iterable[str]) -> tuple[int, ...]:

@@ -33,6 +33,8 @@ class HardBuilder(Builder):
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__(draw, SIZES)
+        self.single = self.chance(2)
+        """Whether inputs have 32-bit floats."""
 
     def add_input(self) -> str:
         if self.tensors and self.chance(2):
@@ -58,7 +60,7 @@ class HardBuilder(Builder):
                 values = values * 10.0 ** rng.integers(-9, 10, values.shape)
             case _:
                 pass
-        return replace(tensor, values=values)
+        return replace(tensor, values=values.astype(np.float32) if self.single else values)
 
     def fair(self, einsum: Einsum, shape: tuple[int, ...]) -> torch_oracle.Evaluated | None:
         """The value of a statement of which rounding decides little."""
@@ -100,7 +102,8 @@ def hard_statement(b: HardBuilder, room: int) -> None:
             over = b.one(x.names)
             rest = [v for v in x.names if v != over]
             count = read(b, b.state(rest, Apply("ne", (x, Const(0.0)))), rest)
-            b.state(rest, Apply("div", (Reduce("sum", (over,), x), count)))
+            total = Apply("div", (Reduce("sum", (over,), x), count))
+            b.state(rest, x if over in count.names else total)  # the statement of the count may have been replaced
         case _ if room >= 2 and b.chance(3):
             chain(b, room)
         case _:
