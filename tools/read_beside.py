@@ -1,12 +1,13 @@
-"""Random files of sparse matrices, each read beside an independent reader: the same numbers, or a refusal that says why.
+"""Random files of sparse matrices and of programs, each read beside an independent reader: the same numbers, or a refusal that says why.
 
-    python tools/read_beside.py [--files 20000] [--seed 0] [--kind mtx --kind npz] [--only 17 --show]
+    python tools/read_beside.py [--files 20000] [--seed 0] [--kind mtx --kind npz --kind pt2] [--only 17 --show]
 
 A MatrixMarket file is written from numbers that are known, in all spellings that the format has: exponents of Fortran, signs, leading
 zeros, comments, blank lines, every symmetry. scipy reads a text with the same numbers in one plain spelling. Half of the files are then
 changed in one line against the format, and must be refused with the number of that line. An archive is written by scipy, or by the package
 `sparse` where it is installed, and read again by what wrote it; half of them have a fill value, a coordinate outside, or entries of one
-coordinate whose sum is too large. What must be refused is given to no other reader.
+coordinate whose sum is too large. An exported program is read and run by PyTorch beside the Einsums that are made of it. What must be
+refused is given to no other reader.
 
 Exit status 1 if a number differs, if a good file is refused, or a bad one is not.
 """
@@ -20,17 +21,23 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import click
+import exported_files
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy import io as scipy_io
 from scipy import sparse
 
+from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FuseFlowError
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.tensors.array_files import load_array, pack_declared
 from fuseflow.tensors.format import Format
 
@@ -240,7 +247,41 @@ def _of_package(coo: Any, stream: io.BytesIO, chance: random.Random) -> File:
     return File("a.npz", stream.getvalue(), sparse_package.load_npz(io.BytesIO(stream.getvalue())).todense())
 
 
-KINDS: dict[str, Callable[[random.Random], File]] = {"mtx": mtx, "npz": npz}
+EXPORTS = 200
+"""Exported programs of a seed, each of which is many files: exporting takes the longest."""
+
+
+@lru_cache(maxsize=EXPORTS)
+def _exported(number: int) -> bytes:
+    return exported_files.exported(random.Random(number))
+
+
+def pt2(chance: random.Random) -> File:
+    """Return a file of an exported program."""
+    content = _exported(chance.randrange(EXPORTS))
+    if chance.random() < 0.5:
+        changed, told = exported_files.broken(content, chance)
+        return File("a.pt2", changed, None, told)
+    content = exported_files.with_other_numbers(content, chance)
+    value = exported_files.computed(content)
+    slack = 1e-5 if value.dtype == torch.float32 else 1e-12
+    matrix = value.double().numpy()
+    return File("a.pt2", content, matrix, slack=slack * (np.abs(matrix) + float(np.abs(matrix).max(initial=1.0))))
+
+
+KINDS: dict[str, Callable[[random.Random], File]] = {"mtx": mtx, "npz": npz, "pt2": pt2}
+
+
+def _read(path: Path, chance: random.Random) -> Matrix:
+    """Return the elements in a file, or what the program in it gives."""
+    if path.suffix == ".pt2":
+        source = load(ModelSpec(path))
+        arrays = {name: tensor.to_dense() for name, tensor in source.tensors.items()}
+        (output,) = source.program.outputs
+        return evaluate(source.program, arrays)[output]
+    array = load_array(path)
+    packed = pack_declared(array, TensorType("A", array.shape, Format.parse(chance.choice(FORMATS), 2), "f64"))
+    return packed.to_dense()
 
 
 def compare(file: File, folder: Path, chance: random.Random) -> tuple[str, str]:
@@ -248,9 +289,7 @@ def compare(file: File, folder: Path, chance: random.Random) -> tuple[str, str]:
     path = folder / file.name
     path.write_bytes(file.content)
     try:
-        array = load_array(path)
-        packed = pack_declared(array, TensorType("A", array.shape, Format.parse(chance.choice(FORMATS), 2), "f64"))
-        found = packed.to_dense()
+        found = _read(path, chance)
     except FuseFlowError as error:
         told = str(error)
         right = file.matrix is None and file.told in told
