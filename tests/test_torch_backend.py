@@ -168,3 +168,43 @@ def test_fast_path_of_a_transformer_says_what_to_do() -> None:
         finally:
             torch.backends.mha.set_fastpath_enabled(True)
         torch.testing.assert_close(outputs, layer(x), rtol=1e-4, atol=1e-5)
+
+
+class OneHot(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.one_hot(x, int(x.max()) + 1).float()
+
+
+class SumByBatch(nn.Module):
+    def forward(self, batch: Tensor, values: Tensor) -> Tensor:
+        return torch.zeros(int(batch.max()) + 1, values.shape[1]).index_add(0, batch, values)
+
+
+class Padded(nn.Module):
+    def forward(self, rows: Tensor, values: Tensor) -> Tensor:
+        return torch.cat([values, values.new_zeros(int(rows), values.shape[1])])
+
+
+class Adjacency(nn.Module):
+    def forward(self, edges: Tensor, values: Tensor) -> Tensor:
+        nodes = int(edges.max()) + 1
+        adjacency = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), values.sum(1), accumulate=True)
+        return adjacency @ torch.ones(nodes, 2)
+
+
+VALUES = torch.arange(15.0).reshape(5, 3)
+SIZED: list[tuple[nn.Module, tuple[Tensor, ...]]] = [
+    (OneHot(), (torch.tensor([0, 2, 1, 2, 0]),)),
+    (SumByBatch(), (torch.tensor([0, 2, 1, 2, 0]), VALUES)),
+    (Padded(), (torch.tensor(2), VALUES)),
+    (Adjacency(), (torch.tensor([[0, 1, 2, 3, 3], [1, 0, 3, 2, 1]]), VALUES)),
+]
+
+
+@pytest.mark.parametrize(("model", "inputs"), SIZED, ids=[type(model).__name__ for model, _ in SIZED])
+def test_size_that_is_a_value_of_a_tensor(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    backend = ff.Backend()
+    torch.testing.assert_close(torch.compile(model, backend=backend)(*inputs), model(*inputs))
+    assert backend.results and all(result.run.check.passed for result in backend.results)
+    check = ff.compile(model, *[inputs]).run().check
+    assert check is not None and check.passed

@@ -160,6 +160,7 @@ def broken(content: bytes, chance: random.Random) -> tuple[bytes, str]:
             entry["use_pickle"] = True
         case "size":
             meta["sizes"][0]["as_int"] += 1000
+            meta["strides"][0]["as_int"] = 1
         case "negative":
             chance.choice((meta["sizes"][0], meta["strides"][0], meta["storage_offset"]))["as_int"] = -1
         case "no integer":

@@ -14,6 +14,7 @@ from torch_mlir.passmanager import PassManager
 from fuseflow.dialects.canonical import InvalidModuleError, canonical_text
 from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.foreign_errors import without_addresses
 from fuseflow.frontend.mlir_locations import Origin, from_location
 
 NAME_ATTRIBUTE = "samml.name"
@@ -111,7 +112,7 @@ def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
 def _refusal(message: str, diagnostics: Sequence[tuple[Origin, str]], span: Span | None) -> FrontendError:
     """Return the error with the place of the first diagnostic that has one, or `span`, and all of them as notes."""
     spans = [origin.span for origin, _ in diagnostics if origin.span is not None]
-    notes = [" ".join(text.split())[:300] for _, text in diagnostics]
+    notes = [without_addresses(" ".join(text.split()))[:300] for _, text in diagnostics]
     paths = [origin.path for origin, _ in diagnostics if origin.path]
     place = f" at module `{paths[0]}`" if paths else ""
     return FrontendError(message + place, notes=notes, span=spans[0] if spans else span)

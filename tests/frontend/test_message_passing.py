@@ -108,3 +108,50 @@ def test_a_segment_goes_to_one_row(reduce: str, lengths: list[int]) -> None:
         return
     check = ff.compile(Segments(), (x, offsets)).run().check
     assert check is not None and check.passed
+
+
+NO_EDGES = EDGES[:, :0]
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_graph_without_edges(name: str) -> None:
+    torch.manual_seed(0)
+    assert list(ran(CONVOLUTIONS[name]().eval(), NO_EDGES, "none", "full"))
+
+
+@pytest.mark.parametrize("empty", range(3))
+@pytest.mark.parametrize("kind", ["SAGE", "GAT", "Graph"])
+def test_a_relation_without_edges(kind: str, empty: int) -> None:
+    torch.manual_seed(0)
+    convolution: Callable[[], nn.Module] = {
+        "SAGE": lambda: pyg.SAGEConv((FEATURES, FEATURES), HIDDEN),
+        "GAT": lambda: pyg.GATConv((FEATURES, FEATURES), HIDDEN, add_self_loops=False),
+        "Graph": lambda: pyg.GraphConv((FEATURES, FEATURES), HIDDEN),
+    }[kind]
+    relations = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("paper", "by", "author")
+    edges = {relation: NO_EDGES if k == empty else EDGES for k, relation in enumerate(relations)}
+    model = pyg.HeteroConv({relation: convolution() for relation in relations}).eval()
+    for compiled in compiled_at(model, ({"author": X, "paper": X.flip(0)}, edges), "none", "full"):
+        check = compiled.run().check
+        assert check is not None and check.passed
+
+
+@pytest.mark.parametrize("blocks", [None, 2, 4])
+@pytest.mark.parametrize("name", ["RGCNConv", "FastRGCNConv"])
+def test_a_kind_of_edge_that_no_edge_has(name: str, blocks: int | None) -> None:
+    torch.manual_seed(0)
+    kinds = torch.arange(EDGES.shape[1]) % 2
+    model = getattr(pyg, name)(FEATURES, HIDDEN, 3, num_blocks=blocks).eval()
+    for compiled in compiled_at(model, (X, EDGES, kinds), "none", "full"):
+        check = compiled.run().check
+        assert check is not None and check.passed
+
+
+@pytest.mark.parametrize("edges", [EDGES, NO_EDGES], ids=["edges", "no edges"])
+@pytest.mark.parametrize("towers", [2, 4])
+def test_towers_of_principal_neighbourhood_aggregation(towers: int, edges: Tensor) -> None:
+    torch.manual_seed(0)
+    degrees = torch.bincount(torch.bincount(EDGES[1], minlength=NODES))
+    model = pyg.PNAConv(FEATURES, HIDDEN, ["mean", "max", "std"], ["identity", "amplification"], degrees, towers=towers).eval()
+    for _ in ran(model, edges, "none"):
+        pass

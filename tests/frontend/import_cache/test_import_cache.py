@@ -345,3 +345,47 @@ def test_two_processes_at_once_agree(cache: Path, model: Path) -> None:
         first, second = pool.map(_load_often, [model, model])
     assert first == second
     assert len(list(cache.iterdir())) == 1, "no temporary file stays"
+
+
+HELPED = """
+import torch
+from helper_of_model import Layer
+
+
+class Net(Layer):
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+def build(data):
+    return Net(), (torch.ones(2, 3),)
+"""
+HELPER = """
+import torch
+from dataclasses import dataclass
+
+
+@dataclass
+class Factor:
+    value: float = 2.0
+
+
+class Layer(torch.nn.Module):
+    def forward(self, x):
+        return x * Factor().value
+"""
+
+
+def test_fresh_runs_the_modules_beside_a_model_again(tmp_path: Path) -> None:
+    model, helper = tmp_path / "model.py", tmp_path / "helper_of_model.py"
+    model.write_text(HELPED)
+    helper.write_text(HELPER)
+
+    def value() -> float:
+        result = ff.compile(model, fresh=True).run()
+        assert result.check is not None and result.check.passed
+        return float(np.asarray(next(iter(result.outputs.values())))[0, 0])
+
+    assert [value(), value()] == [3.0, 3.0]
+    helper.write_text(HELPER.replace("2.0", "4.0"))
+    assert value() == 5.0
