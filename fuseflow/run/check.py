@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import InputArray
 from fuseflow.einsum.masked_elements import masked_elements
 from fuseflow.einsum.nodes import Program
@@ -148,11 +149,23 @@ def check_program(
     if all(outcome.close for outcome in plain):
         return _combined(plain, reference)
     points = QUICK_SPACE if all(outcome.passed for outcome in plain) else LARGEST_SPACE
-    roundoff = max((ROUNDOFF[pair.type] for pair in pairs if pair.type in ROUNDOFF), default=None)
-    variances = None if roundoff is None else rounding_variances(program, arrays(), roundoff, points)
+    roundoffs = _roundoffs(program)
+    largest = max(roundoffs[pair.output] for pair in pairs)
+    variances = rounding_variances(program, arrays(), largest, points) if largest else None
     if variances is None:
         return _combined(plain, reference)
-    return _combined([pair.compared(variances[pair.output], behind.get(pair.output)) for pair in pairs], reference)
+    rounded = {name: _Rounding(variance, roundoffs[name]) for name, variance in variances.items()}
+    return _combined([pair.compared(rounded[pair.output], behind.get(pair.output)) for pair in pairs], reference)
+
+
+def _roundoffs(program: Program) -> dict[str, float]:
+    """Return the largest unit roundoff of each result and of those that it is computed from: a float of 64 bits that comes from one of 32
+    is no more exact. It is 0 for integers."""
+    types, roundoffs = infer(program).declared, dict[str, float]()
+    for einsum in program.einsums:
+        own = ROUNDOFF.get(types[einsum.name].dtype, 0.0)
+        roundoffs[einsum.name] = max(own, *(roundoffs.get(name, 0.0) for name in einsum.operands), 0.0)
+    return roundoffs
 
 
 def check_outputs(outputs: Mapping[str, Tensor], expected: Expected, reference: str) -> Check:
@@ -209,6 +222,14 @@ def _combined(outcomes: Sequence[_Outcome], reference: str) -> Check:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Rounding:
+    """The variances of the rounding errors of an output, in squares of a unit roundoff."""
+
+    variance: Operand
+    roundoff: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
     """The elements of an output in the run and in its reference: those of a whole tensor, or those at `positions` and the implicit
     value."""
@@ -229,8 +250,8 @@ class _Pair:
         """Whether the reference is NaN where the run is not."""
         return self.computed.shape == self.wanted.shape and bool((np.isnan(self.wanted) & ~np.isnan(self.computed)).any())
 
-    def compared(self, variance: Operand | None = None, behind: Operand | None = None) -> _Outcome:
-        """Compare the elements, given the variances of their rounding errors, and which are behind a mask."""
+    def compared(self, errors: _Rounding | None = None, behind: Operand | None = None) -> _Outcome:
+        """Compare the elements, given their rounding errors, and which are behind a mask."""
         if self.computed.shape != self.wanted.shape:
             return _Outcome(self.output)
         left_out = self._masked_rows(behind)
@@ -240,8 +261,8 @@ class _Pair:
         near = np.maximum(tolerance * magnitude, FLOOR.get(self.type, 0.0) * scale)
         close, lost = difference <= near, np.zeros(a.shape, dtype=np.bool_)
         allowed = tolerance * scale
-        if variance is not None:
-            rounding = self._rounding(variance)
+        if errors is not None:
+            rounding = self._rounding(errors)
             allowed = np.where(np.isnan(a), 0.0, np.maximum(near, rounding))  # a NaN of the run alone is no rounding
             lost = ~close & (difference <= allowed) & (rounding > np.maximum(LOST * magnitude, tolerance * scale))
         failed = difference > allowed
@@ -276,11 +297,13 @@ class _Pair:
         empty = np.isnan(self.wanted) & (self.computed == self.tensor.fill) & (_dense(behind).reshape(shape) == 1)
         return np.broadcast_to(empty.all(axis=-1, keepdims=True), shape)
 
-    def _rounding(self, variance: Operand) -> Floats:
-        """Return the largest errors that are taken for rounding, given their variances in squares of the unit roundoff."""
+    def _rounding(self, errors: _Rounding) -> Floats:
+        """Return the largest errors that are taken for rounding. Integers have none."""
+        variance = errors.variance
         at = _dense(variance) if self.positions is None else _at(variance, self.positions, len(self.computed))
         deviation: Floats = np.sqrt(np.nan_to_num(at.astype(np.float64), posinf=np.inf))
-        return (ROUNDING_FACTOR * ROUNDOFF[self.type] if self.type in ROUNDOFF else 0.0) * deviation.reshape(self.computed.shape)
+        roundoff = errors.roundoff if self.type in ROUNDOFF else 0.0
+        return ROUNDING_FACTOR * roundoff * deviation.reshape(self.computed.shape)
 
     def _largest(self, measure: Floats) -> Difference | None:
         """Return the element of which this is largest, or None if it is 0 everywhere."""

@@ -37,6 +37,23 @@ def normal(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
+# What rounding makes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.softmax(x.float(), -1).double(),
+        lambda x: (x.float() @ x.float().T).double() * 2,
+        lambda x: x + torch.tanh(x.float()).sum(1, keepdim=True),
+        lambda x: (x.bfloat16() @ x.bfloat16().T).double(),
+    ],
+)
+def test_what_was_computed_in_fewer_bits_is_compared_in_those(function: Callable[..., torch.Tensor], fuse: str):
+    assert ff.compile(function, inputs=(normal(6, 5).double(),), schedule=ff.Schedule.fuse(fuse)).run().check.passed
+
+
 # What rounding hides ---------------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +215,7 @@ MODELS: Mapping[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
         lambda x: (x * x).mean(2) - x.mean(2) ** 2,
         (normal(4, 3, 9) + torch.tensor([0.0, 1.0, 1e5, 2.0]).reshape(4, 1, 1),),
     ),
+    "64 bits of 32": (lambda x, w: (x.float() @ w.float()).double() * 2, (normal(4, 3).double(), normal(3, 3).double())),
 }
 """The third rows of four of these are behind a mask, or lost in rounding."""
 
@@ -235,7 +253,7 @@ def run(model: str) -> tuple[Compiled, Check, str, Floats]:
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_planted_result_is_found(model: str, wrong: str):
-    """48 wrong results, of which none may be one of those that rounding hides."""
+    """56 wrong results, of which none may be one of those that rounding hides."""
     program, right, name, values = run(model)
     assert right.passed
     planted = WRONG[wrong](values)
