@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHOICES = ("none", "layerwise", "full")
 DEEP = "12 decoders of gpt_bigbird.py"
 """The name of the deepest model."""
-OTHERS = ("weights.py", "mobilenet.py")
-"""Files beside the models that are none, and a model that is analysed as a PyTorch graph and never compiled."""
+NO_MODEL = "weights.py"
+"""A file beside the models."""
 LAYER = {
     "residual": """T{k}[i, j] = sum(k) A[i, k] * {before}[k, j]
         U{k}[i, j] = T{k}[i, j] + {before}[i, j]
@@ -68,7 +68,7 @@ def cases(wanted: str) -> list[Case]:
     made = []
     for path in sorted((ROOT / "models").rglob("*.py")):
         name = path.relative_to(ROOT / "models").as_posix()
-        if path.name not in OTHERS and any(wanted in f"{name} {choice}" for choice in (*CHOICES, "global")):
+        if path.name != NO_MODEL and any(wanted in f"{name} {choice}" for choice in (*CHOICES, "global")):
             source = load(ModelSpec(path, options={"small": True}))
             made += scheduled(name, source.program, dict(source.tensors), reading(source))
     if any(wanted in f"{DEEP} {choice}" for choice in (*CHOICES, "global")):
