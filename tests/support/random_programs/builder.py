@@ -48,7 +48,7 @@ SPACE = 2000
 """Of all the reductions that one Einsum runs in one iteration space, those of what it is made from in every use of it."""
 TAME = 1e6
 """The largest finite magnitude: far from where anything overflows, so that rounding stays small and sums may be reordered."""
-SURE = 1e-11
+SURE, SURE_SINGLE = 1e-11, 1e-5
 """How well every value must be determined, relative to the largest: a hundred times better than it is compared."""
 
 
@@ -99,7 +99,7 @@ class Builder:
         name = f"A{len(self.tensors)}"
         self.sorts[name] = sorts
         self.tensors[name] = tensor
-        self.values[name] = torch_oracle.given(tensor.to_dense(), tensor.element_type.name)
+        self.values[name] = torch_oracle.given(tensor.to_dense())
         return name
 
     def shape(self, sorts: Iterable[str]) -> tuple[int, ...]:
@@ -174,7 +174,7 @@ class Builder:
         values, error = found.value.values, found.value.error
         finite = values[values.isfinite()].abs()
         scale = max(1.0, float(finite.max()) if finite.numel() else 0.0)
-        if found.span.largest > TAME or bool((error > SURE * scale).any()):
+        if found.span.largest > TAME or bool((error > (SURE if found.value.dtype == torch.float64 else SURE_SINGLE) * scale).any()):
             return None
         return None if values.numel() and float(torch.isnan(values).double().mean()) > 0.3 else found
 
