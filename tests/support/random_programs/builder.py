@@ -174,7 +174,9 @@ class Builder:
         values, error = found.value.values, found.value.error
         finite = values[values.isfinite()].abs()
         scale = max(1.0, float(finite.max()) if finite.numel() else 0.0)
-        if found.span.largest > TAME or bool((error > (SURE if found.value.dtype == torch.float64 else SURE_SINGLE) * scale).any()):
+        if found.span.largest > TAME or bool(
+            (error > (SURE if found.value.dtype == torch.float64 else SURE_SINGLE) * scale).any()
+        ):
             return None
         return None if values.numel() and float(torch.isnan(values).double().mean()) > 0.3 else found
 
