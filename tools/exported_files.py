@@ -19,7 +19,7 @@ MODEL, WEIGHTS, SAMPLES = "models/model.json", "data/weights/model_weights_confi
 NARROW = (torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool)
 
 
-class Draw(nn.Module):
+class Chain(nn.Module):
     """A chain of one to four steps on a matrix, with weights in every layout that a tensor has: transposed, parts of others, narrow."""
 
     def __init__(self, chance: random.Random, size: int, dtype: torch.dtype) -> None:
@@ -80,7 +80,7 @@ def exported(chance: random.Random) -> bytes:
     a = a.to_sparse() if chance.random() < 0.6 else a
     x = chance.choice((torch.randn(size, size, dtype=dtype), torch.randn(size, size, dtype=dtype).t()))
     program = torch.export.export(
-        Draw(chance, size, dtype), (a, x), {"scale": torch.randn(chance.choice((1, size)), dtype=dtype)}
+        Chain(chance, size, dtype), (a, x), {"scale": torch.randn(chance.choice((1, size)), dtype=dtype)}
     )
     stream = io.BytesIO()
     with warnings.catch_warnings(action="ignore"):

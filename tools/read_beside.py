@@ -248,7 +248,7 @@ def _of_package(coo: Any, stream: io.BytesIO, chance: random.Random) -> File:
 
 
 EXPORTS = 200
-"""Exported programs of a seed, each of which is many files: exporting takes the longest."""
+"""Different exported programs, the same for every seed: exporting takes the longest. Files have other weights, or a change."""
 
 
 @lru_cache(maxsize=EXPORTS)

@@ -154,8 +154,8 @@ def check_program(
     variances = rounding_variances(program, arrays(), largest, points) if largest else None
     if variances is None:
         return _combined(plain, reference)
-    rounded = {name: _Rounding(variance, roundoffs[name]) for name, variance in variances.items()}
-    return _combined([pair.compared(rounded[pair.output], behind.get(pair.output)) for pair in pairs], reference)
+    roundings = {name: _Rounding(variance, roundoffs[name]) for name, variance in variances.items()}
+    return _combined([pair.compared(roundings[pair.output], behind.get(pair.output)) for pair in pairs], reference)
 
 
 def _roundoffs(program: Program) -> dict[str, float]:

@@ -49,7 +49,8 @@ SPACE = 2000
 TAME = 1e6
 """The largest finite magnitude: far from where anything overflows, so that rounding stays small and sums may be reordered."""
 SURE, SURE_SINGLE = 1e-11, 1e-5
-"""How well every value must be determined, relative to the largest: a hundred times better than it is compared."""
+"""How well every value must be determined, relative to the largest: a hundred times better than it is compared. Values of 32 bits are
+compared with their own bounds."""
 
 
 class Builder:
@@ -174,9 +175,8 @@ class Builder:
         values, error = found.value.values, found.value.error
         finite = values[values.isfinite()].abs()
         scale = max(1.0, float(finite.max()) if finite.numel() else 0.0)
-        if found.span.largest > TAME or bool(
-            (error > (SURE if found.value.dtype == torch.float64 else SURE_SINGLE) * scale).any()
-        ):
+        sure = SURE if found.value.dtype == torch.float64 else SURE_SINGLE
+        if found.span.largest > TAME or bool((error > sure * scale).any()):
             return None
         return None if values.numel() and float(torch.isnan(values).double().mean()) > 0.3 else found
 
