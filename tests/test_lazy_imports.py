@@ -7,7 +7,19 @@ import sys
 
 import pytest
 
-SLOW = {"torch", "torch_mlir", "numba", "sympy", "networkx", "scipy.sparse", "scipy.optimize", "pydantic", "rich", "ruamel.yaml"}
+SLOW = {
+    "torch",
+    "torch_mlir",
+    "numba",
+    "sympy",
+    "networkx",
+    "scipy.sparse",
+    "scipy.optimize",
+    "pydantic",
+    "rich",
+    "ruamel.yaml",
+    "ortools",
+}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +33,7 @@ SLOW = {"torch", "torch_mlir", "numba", "sympy", "networkx", "scipy.sparse", "sc
         ("import fuseflow.sparsity.energies, fuseflow.sparsity.grouped.masks, fuseflow.sparsity.grouped.layout", set()),
         ("import fuseflow.plan.plan, fuseflow.plan.weights", {"ruamel.yaml", "pydantic"}),
         ("import fuseflow.attributes", set()),
+        ("import fuseflow.autoscheduler.budget.budget_schedule", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
         ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
     ],
 )

@@ -263,11 +263,11 @@ def kills(kills: int, draw: int, small: bool) -> None:
 @click.option("--runs", default=10, show_default=True)
 @click.option("--small", is_flag=True, help="Search for a model that takes seconds.")
 def same(runs: int, small: bool) -> None:
-    """Search again and again with another order of hashing, one process or two, and with and without OR-Tools."""
+    """Search again and again with another order of hashing, and one process or two."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number in range(runs):
-            running = _search(folder, f"run{number}", small, jobs=1 + number % 2, hash_seed=number, ortools=number % 3 != 1)
+            running = _search(folder, f"run{number}", small, jobs=1 + number % 2, hash_seed=number)
             if running.wait() != 0:
                 raise click.ClickException(f"run {number} fails")
         written = {(folder / f"run{number}.yaml").read_bytes() for number in range(runs)}
@@ -280,17 +280,14 @@ MODELS = {
     True: [ROOT / "models/paper/sae.py", "--small", "--machine", "ideal", "--budget", "small"],
 }
 """What is searched: a model that takes half a minute, and one that takes seconds."""
-WITHOUT_ORTOOLS = "import sys; sys.modules['ortools'] = None; from fuseflow.__main__ import run; sys.exit(run())"
-"""The command in a Python in which nobody finds OR-Tools."""
 
 
-def _search(
-    folder: Path, name: str, small: bool, jobs: int = 2, hash_seed: int | None = None, ortools: bool = True
-) -> subprocess.Popen[bytes]:
-    python = [sys.executable, "-m", "fuseflow"] if ortools else [sys.executable, "-c", WITHOUT_ORTOOLS]
+def _search(folder: Path, name: str, small: bool, jobs: int = 2, hash_seed: int | None = None) -> subprocess.Popen[bytes]:
     files = ["--store", folder / f"{name}.sqlite", "-o", folder / f"{name}.yaml", "--quiet", "--jobs", jobs]
     environment = os.environ if hash_seed is None else {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-    return subprocess.Popen([str(word) for word in (*python, "schedule", *MODELS[small], *files)], env=environment)
+    return subprocess.Popen(
+        [str(word) for word in (sys.executable, "-m", "fuseflow", "schedule", *MODELS[small], *files)], env=environment
+    )
 
 
 def _rows(store: Path) -> dict[str, float]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
-
-from grpc_tools import protoc  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = "fuseflow/samml/tortilla.proto"
 
 
 def generate() -> dict[str, str]:
-    """The text of every generated file, by its path in the repository."""
+    """Return the text of every generated file, by its path in the repository. The compiler is not loaded into this process: its library and
+    that of OR-Tools do not go together."""
     with tempfile.TemporaryDirectory() as out:
-        status = protoc.main(["protoc", f"-I{ROOT}", f"--python_out={out}", f"--pyi_out={out}", SCHEMA])
-        if status != 0:
+        words = [f"-I{ROOT}", f"--python_out={out}", f"--pyi_out={out}", SCHEMA]
+        if (status := subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words]).returncode) != 0:
             raise SystemExit(status)
         found = {str(p.relative_to(out)): p.read_text(encoding="utf-8") for p in sorted(Path(out).rglob("*_pb2.py*"))}
     # The generator leaves out type arguments, which mypy's strict mode asks for.

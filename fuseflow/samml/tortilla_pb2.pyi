@@ -184,7 +184,7 @@ class FiberLookup(_message.Message):
     root: bool
     label: str
     sequential: bool
-    def __init__(self, input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode: _Optional[int] = ..., format: _Optional[str] = ..., src: _Optional[bool] = ..., root: _Optional[bool] = ..., label: _Optional[str] = ..., sequential: _Optional[bool] = ...) -> None: ...
+    def __init__(self, input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode: _Optional[int] = ..., format: _Optional[str] = ..., src: bool = ..., root: bool = ..., label: _Optional[str] = ..., sequential: bool = ...) -> None: ...
 
 class FiberWrite(_message.Message):
     __slots__ = ("ref", "input_crd", "index", "tensor", "mode_val", "format", "segsize", "crdsize", "size", "sink", "label")
@@ -210,7 +210,7 @@ class FiberWrite(_message.Message):
     size: str
     sink: bool
     label: str
-    def __init__(self, ref: _Optional[bool] = ..., input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode_val: _Optional[str] = ..., format: _Optional[str] = ..., segsize: _Optional[str] = ..., crdsize: _Optional[str] = ..., size: _Optional[str] = ..., sink: _Optional[bool] = ..., label: _Optional[str] = ...) -> None: ...
+    def __init__(self, ref: bool = ..., input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode_val: _Optional[str] = ..., format: _Optional[str] = ..., segsize: _Optional[str] = ..., crdsize: _Optional[str] = ..., size: _Optional[str] = ..., sink: bool = ..., label: _Optional[str] = ...) -> None: ...
 
 class ValWrite(_message.Message):
     __slots__ = ("input_val", "label", "crdsize", "segsize", "tensor", "sink")
@@ -226,7 +226,7 @@ class ValWrite(_message.Message):
     segsize: str
     tensor: str
     sink: bool
-    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., crdsize: _Optional[str] = ..., segsize: _Optional[str] = ..., tensor: _Optional[str] = ..., sink: _Optional[bool] = ...) -> None: ...
+    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., crdsize: _Optional[str] = ..., segsize: _Optional[str] = ..., tensor: _Optional[str] = ..., sink: bool = ...) -> None: ...
 
 class Joiner(_message.Message):
     __slots__ = ("join_type", "input_pairs", "index", "label", "output_refs", "output_crd", "payloads", "kind")
@@ -292,7 +292,7 @@ class Repeat(_message.Message):
     root: bool
     tensor: str
     signal: Port
-    def __init__(self, in_ref: _Optional[_Union[RefStream, _Mapping]] = ..., in_val: _Optional[_Union[ValStream, _Mapping]] = ..., out_ref: _Optional[_Union[RefStream, _Mapping]] = ..., out_val: _Optional[_Union[ValStream, _Mapping]] = ..., rep_ref: _Optional[_Union[RefStream, _Mapping]] = ..., rep_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., index: _Optional[str] = ..., root: _Optional[bool] = ..., tensor: _Optional[str] = ..., signal: _Optional[_Union[Port, _Mapping]] = ...) -> None: ...
+    def __init__(self, in_ref: _Optional[_Union[RefStream, _Mapping]] = ..., in_val: _Optional[_Union[ValStream, _Mapping]] = ..., out_ref: _Optional[_Union[RefStream, _Mapping]] = ..., out_val: _Optional[_Union[ValStream, _Mapping]] = ..., rep_ref: _Optional[_Union[RefStream, _Mapping]] = ..., rep_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., index: _Optional[str] = ..., root: bool = ..., tensor: _Optional[str] = ..., signal: _Optional[_Union[Port, _Mapping]] = ...) -> None: ...
 
 class RepeatSig(_message.Message):
     __slots__ = ("input_crd", "output_rep_sig", "label", "index")
@@ -381,7 +381,7 @@ class ALU(_message.Message):
     scalar: float
     function: str
     operands: _containers.RepeatedCompositeFieldContainer[Operand]
-    def __init__(self, vals: _Optional[_Union[ALU.Vals, _Mapping]] = ..., crds: _Optional[_Union[ALU.Crds, _Mapping]] = ..., stages: _Optional[_Iterable[_Union[ALU.Stage, _Mapping]]] = ..., output_val: _Optional[int] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: _Optional[bool] = ..., scalar: _Optional[float] = ..., function: _Optional[str] = ..., operands: _Optional[_Iterable[_Union[Operand, _Mapping]]] = ...) -> None: ...
+    def __init__(self, vals: _Optional[_Union[ALU.Vals, _Mapping]] = ..., crds: _Optional[_Union[ALU.Crds, _Mapping]] = ..., stages: _Optional[_Iterable[_Union[ALU.Stage, _Mapping]]] = ..., output_val: _Optional[int] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: bool = ..., scalar: _Optional[float] = ..., function: _Optional[str] = ..., operands: _Optional[_Iterable[_Union[Operand, _Mapping]]] = ...) -> None: ...
 
 class Reduce(_message.Message):
     __slots__ = ("input_val", "output_val", "label", "stream_shape", "blocked", "reduce_type", "function")
@@ -407,7 +407,7 @@ class Reduce(_message.Message):
     blocked: bool
     reduce_type: Reduce.Type
     function: str
-    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: _Optional[bool] = ..., reduce_type: _Optional[_Union[Reduce.Type, str]] = ..., function: _Optional[str] = ...) -> None: ...
+    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: bool = ..., reduce_type: _Optional[_Union[Reduce.Type, str]] = ..., function: _Optional[str] = ...) -> None: ...
 
 class SparseAccumulator(_message.Message):
     __slots__ = ("input_inner_crd", "output_inner_crd", "input_outer_crds", "input_val", "output_val", "order", "inner_crd", "outer_crds", "label", "output_outer_crds", "stream_shape", "blocked", "function")
@@ -437,7 +437,7 @@ class SparseAccumulator(_message.Message):
     stream_shape: int
     blocked: bool
     function: str
-    def __init__(self, input_inner_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., output_inner_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., input_outer_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., order: _Optional[int] = ..., inner_crd: _Optional[str] = ..., outer_crds: _Optional[_Iterable[str]] = ..., label: _Optional[str] = ..., output_outer_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., stream_shape: _Optional[int] = ..., blocked: _Optional[bool] = ..., function: _Optional[str] = ...) -> None: ...
+    def __init__(self, input_inner_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., output_inner_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., input_outer_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., input_val: _Optional[_Union[ValStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., order: _Optional[int] = ..., inner_crd: _Optional[str] = ..., outer_crds: _Optional[_Iterable[str]] = ..., label: _Optional[str] = ..., output_outer_crds: _Optional[_Iterable[_Union[CrdStream, _Mapping]]] = ..., stream_shape: _Optional[int] = ..., blocked: bool = ..., function: _Optional[str] = ...) -> None: ...
 
 class ArrayVals(_message.Message):
     __slots__ = ("tensor", "input_ref", "output_val", "label", "stream_shape", "blocked", "sequential")
@@ -455,7 +455,7 @@ class ArrayVals(_message.Message):
     stream_shape: int
     blocked: bool
     sequential: bool
-    def __init__(self, tensor: _Optional[str] = ..., input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: _Optional[bool] = ..., sequential: _Optional[bool] = ...) -> None: ...
+    def __init__(self, tensor: _Optional[str] = ..., input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., stream_shape: _Optional[int] = ..., blocked: bool = ..., sequential: bool = ...) -> None: ...
 
 class CoordHold(_message.Message):
     __slots__ = ("input_inner_crd", "input_outer_crd", "output_inner_crd", "output_outer_crd", "inner_crd", "outer_crd", "label")
@@ -531,7 +531,7 @@ class Locate(_message.Message):
     tensor: str
     level: int
     outermost: bool
-    def __init__(self, input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref1: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref2: _Optional[_Union[RefStream, _Mapping]] = ..., output_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., label: _Optional[str] = ..., parent_ref: _Optional[_Union[RefStream, _Mapping]] = ..., tensor: _Optional[str] = ..., level: _Optional[int] = ..., outermost: _Optional[bool] = ...) -> None: ...
+    def __init__(self, input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., input_ref: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref1: _Optional[_Union[RefStream, _Mapping]] = ..., output_ref2: _Optional[_Union[RefStream, _Mapping]] = ..., output_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., label: _Optional[str] = ..., parent_ref: _Optional[_Union[RefStream, _Mapping]] = ..., tensor: _Optional[str] = ..., level: _Optional[int] = ..., outermost: bool = ...) -> None: ...
 
 class CrdBundle(_message.Message):
     __slots__ = ("input", "outputs")
@@ -707,7 +707,7 @@ class Tensor(_message.Message):
     resident: bool
     buffer: int
     preload: int
-    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., levels: _Optional[_Iterable[str]] = ..., order: _Optional[_Iterable[int]] = ..., dtype: _Optional[str] = ..., fill: _Optional[float] = ..., tile: _Optional[_Iterable[int]] = ..., resident: _Optional[bool] = ..., buffer: _Optional[int] = ..., preload: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., levels: _Optional[_Iterable[str]] = ..., order: _Optional[_Iterable[int]] = ..., dtype: _Optional[str] = ..., fill: _Optional[float] = ..., tile: _Optional[_Iterable[int]] = ..., resident: bool = ..., buffer: _Optional[int] = ..., preload: _Optional[int] = ...) -> None: ...
 
 class Port(_message.Message):
     __slots__ = ("node", "output")
@@ -739,7 +739,7 @@ class Operand(_message.Message):
     CONSTANT_FIELD_NUMBER: _ClassVar[int]
     value: float
     constant: bool
-    def __init__(self, value: _Optional[float] = ..., constant: _Optional[bool] = ...) -> None: ...
+    def __init__(self, value: _Optional[float] = ..., constant: bool = ...) -> None: ...
 
 class AnyStream(_message.Message):
     __slots__ = ("crd", "ref", "val")

@@ -35,6 +35,15 @@ def test_a_missing_and_a_different_package(monkeypatch: pytest.MonkeyPatch) -> N
     assert rows["torch"].passed
 
 
+@pytest.mark.parametrize(("version", "right"), [("6.33.0", False), ("6.33.6", True), ("7.36.2", True), ("8.0", False)])
+def test_a_range_has_both_ends(version: str, right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["protobuf<8,>=6.33.1", "pyarrow==26.0.1; extra == 'parquet'"])
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    _, protobuf = doctor.check_packages()  # Python is the first; an extra is none of its business
+    assert protobuf.passed == right
+    assert right or protobuf.outcome == f"{version}, wanted <8,>=6.33.1: pip install 'protobuf<8,>=6.33.1'"
+
+
 def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> str:
         raise ImportError("no compiler")

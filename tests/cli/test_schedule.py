@@ -140,6 +140,14 @@ def test_a_limit_of_time_stops_with_what_there_is() -> None:
     assert "the limit of time ended the search" in result.stderr
 
 
+def test_it_chooses_with_or_tools_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    result = fuseflow("schedule", *PROGRAM, "--budget", "mul=8,port=60", "--no-store")
+    assert result.exit_code == 2
+    assert "error[usage]: a schedule within a budget needs OR-Tools, which cannot be imported" in result.stderr
+    assert "hint: pip install 'ortools" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

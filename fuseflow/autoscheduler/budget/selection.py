@@ -2,18 +2,25 @@
 
 The lanes of the stages of a region are such groups: each stage takes `work / lanes` cycles, all stages run at once, and their lanes
 add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first.
+
+CP-SAT of OR-Tools makes the choice, on one worker from a fixed seed, and ends by counting. Its releases have given different answers of
+equal worth, so an objective is fixed once its least value is known, and the next one decides: only one answer is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib.metadata import requires
+from typing import Any, TypeAlias
+
+from fuseflow.errors import UsageError
 
 Amounts: TypeAlias = tuple[int, ...]
 """What is taken of each component of the budget."""
 Selection: TypeAlias = tuple[int, ...]
 """The place of the option that is taken of each group."""
+EFFORT = 60.0
+"""The most work for one objective, in units of CP-SAT's deterministic time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,63 +38,50 @@ class SelectionProblem:
     groups: tuple[tuple[Option, ...], ...]
     limits: Amounts
 
-    def levels(self) -> list[float]:
-        """Return the cycles of all options, in order and each once."""
-        return sorted({option.cycles for group in self.groups for option in group})
+
+def select(problem: SelectionProblem) -> Selection | None:
+    """Return the best selection that is found, or None: none is within the limits, or none was found with `EFFORT`.
+
+    It is the best there is, if `EFFORT` is enough to prove that. Raises `UsageError` if OR-Tools cannot be imported.
+    """
+    cp_model = _cp_model()
+    ranks = {cycles: rank for rank, cycles in enumerate(sorted({o.cycles for group in problem.groups for o in group}))}
+    model = cp_model.CpModel()
+    chosen = [[model.new_bool_var("") for _ in group] for group in problem.groups]
+    taken = [pair for group, takes in zip(problem.groups, chosen, strict=True) for pair in zip(group, takes, strict=True)]
+    slowest = model.new_int_var(0, len(ranks), "slowest")
+    for takes in chosen:
+        model.add_exactly_one(takes)
+    for option, take in taken:
+        model.add(slowest >= ranks[option.cycles] * take)
+    for n, limit in enumerate(problem.limits):
+        if limit < sum(max(option.amounts[n] for option in group) for group in problem.groups if group):
+            model.add(sum(option.amounts[n] * take for option, take in taken) <= limit)
+    places = [sum(at * take for at, take in enumerate(takes)) for takes in chosen]
+    selection: Selection | None = None
+    for objective in (slowest, sum(places), *places):
+        model.minimize(objective)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = 0
+        solver.parameters.max_deterministic_time = EFFORT
+        status = solver.solve(model)
+        if status in (cp_model.INFEASIBLE, cp_model.UNKNOWN):
+            break
+        if status == cp_model.MODEL_INVALID:
+            raise OverflowError(model.validate())
+        selection = tuple(next(at for at, take in enumerate(takes) if solver.boolean_value(take)) for takes in chosen)
+        model.add(objective <= round(solver.objective_value))
+    return selection
 
 
-def select_by_branches(problem: SelectionProblem) -> Selection | None:
-    """Return the best selection by branch and bound: first the least cycles by bisection, then the least sum of places."""
-    levels, low, high = problem.levels(), 0, len(problem.levels())
-    while low < high:
-        middle = (low + high) // 2
-        if _Branches(problem, levels[middle]).first() is None:
-            low = middle + 1
-        else:
-            high = middle
-    return None if low == len(levels) else _Branches(problem, levels[low]).least()
-
-
-class _Branches:
-    """The options that are as fast as is asked for, group by group, with what the groups behind each take at least."""
-
-    def __init__(self, problem: SelectionProblem, cycles: float) -> None:
-        self.limits = problem.limits
-        self.groups = [[(at, o.amounts) for at, o in enumerate(group) if o.cycles <= cycles] for group in problem.groups]
-        self.rest: list[Amounts] = [tuple(0 for _ in problem.limits)]
-        self.places = [0]
-        for group in reversed(self.groups):
-            least = [min((amounts[n] for _, amounts in group), default=0) for n in range(len(problem.limits))]
-            self.rest.append(tuple(a + b for a, b in zip(self.rest[-1], least, strict=True)))
-            self.places.append(self.places[-1] + min((at for at, _ in group), default=0))
-        self.rest.reverse()
-        self.places.reverse()
-
-    def first(self) -> Selection | None:
-        """Return any selection within the limits."""
-        return self._search(any_will_do=True)
-
-    def least(self) -> Selection | None:
-        """Return the selection within the limits with the least sum of places, and of these the first."""
-        return self._search(any_will_do=False)
-
-    def _search(self, any_will_do: bool) -> Selection | None:
-        best: Selection | None = None
-        fewest = float("inf")
-        waiting: list[tuple[Selection, Amounts, int]] = [((), tuple(0 for _ in self.limits), 0)]
-        while waiting:
-            chosen, used, places = waiting.pop()
-            at = len(chosen)
-            if places + self.places[at] >= fewest or not self._fits(used, at):
-                continue
-            if at == len(self.groups):
-                best, fewest = chosen, places
-                if any_will_do:
-                    return best
-                continue
-            for place, amounts in reversed(self.groups[at]):
-                waiting.append(((*chosen, place), tuple(a + b for a, b in zip(used, amounts, strict=True)), places + place))
-        return best
-
-    def _fits(self, used: Sequence[int], at: int) -> bool:
-        return all(u + r <= limit for u, r, limit in zip(used, self.rest[at], self.limits, strict=True))
+def _cp_model() -> Any:
+    """Return OR-Tools' module, which takes half a second to import."""
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        wanted = next((needed for needed in requires("fuseflow") or () if needed.startswith("ortools")), "ortools")
+        raise UsageError(
+            f"a schedule within a budget needs OR-Tools, which cannot be imported: {error}", hint=f"pip install '{wanted}'"
+        ) from None
+    return cp_model

@@ -15,8 +15,7 @@ import numpy as np
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Amounts, LaneMeasure, lane_counts
 from fuseflow.autoscheduler.budget.decision import Lanes
-from fuseflow.autoscheduler.budget.selection import Option, SelectionProblem
-from fuseflow.autoscheduler.budget.solver import select
+from fuseflow.autoscheduler.budget.selection import Option, SelectionProblem, select
 from fuseflow.resources import COMPONENTS
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine

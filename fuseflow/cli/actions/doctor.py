@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from packaging.requirements import Requirement
 
 import fuseflow as ff
 from fuseflow.cli.common import console, require_writable
@@ -39,18 +39,17 @@ def doctor() -> None:
 def check_packages() -> Iterator[CheckRow]:
     """Check Python and every dependency against the versions that fuseflow requires."""
     yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
-    for requirement in importlib.metadata.requires("fuseflow") or ():
-        match = re.fullmatch(r"([\w.-]+)==([\w.]+)", requirement)
-        if match is None:  # of an extra
+    for requirement in map(Requirement, importlib.metadata.requires("fuseflow") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate():  # of an extra
             continue
-        name, wanted = match.groups()
+        wanted = f"wanted {str(requirement.specifier).removeprefix('==')}: pip install '{requirement}'"
         try:
-            version = importlib.metadata.version(name)
+            version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            yield CheckRow(name, False, f"not installed, wanted {wanted}: pip install '{requirement}'")
+            yield CheckRow(requirement.name, False, f"not installed, {wanted}")
             continue
-        right = version.partition("+")[0] == wanted
-        yield CheckRow(name, right, version if right else f"{version}, wanted {wanted}: pip install '{requirement}'")
+        right = requirement.specifier.contains(version, prereleases=True)
+        yield CheckRow(requirement.name, right, version if right else f"{version}, {wanted}")
 
 
 def _attempt(name: str, check: Callable[[], str]) -> CheckRow:
