@@ -1,4 +1,4 @@
-# Everything on a fresh machine: `make demo`, `make test`. Both create .venv and install into it only when pyproject.toml changed.
+# Everything on a fresh machine: `make demo`, `make test`. Both create .venv and install into it only when pyproject.toml or requirements.lock changed.
 # `make test PYTHON=python3.12` does the same in .venv-3.12: an interpreter that is named has an environment of its own.
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -76,18 +76,18 @@ $(BIN)/python:
  and $(if $(PYTHON),'$(PYTHON)' is not one,there is none here); name one: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	'$(PYTHON)' -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
+$(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo 'installing fuseflow into $(VENV) (PyTorch is large: minutes the first time)'
-	@$(PIP) install --editable .
+	@$(PIP) install --constraint requirements.lock --editable .
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
 	@echo 'installing the test tools into $(VENV)'
-	@$(PIP) install --editable '.[test]'
-	@$(PIP) install --editable '.[test-models]' || echo 'no PyTorch Geometric or transformers here: tests of their models are skipped'
+	@$(PIP) install --constraint requirements.lock --editable '.[test]'
+	@$(PIP) install --constraint requirements.lock --editable '.[test-models]' || echo 'no PyTorch Geometric or transformers here: tests of their models are skipped'
 	@touch $@
 
 $(VENV)/installed-docs: $(VENV)/installed
 	@echo 'installing the tools of the site into $(VENV)'
-	@$(PIP) install --editable '.[docs]'
+	@$(PIP) install --constraint requirements.lock --editable '.[docs]'
 	@touch $@

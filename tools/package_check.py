@@ -32,7 +32,17 @@ from fuseflow.sim.native.object_store import SUFFIX
 from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
 
 ROOT = Path(__file__).resolve().parents[1]
-AT_THE_TOP = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "pyproject.toml")
+AT_THE_TOP = (
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "NOTICE",
+    "README.md",
+    "pyproject.toml",
+    "requirements.lock",
+)
 """Files of a source distribution beside those of its folders."""
 FOLDERS = ("fuseflow", "docs", "models", "schedules", "tests", "tools")
 EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")
