@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 SLOW = {
     "torch",
     "torch_mlir",
@@ -19,6 +21,7 @@ SLOW = {
     "rich",
     "ruamel.yaml",
     "ortools",
+    "pandas",
 }
 
 
@@ -41,3 +44,17 @@ def test_slow_packages_are_not_loaded(statement: str, needed: set[str]) -> None:
     code = f"{statement}\nimport sys; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not (SLOW - needed) & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("program", "loaded"),
+    [
+        ("from fuseflow.cli.main import main; main(['--version'], standalone_mode=False)", set()),
+        ("import fuseflow as ff; ff.compile('docs/example/spmm.ein', tensors='docs/example/tensors.yaml')", set()),
+        ("from fuseflow.cp_sat import CpSatProblem; CpSatProblem([1])", {"ortools"}),
+    ],
+)
+def test_or_tools_is_loaded_by_who_asks_it_and_pandas_by_nobody(program: str, loaded: set[str]) -> None:
+    code = f"{program}\nimport sys; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert {"ortools", "pandas"} & set(done.stdout.split()) == loaded

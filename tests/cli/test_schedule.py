@@ -11,8 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 from click.testing import CliRunner, Result
+from ortools.linear_solver import pywraplp
 
 from fuseflow.cli.main import main
 from fuseflow.resources.budget import Budget
@@ -140,12 +144,44 @@ def test_a_limit_of_time_stops_with_what_there_is() -> None:
     assert "the limit of time ended the search" in result.stderr
 
 
-def test_it_chooses_with_or_tools_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    result = fuseflow("schedule", *PROGRAM, "--budget", "mul=8,port=60", "--no-store")
+def product_files(folder: Path) -> list[str | Path]:
+    """Return the words for a product whose stages have no room for all lanes that are of use."""
+    rng = np.random.default_rng(0)
+    scipy.io.mmwrite(folder / "X.mtx", scipy.sparse.random_array((16, 12), density=0.2, rng=rng))
+    np.save(folder / "W.npy", rng.normal(size=(12, 4)))
+    (folder / "tensors.yaml").write_text("X: {path: X.mtx}\nW: {path: W.npy}\n")
+    text = "tensor X[16, 12] csr\ntensor W[12, 4] dense\nT[i, f] = sum(k) X[i, k] * W[k, f]\nY[i, f] = relu(T[i, f])\noutput Y\n"
+    (folder / "product.ein").write_text(text)
+    return [folder / "product.ein", "--tensors", folder / "tensors.yaml"]
+
+
+def test_cp_sat_chooses_and_the_file_is_the_same_in_ten_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, asked = product_files(tmp_path), list[str]()
+    solve = pywraplp.Solver.Solve
+
+    def counted(solver: pywraplp.Solver) -> int:
+        asked.append(solver.SolverVersion())
+        return int(solve(solver))
+
+    monkeypatch.setattr(pywraplp.Solver, "Solve", counted)
+    for run in range(10):
+        file = tmp_path / f"{run}.yaml"
+        assert fuseflow("schedule", *words, "--budget", "mul=2", "--top", "0", "--no-store", "-o", file).exit_code == 0
+    assert len({(tmp_path / f"{run}.yaml").read_bytes() for run in range(10)}) == 1
+    assert len(asked) >= 10
+    assert all(version.startswith("CP-SAT") for version in asked)
+
+
+@pytest.mark.parametrize("missing", ["ortools", "ortools.linear_solver"])
+def test_without_or_tools_there_is_no_search(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not installed, the search does not begin. Where it cannot be loaded, it ends with the first choice that needs it."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    file = tmp_path / "best.yaml"
+    result = fuseflow("schedule", *product_files(tmp_path), "--budget", "mul=2", "--top", "0", "--no-store", "-o", file)
     assert result.exit_code == 2
-    assert "error[usage]: a schedule within a budget needs OR-Tools, which cannot be imported" in result.stderr
+    assert "error[usage]: this needs CP-SAT of OR-Tools, which cannot be imported" in result.stderr
     assert "hint: pip install 'ortools" in result.stderr
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

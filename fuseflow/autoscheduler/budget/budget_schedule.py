@@ -33,6 +33,7 @@ from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch
 from fuseflow.autoscheduler.defaults import LEVERS, SPLITS
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
+from fuseflow.cp_sat import require_or_tools
 from fuseflow.errors import UsageError
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
@@ -71,8 +72,9 @@ def budget_schedule(
 
     The schedule says what holds for every candidate: formats, blocks, settings of lowering. `run` simulates schedules; without it they
     are simulated in this process. `progress` is told each candidate, and how many are left at most. Raises `ScheduleError` for a schedule
-    that has decided what is to be chosen, and `UsageError` where nothing has room, and for inputs without data.
+    that has decided what is to be chosen, and `UsageError` where nothing has room, for inputs without data, and without OR-Tools.
     """
+    require_or_tools()
     refuse_decided(schedule)
     missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if missing:

@@ -1,26 +1,24 @@
 """One option from each of several groups that share a budget: the slowest of those chosen is to be as fast as possible.
 
 The lanes of the stages of a region are such groups: each stage takes `work / lanes` cycles, all stages run at once, and their lanes
-add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first.
-
-CP-SAT of OR-Tools makes the choice, on one worker from a fixed seed, and ends by counting. Its releases have given different answers of
-equal worth, so an objective is fixed once its least value is known, and the next one decides: only one answer is left.
+add up. Of choices that are equally fast, the one with the least sum of places is taken, and of these the first. So there is one best
+choice, whatever release of the solver looks for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import requires
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import TypeAlias
 
-from fuseflow.errors import UsageError
+import numpy as np
+
+from fuseflow.cp_sat import CpSatProblem, Objective
 
 Amounts: TypeAlias = tuple[int, ...]
 """What is taken of each component of the budget."""
 Selection: TypeAlias = tuple[int, ...]
 """The place of the option that is taken of each group."""
-EFFORT = 60.0
-"""The most work for one objective, in units of CP-SAT's deterministic time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,50 +36,44 @@ class SelectionProblem:
     groups: tuple[tuple[Option, ...], ...]
     limits: Amounts
 
+    def has_room(self, selection: Selection) -> bool:
+        """Return whether a selection is within the limits."""
+        taken = [group[at].amounts for group, at in zip(self.groups, selection, strict=True)]
+        return all(sum(amounts[n] for amounts in taken) <= limit for n, limit in enumerate(self.limits))
+
+    def fastest(self) -> Selection:
+        """Return the best selection without limits: of each group the first option that is as fast as the slowest group can be."""
+        cycles = max((min(option.cycles for option in group) for group in self.groups), default=0.0)
+        return tuple(next(at for at, option in enumerate(group) if option.cycles <= cycles) for group in self.groups)
+
 
 def select(problem: SelectionProblem) -> Selection | None:
-    """Return the best selection that is found, or None: none is within the limits, or none was found with `EFFORT`.
+    """Return the best selection, or None if none is within the limits. CP-SAT is asked if the limits matter; with more work than it is
+    allowed, it returns the best selection that it found."""
+    if not all(problem.groups):
+        return None
+    fastest = problem.fastest()
+    return fastest if problem.has_room(fastest) else selected_by_cp_sat(problem)
 
-    It is the best there is, if `EFFORT` is enough to prove that. Raises `UsageError` if OR-Tools cannot be imported.
-    """
-    cp_model = _cp_model()
-    ranks = {cycles: rank for rank, cycles in enumerate(sorted({o.cycles for group in problem.groups for o in group}))}
-    model = cp_model.CpModel()
-    chosen = [[model.new_bool_var("") for _ in group] for group in problem.groups]
-    taken = [pair for group, takes in zip(problem.groups, chosen, strict=True) for pair in zip(group, takes, strict=True)]
-    slowest = model.new_int_var(0, len(ranks), "slowest")
-    for takes in chosen:
-        model.add_exactly_one(takes)
-    for option, take in taken:
-        model.add(slowest >= ranks[option.cycles] * take)
+
+def selected_by_cp_sat(problem: SelectionProblem) -> Selection | None:
+    """Return the best selection by CP-SAT. Its first variable is the rank of the slowest group's cycles, and each option has one, too."""
+    options = [option for group in problem.groups for option in group]
+    ranks = {cycles: rank for rank, cycles in enumerate(sorted({option.cycles for option in options}))}
+    solver = CpSatProblem([len(ranks) - 1, *(1 for _ in options)])
+    ends = np.cumsum([1, *map(len, problem.groups)]).tolist()
+    spans = [range(begin, end) for begin, end in pairwise(ends)]
+    for span in spans:
+        solver.require(dict.fromkeys(span, 1), least=1, most=1)
+        solver.require({0: 1} | {number: -ranks[options[number - 1].cycles] for number in span}, least=0)
     for n, limit in enumerate(problem.limits):
-        if limit < sum(max(option.amounts[n] for option in group) for group in problem.groups if group):
-            model.add(sum(option.amounts[n] * take for option, take in taken) <= limit)
-    places = [sum(at * take for at, take in enumerate(takes)) for takes in chosen]
-    selection: Selection | None = None
-    for objective in (slowest, sum(places), *places):
-        model.minimize(objective)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 0
-        solver.parameters.max_deterministic_time = EFFORT
-        status = solver.solve(model)
-        if status in (cp_model.INFEASIBLE, cp_model.UNKNOWN):
-            break
-        if status == cp_model.MODEL_INVALID:
-            raise OverflowError(model.validate())
-        selection = tuple(next(at for at, take in enumerate(takes) if solver.boolean_value(take)) for takes in chosen)
-        model.add(objective <= round(solver.objective_value))
-    return selection
-
-
-def _cp_model() -> Any:
-    """Return OR-Tools' module, which takes half a second to import."""
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError as error:
-        wanted = next((needed for needed in requires("fuseflow") or () if needed.startswith("ortools")), "ortools")
-        raise UsageError(
-            f"a schedule within a budget needs OR-Tools, which cannot be imported: {error}", hint=f"pip install '{wanted}'"
-        ) from None
-    return cp_model
+        if sum(max(option.amounts[n] for option in group) for group in problem.groups) > limit:
+            solver.require({number: option.amounts[n] for number, option in enumerate(options, 1)}, most=limit)
+    slowest, *places = np.zeros((1 + len(spans), ends[-1]), dtype=np.int64)
+    slowest[0] = 1
+    for span, place in zip(spans, places, strict=True):
+        place[span.start : span.stop] = range(len(span))
+    most = [len(span) - 1 for span in spans]
+    first = Objective(slowest, len(ranks) - 1), Objective(np.sum(places, axis=0), sum(most))
+    solution = solver.minimize([*first, *map(Objective, places, most)])
+    return None if solution is None else tuple(int(solution[span.start : span.stop].argmax()) for span in spans)

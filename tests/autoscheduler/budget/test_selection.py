@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fuseflow.autoscheduler.budget import selection
-from fuseflow.autoscheduler.budget.selection import Option, Selection, SelectionProblem, select
+from fuseflow import cp_sat
+from fuseflow.autoscheduler.budget.selection import Option, Selection, SelectionProblem, select, selected_by_cp_sat
 from fuseflow.errors import UsageError
 
 
@@ -50,7 +50,15 @@ def best_of_all(problem: SelectionProblem) -> Selection | None:
 def test_the_best_is_found(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
-        assert select(problem) == best_of_all(problem), seed
+        assert select(problem) == selected_by_cp_sat(problem) == best_of_all(problem), seed
+
+
+def test_what_all_have_room_for_is_the_best_and_needs_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    roomy = [problem for seed in range(100) if (problem := random_problem(seed)).has_room(problem.fastest())]
+    assert len(roomy) > 10
+    expected = [selected_by_cp_sat(problem) for problem in roomy]
+    monkeypatch.setitem(sys.modules, "ortools.linear_solver", None)
+    assert [select(problem) for problem in roomy] == expected
 
 
 def test_a_selection_is_the_same_in_ten_runs() -> None:
@@ -61,12 +69,10 @@ def test_a_selection_is_the_same_in_ten_runs() -> None:
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """With less work than a proof takes, what was found is within the limits, and the same each time."""
     problem = large_problem(seed=1)
-    monkeypatch.setattr(selection, "EFFORT", 1e-3)
+    monkeypatch.setattr(cp_sat, "EFFORT", 1e-3)
     found = {select(problem) for _ in range(3)}
     assert len(found) == 1
-    for chosen in found - {None}:
-        used = np.sum([group[at].amounts for group, at in zip(problem.groups, chosen, strict=True)], axis=0)
-        assert (used <= problem.limits).all()
+    assert all(problem.has_room(chosen) for chosen in found - {None})
 
 
 def test_lanes_go_where_the_work_is() -> None:
@@ -80,10 +86,11 @@ def test_without_limits_every_stage_is_fast() -> None:
     fast = Option(1.0, (10**30,))
     assert select(SelectionProblem(((Option(2.0, (0,)), fast),) * 2, (10**31,))) == (1, 1)
     assert select(SelectionProblem((), ())) == ()
+    assert select(SelectionProblem(((fast,), ()), (10**31,))) is None
 
 
 def test_without_or_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(UsageError, match="needs OR-Tools") as error:
-        select(random_problem(0))
+    monkeypatch.setitem(sys.modules, "ortools.linear_solver", None)
+    with pytest.raises(UsageError, match="needs CP-SAT of OR-Tools, which cannot be imported") as error:
+        select(large_problem(seed=0))
     assert "pip install 'ortools" in error.value.hint

@@ -1,0 +1,105 @@
+"""CP-SAT of OR-Tools: exact answers to choices that depend on each other. It runs on one worker from a fixed seed, and ends by counting.
+
+It is reached by `pywraplp`. The other module for it, `cp_model`, imports pandas, which takes 0.6 s, and all problems of a search together
+take less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import requires
+from importlib.util import find_spec
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.errors import UsageError
+
+EFFORT = 60.0
+"""The most work for one answer, in units of CP-SAT's deterministic time, which are about seconds."""
+EXACT = 1 << 45
+"""Objectives are joined to one while it stays below this, and so is exact in the float64 that OR-Tools takes."""
+SETTINGS = "num_workers:1 random_seed:0 cp_model_presolve:false linearization_level:0 symmetry_level:0 max_deterministic_time:"
+"""Most problems are so small that simplifying them takes longer than solving them."""
+
+Whole = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A sum that is to be small. `coefficients` has a number for each variable, and the sum is from 0 to `most`."""
+
+    coefficients: Whole
+    most: int
+
+
+class CpSatProblem:
+    """Whole numbers from 0 to `bounds`, and what they must fulfil. Raises `UsageError` if OR-Tools cannot be imported."""
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        try:
+            from ortools.linear_solver import pywraplp  # loads a large library, which only searches need
+        except ImportError as error:
+            raise _missing(str(error)) from None
+        self._api = pywraplp
+        self._solver = pywraplp.Solver.CreateSolver("CP_SAT")
+        self._variables = [self._solver.IntVar(0, bound, "") for bound in bounds]
+
+    def require(self, coefficients: dict[int, int], least: float = -inf, most: float = inf) -> None:
+        """Keep a sum between two limits. `coefficients` are those of variables, by their numbers."""
+        constraint = self._solver.RowConstraint(least, most, "")
+        for number, coefficient in coefficients.items():
+            constraint.SetCoefficient(self._variables[number], coefficient)
+
+    def minimize(self, objectives: Sequence[Objective]) -> Whole | None:
+        """Return the solution that is best by the first objective, of these the best by the second, and so on. None if there is none, or
+        none was found with `EFFORT`. It is the best there is, if `EFFORT` is enough to prove that."""
+        best: Whole | None = None
+        for objective in _joined(objectives):
+            solution = self._minimized(objective)
+            if solution is None:
+                break
+            best = solution
+            weighted = {int(n): int(objective.coefficients[n]) for n in np.flatnonzero(objective.coefficients)}
+            self.require(weighted, most=int(objective.coefficients @ best))
+        return best
+
+    def _minimized(self, objective: Objective) -> Whole | None:
+        function = self._solver.Objective()
+        function.Clear()
+        for number in np.flatnonzero(objective.coefficients):
+            function.SetCoefficient(self._variables[number], int(objective.coefficients[number]))
+        function.SetMinimization()
+        if not self._solver.SetSolverSpecificParametersAsString(f"{SETTINGS}{EFFORT}"):
+            raise ValueError(SETTINGS)
+        status = self._solver.Solve()
+        if status in (self._api.Solver.INFEASIBLE, self._api.Solver.NOT_SOLVED):
+            return None
+        if status not in (self._api.Solver.OPTIMAL, self._api.Solver.FEASIBLE):
+            raise OverflowError(f"CP-SAT refuses a problem with the status {status}")
+        return np.array([round(variable.solution_value()) for variable in self._variables], dtype=np.int64)
+
+
+def require_or_tools() -> None:
+    """Raise `UsageError` if OR-Tools is not installed, before a search that may need it begins."""
+    if find_spec("ortools") is None:
+        raise _missing("it is not installed")
+
+
+def _joined(objectives: Sequence[Objective]) -> list[Objective]:
+    """Return fewer objectives that mean the same: an earlier one weighs more than all that a later one can be."""
+    joined: list[Objective] = []
+    for objective in objectives:
+        size = objective.most + 1
+        if joined and (joined[-1].most + 1) * size <= EXACT:
+            last = joined.pop()
+            objective = Objective(last.coefficients * size + objective.coefficients, last.most * size + objective.most)
+        joined.append(objective)
+    return joined
+
+
+def _missing(reason: str) -> UsageError:
+    wanted = next((needed for needed in requires("fuseflow") or () if needed.startswith("ortools")), "ortools")
+    return UsageError(f"this needs CP-SAT of OR-Tools, which cannot be imported: {reason}", hint=f"pip install '{wanted}'")
