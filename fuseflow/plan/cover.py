@@ -7,7 +7,10 @@
 Blocks of one size stand in a grid that begins at (0, 0); those at the edge are cut there, and cost as much as others. The best cover is
 hard to find, so this one is greedy: next comes the block with the least weight for an entry that it newly covers. Of equal ones a larger
 block comes first, then the option that is listed first, then the first row and column. Its cost is at most H(n) = 1 + 1/2 + ... + 1/n
-times the least, where n is the number of entries of the largest block.
+times the least, where n is the number of entries of the largest block. Of one size and single elements that hold all, it is the least.
+
+CP-SAT finds the least, and is not asked: for 128 x 128 entries, covers in blocks of 4x4 and 8x8, or of 8x8 and 32x32, became at most 0.15 %
+cheaper, and took 0.05 to 0.6 s where this takes 5 ms; with single elements besides, half of a matrix did not end in 20 s.
 """
 
 from __future__ import annotations

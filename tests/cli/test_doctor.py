@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,30 @@ def test_a_range_has_both_ends(version: str, right: bool, monkeypatch: pytest.Mo
     _, protobuf = doctor.check_packages()  # Python is the first; an extra is none of its business
     assert protobuf.passed == right
     assert right or protobuf.outcome == f"{version}, wanted <8,>=6.33.1: pip install 'protobuf<8,>=6.33.1'"
+
+
+@pytest.mark.parametrize(
+    ("torch", "torch_mlir", "wrong"),
+    [
+        ("2.13.0+cpu", "20261001", set()),
+        ("2.14.0", "20261001", {"torch"}),
+        ("2.13.0", "20261101", {"torch-mlir"}),
+        ("2.14.0+cu130", "20261101", {"torch", "torch-mlir"}),
+    ],
+)
+def test_torch_and_torch_mlir_are_this_pair(
+    torch: str, torch_mlir: str, wrong: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, right = {"torch": torch, "torch-mlir": torch_mlir}, importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: given.get(name) or right(name))
+    assert {row.name for row in doctor.check_packages() if not row.passed} == wrong
+
+
+def test_or_tools_that_cannot_be_loaded_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.linear_solver", None)
+    result = CliRunner().invoke(main, ["doctor"])
+    assert result.exit_code == 1
+    assert "wrong: CP-SAT solves" in result.stderr
 
 
 def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuseflow.cp_sat import CpSatProblem, Objective
 from fuseflow.errors import PlanError
 from fuseflow.plan.cover import Cover, Mask, Option, count_entries, cover
 
@@ -70,6 +71,35 @@ def test_any_cover_is_the_literal_one(data: st.DataObject):
         assert not (held & ~mask).any()
         assert option.holds is None or not (held & ~option.holds).any()
     assert sum(found.held_by(number).sum() for number in range(len(options))) == mask.sum()
+
+
+def least_cost(mask: Mask, options: list[Option]) -> float:
+    """Return the cost of the best cover, by CP-SAT: of the blocks that hold an entry, one is taken. Weights are multiples of 0.1."""
+    entries, columns = np.argwhere(mask), mask.shape[1]
+    places = [entries[:, 0] // height * columns + entries[:, 1] // width for height, width in (option.size for option in options)]
+    blocks = [np.unique(place, return_inverse=True) for place in places]
+    ends = np.cumsum([0, *(len(names) for names, _ in blocks)])
+    weights = np.repeat([round(10 * option.weight) for option in options], np.diff(ends))
+    problem = CpSatProblem([1] * len(weights))
+    for holders in np.unique(np.stack([numbers + end for (_, numbers), end in zip(blocks, ends, strict=False)], axis=1), axis=0):
+        problem.require(dict.fromkeys(holders.tolist(), 1), least=1)
+    found = problem.minimize([Objective(weights, int(weights.sum()))])
+    assert found is not None
+    return float(weights @ found) / 10
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cover_costs_about_as_little_as_the_best(seed: int, share: float):
+    mask = np.random.default_rng(seed).random((12, 16)) < share
+    for sizes, most in (
+        ({(4, 4): 16.1, (1, 1): 8.0}, 1.0),
+        ({(4, 4): 16.1, (8, 8): 64.3}, 1.02),
+        ({(3, 2): 2.0, (2, 3): 2.5}, 1.25),
+    ):
+        options = [Option(size, weight) for size, weight in sizes.items()]
+        least, found = least_cost(mask, options), cover(mask, options).cost
+        assert least - 1e-6 <= found <= most * least + 1e-6, sizes
 
 
 def test_blocks_are_cut_at_the_edge_and_cost_the_same():

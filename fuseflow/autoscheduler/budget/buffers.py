@@ -5,7 +5,8 @@ Every such tensor has a buffer of its largest array at first. Then one after the
 expected to take about as few cycles, and smaller ones until all have room in the budget. For example, rows of a weight that are chosen
 anew for every row of a graph need the whole weight, and rows that are read twice one behind the other need a buffer of one row.
 
-Or all of these that are stored dense are preloaded.
+Or all of these that are stored dense are preloaded. What a buffer saves depends on the others and is known from an estimate of all of them
+alone, so this is no problem for CP-SAT, which needs a cost for each size.
 """
 
 from __future__ import annotations

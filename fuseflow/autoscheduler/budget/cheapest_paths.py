@@ -1,6 +1,7 @@
 """The cheapest programs: paths through a graph of cuts, by dynamic programming over its states.
 
-The costs of regions add up. So every part of a cheapest path is a cheapest one between its ends.
+The costs of regions add up, and each region has the whole budget, since one runs after the other. So every part of a cheapest path is a
+cheapest one between its ends, and cuts are no choices that share something, for which a solver would be needed.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 import fuseflow as ff
 from fuseflow.cli.common import console, require_writable
+from fuseflow.cp_sat import CpSatProblem, Objective
 from fuseflow.report.tables import CheckRow, check_table, print_table
 from fuseflow.sim.native.jit import package_stores, user_store
 from fuseflow.sim.native.processor import has_levels
@@ -68,6 +69,15 @@ def _jit() -> str:
     return "a function, with the right results"
 
 
+def _cp_sat() -> str:
+    problem = CpSatProblem([3, 3])
+    problem.require({0: 1, 1: 1}, least=4)
+    found = problem.minimize([Objective(np.array([2, 1]), 9)])
+    if found is None or found.tolist() != [1, 3]:
+        raise ArithmeticError(f"CP-SAT finds {found}, and not [1, 3]")
+    return "the best of a problem"
+
+
 def _made_ahead() -> str:
     """Say how many kernels need no compilation here. That there are none is no fault: numba compiles them when they are needed."""
     from fuseflow.sim.engine.ahead import all_kernels
@@ -108,6 +118,7 @@ def _writable(directory: Path) -> str:
 
 CHECKS: dict[str, Callable[[], str]] = {
     "numba compiles": _jit,
+    "CP-SAT solves": _cp_sat,
     "kernels made ahead": _made_ahead,
     "keeps compiled kernels": _kernels,
     "PyTorch model runs": _front_end,

@@ -1,0 +1,97 @@
+"""Install fuseflow into a fresh environment with the lowest or the newest versions of its ranges, and run a part of the suite there.
+
+    python tools/versions_check.py lowest
+    python tools/versions_check.py newest --environment DIR
+
+Newest are the versions that pip chooses. Lowest are the lower bounds of all ranges in pyproject.toml; what these packages need in their
+turn has the versions that pip chooses. `PART` has tests of every package that fuseflow imports. The environment is removed at the end,
+unless `--environment` names its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import click
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = "cluster,parquet,report"
+"""The extras whose packages have tests in `PART`."""
+TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "mpmath")
+"""The packages of the extra `test` that `PART` needs."""
+PART = (
+    "tests/cli/test_doctor.py",  # packaging
+    "tests/cli/test_schedule.py",  # click, rich, ortools
+    "tests/einsum",  # numpy
+    "tests/frontend",  # torch, torch-mlir
+    "tests/fusion",  # networkx
+    "tests/plan",  # scipy
+    "tests/report",  # jinja2
+    "tests/samml",  # protobuf
+    "tests/schedule",  # pydantic, ruamel.yaml
+    "tests/sim",  # numba, llvmlite
+    "tests/sweep",  # psutil, distributed, matplotlib, pyarrow
+    "tests/tensors",  # scipy
+    "tests/test_cp_sat.py",
+    "tests/autoscheduler/budget/test_selection.py",
+)
+COMMANDS = (
+    ("doctor",),
+    ("run", "models/gcn.py", "--fuse", "layer1"),
+    ("schedule", "models/paper/sae.py", "--small", "--machine", "ideal", "--budget", "small", "--top", "1", "--no-store"),
+)
+
+
+@click.command()
+@click.argument("versions", type=click.Choice(["lowest", "newest"]))
+@click.option("--environment", type=click.Path(path_type=Path), help="Where the environment is made, and stays.")
+@click.option("--jobs", default=2, show_default=True)
+def main(versions: str, environment: Path | None, jobs: int) -> None:
+    """Install, let pip check, run the commands and the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, bounds = environment or Path(folder) / "environment", Path(folder) / "constraints.txt"
+        bounds.write_text("".join(lowest()) if versions == "lowest" else "", encoding="utf-8")
+        _execute(sys.executable, "-m", "venv", place)
+        python = place / "bin" / "python"
+        pip = (python, "-m", "pip", "--quiet", "--disable-pip-version-check")
+        tools = [str(requirement) for requirement in requirements() if requirement.name in TOOLS]
+        _execute(*pip, "install", "--constraint", bounds, "--editable", f".[{EXTRAS}]", *tools)
+        _execute(*pip, "check")
+        for words in COMMANDS:
+            _execute(python, "-m", "fuseflow", *words)
+        _execute(python, "-m", "pytest", "--numprocesses", jobs, *PART)
+
+
+def requirements() -> list[Requirement]:
+    """Return what pyproject.toml asks for, extras included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = (project["dependencies"], *project["optional-dependencies"].values())
+    return [Requirement(text) for requirements in lists for text in requirements]
+
+
+def lowest() -> list[str]:
+    """Return the lines of constraints with the lower bound of each range."""
+    bounds = {
+        requirement.name: spec.version
+        for requirement in requirements()
+        for spec in requirement.specifier
+        if spec.operator == ">="
+    }
+    return [f"{name}=={version}\n" for name, version in sorted(bounds.items())]
+
+
+def _execute(*words: object) -> None:
+    command = [str(word) for word in words]
+    print("$", *command, flush=True)
+    if subprocess.run(command, cwd=ROOT, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}).returncode:
+        raise SystemExit(f"failed: {' '.join(command)}")
+
+
+if __name__ == "__main__":
+    main()
