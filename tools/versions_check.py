@@ -26,20 +26,21 @@ EXTRAS = "cluster,parquet,report"
 TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "mpmath")
 """The packages of the extra `test` that `PART` needs."""
 PART = (
+    "tests/cli/test_cli.py",  # click, rich
     "tests/cli/test_doctor.py",  # packaging
-    "tests/cli/test_schedule.py",  # click, rich, ortools
-    "tests/einsum",  # numpy
-    "tests/frontend",  # torch, torch-mlir
-    "tests/fusion",  # networkx
-    "tests/plan",  # scipy
-    "tests/report",  # jinja2
-    "tests/samml",  # protobuf
-    "tests/schedule",  # pydantic, ruamel.yaml
-    "tests/sim",  # numba, llvmlite
+    "tests/cli/test_schedule.py",  # ortools, pydantic
+    "tests/cli/test_report.py",  # jinja2
+    "tests/frontend/test_import.py",  # torch, torch-mlir
+    "tests/fusion/test_order_search.py",  # networkx
+    "tests/samml/test_protobuf.py",  # protobuf
+    "tests/schedule/test_schedule.py",  # pydantic, ruamel.yaml
+    "tests/sim/test_simulators.py",  # numba, llvmlite
+    "tests/sparsity/grouped",  # scipy.optimize
     "tests/sweep",  # psutil, distributed, matplotlib, pyarrow
-    "tests/tensors",  # scipy
-    "tests/test_cp_sat.py",
+    "tests/tensors/test_mtx_files.py",  # scipy.io
+    "tests/tensors/test_sparse_files.py",  # scipy.sparse
     "tests/autoscheduler/budget/test_selection.py",
+    "tests/test_cp_sat.py",
 )
 COMMANDS = (
     ("doctor",),
