@@ -339,7 +339,8 @@ class _Dealer:
         """Add a node, and return its outputs. With `like`, it gets a free name and stands in the lanes of that stream's node and in lane
         `lane` of this index."""
         if like is not None:
-            node = replace(node, name=self.fresh(node.name))
+            name = self.fresh(node.name)
+            node = node if node.name == name else replace(node, name=name)
             inside = self.places.get(like.node, ())
             place = inside if lane is None else (*inside, (self.inside.get(like.node, self.loop), lane))
             if place:
