@@ -41,9 +41,11 @@ def working(activity: str, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def following(activity: str, quiet: bool) -> Iterator[None]:
-    """Show the activity while the block runs, and how far each of its counted loops is, with its rate and the time that is left."""
-    with _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
-        yield
+    """Show the activity while the block runs, and how far each of its counted loops is, with its rate and the time that is left. Print
+    the notices of the block, such as why a model is imported anew in every run."""
+    with nullcontext() if quiet else _notices(console(stderr=True)):
+        with _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
+            yield
 
 
 @contextmanager
@@ -120,14 +122,14 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
 
 
 class _Notice(logging.Handler):
-    """A log handler that prints the notices of the simulators, such as why a first run takes longer."""
+    """A log handler that prints the notices of the package, such as why a first run takes longer."""
 
     def __init__(self, err: Console) -> None:
         super().__init__(logging.INFO)
         self.err = err
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.err.print(record.getMessage(), soft_wrap=True, highlight=False)
+        self.err.print(visible(record.getMessage()), soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager

@@ -7,10 +7,12 @@ The function returns a PyTorch module with its inputs, or an Einsum program with
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,15 +174,15 @@ def _user_module(path: Path) -> Iterator[ModuleType]:
         yield module
     finally:
         sys.path.remove(folder)
-        for name in _modules_loaded_from(folder, before):
+        for name in _modules_loaded_from((folder, os.path.realpath(tempfile.gettempdir())), before):
             del sys.modules[name]
 
 
-def _modules_loaded_from(folder: str, before: Collection[str]) -> list[str]:
-    """Return the modules that were loaded from a folder. They must be forgotten, because a module of the same name in another folder
-    differs."""
+def _modules_loaded_from(folders: Iterable[str], before: Collection[str]) -> list[str]:
+    """Return the modules that were loaded from these folders. They must be forgotten, because a module of the same name in another folder
+    differs. In the temporary one is code that PyTorch Geometric makes of the layers of this very model."""
     files = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items() if name not in before)
-    return [name for name, file in files if file and Path(file).resolve().is_relative_to(folder)]
+    return [name for name, file in files if file and any(Path(file).resolve().is_relative_to(folder) for folder in folders)]
 
 
 @contextmanager

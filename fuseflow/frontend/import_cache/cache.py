@@ -91,7 +91,7 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, 
 
 
 def _states(recorder: Recorder) -> Mapping[str, str]:
-    recorder.reasons += code_reasons(recorder.opened)
+    recorder.reasons += code_reasons([*recorder.opened, *sorted(recorder.temporary)])
     return recorder.states()
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parents[2]
+_VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFORMERS", "XDG_")
+"""How the names of environment variables begin that tell PyTorch and its libraries where files are and what to do."""
 _PRODUCTS = frozenset({"__pycache__", "objects"})
 """Folders of products of the sources: modules that Python compiled, and kernels. They decide nothing about an import."""
 
@@ -21,12 +23,14 @@ def describe_installation() -> dict[str, Any]:
 
     A distribution is known by the name of its metadata directory, such as `torch-2.13.0.dist-info`, which has its version. fuseflow itself
     is known by its sources, since a clone keeps its version while it changes. A directory of the user's own modules is known by the
-    names of the modules, because a new one can take the place of an installed one.
+    names of the modules, because a new one can take the place of an installed one. Of the environment, only what libraries of models go by
+    decides: a model that reads the environment itself is not kept.
     """
     return {
         "python": f"{sys.version} {platform.machine()}",
         "fuseflow": package_digest(),
         "path": {folder: importable_names(folder) for folder in sys.path},
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
     }
 
 

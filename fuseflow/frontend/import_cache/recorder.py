@@ -2,7 +2,7 @@
 
 A record is complete for files that are opened by Python code. Three things cannot be kept by it, and are reasons to import the model anew
 in every run: what the model asks of the network or of another process, what it writes, and numbers that it draws from a generator that
-nobody seeded.
+nobody seeded. A temporary file that the model made itself is neither read nor written in this sense: its content follows from the rest.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import importlib
 import linecache
 import os
 import random
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import source_from_cache
+from importlib.util import cache_from_source, source_from_cache
 from types import FrameType
 from typing import Any, Final
 
@@ -44,10 +45,14 @@ _IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__
 
 
 class Recorder:
-    """The paths that were opened or listed so far, each with its last change when it was opened first, and what no record can keep."""
+    """The paths that were opened or listed so far, each with its last change when it was opened first, and what no record can keep.
+
+    `temporary` has the paths of temporary files that were made meanwhile, and of what Python compiles of them.
+    """
 
     def __init__(self) -> None:
         self.opened: dict[str, int] = {}
+        self.temporary: set[str] = set()
         self.reasons: list[str] = []
 
     def record(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
@@ -56,7 +61,7 @@ class Recorder:
             self._open(arguments[0], arguments[2], frame)
         elif event in _LISTINGS:
             self._list(arguments[0], frame)
-        elif event not in _HARMLESS:
+        elif event not in _HARMLESS and not _probes_at_import(event, arguments, frame):
             self.reasons += [reason for prefix, reason in _OUTSIDE.items() if event.startswith(prefix)]
 
     def states(self) -> dict[str, str]:
@@ -76,9 +81,14 @@ class Recorder:
         path = _absolute(opened)
         if path is None or is_installed(path) or path.startswith(_SYSTEM) or _shows_source(frame):
             return
+        if flags & os.O_EXCL and os.path.dirname(path) == tempfile.gettempdir():
+            self.temporary |= {path, cache_from_source(path)}
+        if path in self.temporary:
+            return
         if flags & _WRITING:
-            private = _is_compiled(path) or (os.path.dirname(path) == tempfile.gettempdir() and flags & os.O_EXCL)
-            self.reasons += [] if private else [f"writes `{path}`"]
+            # A directory is opened for writing by who makes a temporary file in it, which is the next to be opened.
+            harmless = _is_compiled(path) or path == tempfile.gettempdir()
+            self.reasons += [] if harmless else [f"writes `{path}`"]
             return
         self.opened.setdefault(path, last_change(path))
         if path.endswith(".pyc"):
@@ -150,6 +160,16 @@ def _shows_source(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _probes_at_import(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> bool:
+    """Return whether an installed module, while it is imported, only asks the machine whether it has a kind of address. A stream socket
+    gives nothing before it is connected, which is another event, or accepts, which no module does at its import."""
+    if event != "socket.bind" or arguments[0].type != socket.SOCK_STREAM:
+        return False
+    while frame is not None and is_installed(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _is_compiled(path: str) -> bool:

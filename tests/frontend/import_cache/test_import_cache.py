@@ -8,14 +8,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import fuseflow as ff
+from fuseflow.cli.main import main
 from fuseflow.einsum.text import show
 from fuseflow.frontend.import_cache.installation import package_digest
 from fuseflow.frontend.import_cache.store import EntryStore
@@ -292,6 +295,8 @@ def test_the_cache_is_bounded_and_forgets_what_was_not_used(cache: Path, monkeyp
         ("import numpy.random as r; r.default_rng()", "unseeded numbers: `numpy.random.default_rng\\(\\)`"),
         ("np.random.rand()", "draws from a generator that `--seed` does not seed"),
         ("import socket; socket.getaddrinfo('localhost', 1)", "uses the network"),
+        ("import socket; socket.socket().bind(('127.0.0.1', 0))", "uses the network"),
+        ("import socketserver; socketserver.TCPServer(('127.0.0.1', 0), None).server_close()", "uses the network"),
         ("import subprocess; subprocess.run(['true'])", "starts another program"),
         ("Path(__file__).with_name('left').write_text('behind')", "writes `.*left`"),
         ("from scipy.io import mmread", "files that Python does not see: `scipy.io.mmread`"),
@@ -306,6 +311,121 @@ def test_what_no_key_can_hold_is_imported_every_time(
         assert imports(model) and imports(model)
     assert re.search(reason, caplog.text)
     assert not list(cache.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("package", "kept"),
+    [
+        pytest.param("socket.socket().bind(('127.0.0.1', 0))", True, id="it tries whether it could"),
+        pytest.param("socket.socket(type=socket.SOCK_DGRAM).bind(('127.0.0.1', 0))", False, id="it could receive"),
+        pytest.param("socket.getaddrinfo('localhost', 1)", False, id="it asks"),
+    ],
+)
+def test_what_an_installed_package_tries_at_its_import(
+    cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, kept: bool
+) -> None:
+    """PyTorch Geometric loads urllib3, which looks at its import whether the machine has addresses of IPv6."""
+    site = tmp_path / "site"
+    (site / "tries-1.0.dist-info").mkdir(parents=True)
+    (site / "tries.py").write_text(f"import socket\n{package}\n")
+    model.write_text(MODEL.replace("import numpy as np", "import numpy as np, tries"))
+    code = f"import fuseflow as ff; ff.compile({str(model)!r})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert [run.count("imported") for run in runs] == [1, 0 if kept else 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("pass", True), ("import time", False)], ids=["code that can be repeated", "code that cannot"]
+)
+def test_temporary_files_that_a_model_makes_are_no_part_of_what_was_read(
+    cache: Path, model: Path, imports: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        f"with tempfile.NamedTemporaryFile('w', suffix='.py', delete=False) as made: made.write({text!r})\nopen(made.name).read()"
+    )
+    model.write_text(MODEL.replace("def build", f"import tempfile\n{code}\n\ndef build"))
+    assert imports(model) and imports(model) != kept
+
+
+PYG = """
+import torch
+from torch_geometric.nn import GCNConv, MessagePassing
+
+
+class Scaled(MessagePassing):
+    def forward(self, x, edges):
+        return self.propagate(edges, x=x, factor=FACTOR)
+
+    def message(self, x_j, factor: float):
+        return factor * x_j
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = GCNConv(34, 3), Scaled()
+
+    def forward(self, x, edges):
+        return self.second(self.first(x, edges), edges)
+
+
+def build(data):
+    rows, columns = data.edges.nonzero()
+    return Net().eval(), (data.features.to_dense(), torch.stack((torch.from_numpy(rows), torch.from_numpy(columns))).long())
+"""
+
+
+def test_models_of_pytorch_geometric_are_kept(cache: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric.nn")
+    model = tmp_path / "model.py"
+    model.write_text(PYG.replace("FACTOR", "2.0"))
+    code = (
+        "import logging, sys; logging.basicConfig(level=logging.INFO); import fuseflow as ff;"
+        f"print(ff.compile({str(model)!r}).program);"
+        "print('loaded', *(name for name in ('torch', 'torch_geometric') if name in sys.modules))"
+    )
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    assert first.stdout.endswith("loaded torch torch_geometric\n")
+    assert second.stdout == first.stdout.replace("loaded torch torch_geometric", "loaded"), first.stderr
+
+
+def test_layers_of_the_same_name_in_two_files_are_two(tmp_path: Path) -> None:
+    """PyTorch Geometric makes a module of code for each kind of layer, by its name."""
+    pytest.importorskip("torch_geometric.nn")
+    other = PYG.replace("factor", "gain").replace("FACTOR", "6.0")
+    for folder, text in (("a", PYG.replace("FACTOR", "2.0")), ("b", other)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "model.py").write_text(text)
+    results = [ff.compile(tmp_path / folder / "model.py", fresh=True).run() for folder in "ab"]
+    first, second = (np.asarray(next(iter(result.outputs.values()))) for result in results)
+    np.testing.assert_allclose(second, 3 * first, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variable", ["TORCH_HOME", "PYG_HOME", "HF_HUB_CACHE"])
+def test_the_environment_of_libraries_is_part_of_the_request(
+    cache: Path, model: Path, imports: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    assert imports(model) and not imports(model)
+    monkeypatch.setenv(variable, "/elsewhere")
+    assert imports(model) and not imports(model)
+
+
+def test_commands_say_why_a_model_is_imported_anew(cache: Path, model: Path) -> None:
+    model.write_text(MODEL.replace("def build", "import time\n\ndef build"))
+    said = f"{model} is imported anew in every run, because it depends on the clock: `time` in {model}\n"
+    for flags, expected in (((), "imported\n" + said), (("-q",), "imported\n")):
+        result = CliRunner().invoke(main, ["compile", str(model), "--emit", "einsum", *flags])
+        assert (result.exit_code, result.stderr) == (0, expected)
 
 
 def test_a_module_beside_the_model_is_looked_at_too(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
