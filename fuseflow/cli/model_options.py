@@ -13,7 +13,7 @@ import click
 from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
-from fuseflow.frontend.datasets.spec_options import ADJACENCIES
+from fuseflow.frontend.datasets.spec_options import ADJACENCIES, split_spec
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec
@@ -36,7 +36,7 @@ def model_options(command: Command) -> Command:
             "--data",
             metavar="SPEC",
             shell_complete=completed(_dataset_names),
-            help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,...",
+            help="Data of a model file: graph.mtx, karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,...",
         ),
         click.option(
             "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."
@@ -118,7 +118,7 @@ def _with_adjacency(data: str | None, adj: str | None) -> str | None:
     """Return a data spec with the adjacency added. It is that of the default data if none is named."""
     if adj is None:
         return data
-    return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
+    return f"{data or ''}{':' if split_spec(data or '')[1] is None else ','}adj={adj}"
 
 
 def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:

@@ -43,9 +43,9 @@ def working(activity: str, quiet: bool) -> Iterator[None]:
 def following(activity: str, quiet: bool) -> Iterator[None]:
     """Show the activity while the block runs, and how far each of its counted loops is, with its rate and the time that is left. Print
     the notices of the block, such as why a model is imported anew in every run."""
-    with nullcontext() if quiet else _notices(console(stderr=True)):
-        with _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
-            yield
+    notices = nullcontext() if quiet else _notices(console(stderr=True))
+    with notices, _loop_bar(activity, quiet) as tell, nullcontext() if tell is None else listening(tell):
+        yield
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""Data sets by name, such as `karate`, `cora:nodes=300`, `synthetic:collab`, `images:imagenet` and `bigbird:block=64`."""
+"""Data by name, such as `karate`, `cora:nodes=300`, `synthetic:collab`, `images:imagenet`, `bigbird:block=64`, and `graph.mtx`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,10 @@ from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
+from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
 from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.frontend.datasets.random_graphs import random_graph
-from fuseflow.frontend.datasets.spec_options import ADJACENCIES, SpecOptions
+from fuseflow.frontend.datasets.spec_options import ADJACENCIES, SpecOptions, names_file, split_spec
 from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
@@ -36,6 +37,30 @@ VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(images.IMAGE_S
 
 DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigbird")
 """The names of all data sets."""
+
+
+_ATTRIBUTES = ("adjacency", "raw", "features", "labels", "nodes", "classes")
+"""What a `build(data)` usually takes."""
+_ELSEWHERE = {
+    "x": "features",
+    "feat": "features",
+    "y": "labels",
+    "label": "labels",
+    "adj": "adjacency",
+    "adj_t": "adjacency",
+    "edge_index": "raw.to_sparse_coo().indices()",
+    "edge_weight": "raw.values()",
+    "edge_attr": "raw.values()",
+    "num_nodes": "nodes",
+    "num_classes": "classes",
+    "num_features": "features.shape[1]",
+    "num_node_features": "features.shape[1]",
+}
+"""What the data of PyTorch Geometric, of DGL and of OGB have, and what that is here."""
+
+
+class MissingAttributeError(DataError, AttributeError):
+    """A model asks its data for what they do not have. `hasattr` and a default of `getattr` work as always."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +85,23 @@ class Data:
     notice: str = ""
     """A notice that is shown beside every result, such as that the data are generated and not the published ones."""
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say what data have instead of what a model asks for."""
+        known = _ELSEWHERE.get(name)
+        hint = f"it is `data.{known}` here" if known else did_you_mean(name, (*_ATTRIBUTES, "matrix", "edges", "inputs"))
+        raise MissingAttributeError(f"`data` has no `{name}`", hint=hint, notes=(self.interface,))
+
+    @property
+    def interface(self) -> str:
+        """What a `build(data)` can take of these data, with their shapes."""
+        matrix = f"[{self.nodes}, {self.nodes}] in CSR"
+        graph = {"adjacency": matrix, "raw": matrix} if self.connections is not None else {}
+        layout = "in CSR" if sparse.issparse(self.inputs) else "dense"
+        shapes = {**graph, "features": f"[{self.nodes}, {self.inputs.shape[1]}] {layout}", "labels": f"[{self.nodes}]"}
+        shapes |= {"nodes": str(self.nodes), "classes": str(self.classes)}
+        listed = ", ".join(f"`{name}` {shape}" for name, shape in shapes.items())
+        return f"data `{self.name}` have {listed}"
+
     @property
     def nodes(self) -> int:
         """The number of rows of the features, which are nodes, images, or positions of a sequence."""
@@ -67,14 +109,23 @@ class Data:
 
     @property
     def edges(self) -> sparse.csr_array:
-        """The adjacency [nodes, nodes] with values 0 and 1 and without self loops, or the attention mask of a sequence."""
+        """The adjacency [nodes, nodes] without self loops, or the attention mask of a sequence. Its values are 0 and 1, unless the user
+        asks for weights."""
         if self.connections is None:
             raise DataError(f"data `{self.name}` are no graph, and this model needs one", hint="take one: `--data karate`")
         return self.connections
 
     def matrix(self, default: str = "gcn") -> sparse.csr_array:
-        """Return the adjacency that the user asks for, or else `default`. `raw` is the edges, and `gcn` is D^-1/2 (A + I) D^-1/2."""
-        return self.edges if (self.adj or default) == "raw" else normalize_adjacency(self.edges)
+        """Return the adjacency that the user asks for, or else `default`. `raw` is the edges, and `gcn` is D^-1/2 (A + I) D^-1/2. Raise
+        `DataError` where weights leave that undefined."""
+        if (self.adj or default) == "raw":
+            return self.edges
+        degrees = 1 + self.edges.sum(axis=1)
+        if not (degrees > 0).all():
+            node = int(np.argmin(degrees > 0))
+            why = f"data `{self.name}`: the weights of node {node} and 1 add up to {degrees[node]:g}, which has no root"
+            raise DataError(why, hint="take `adj=raw`, or leave the weights out")
+        return normalize_adjacency(self.edges)
 
     @property
     def adjacency(self) -> torch.Tensor:
@@ -83,7 +134,7 @@ class Data:
 
     @property
     def raw(self) -> torch.Tensor:
-        """The edges [nodes, nodes] in CSR, with values 0 and 1 and without self loops."""
+        """The edges [nodes, nodes] in CSR, which are 1 or their weights, without self loops."""
         return torch_matrix(self.edges)
 
     @property
@@ -114,11 +165,11 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     the subgraph of the first N nodes. The other data sets are generated from `seed`; their options stand in parentheses. They are
     `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), which stands in for a published graph,
     `images:NAME` (side, count, density), and `bigbird` (block, length, features), which is a sequence with its attention mask. The
-    option `adj=gcn` or `adj=raw` of a graph says which adjacency a model gets.
+    option `adj=gcn` or `adj=raw` of a graph says which adjacency a model gets. A spec may also name a file with a graph, which
+    `read_graph_file` reads.
     """
-    name = spec.partition(":")[0]
-    if name not in DATASET_NAMES:
-        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES))
+    name = split_spec(spec)[0]
+    require_known(name)
     if data_dir is not None and name not in FILE_READERS:
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
     options = SpecOptions.parse(spec, VARIANTS.get(name, ()))
@@ -132,11 +183,32 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     if name == "synthetic":
         graph, notice = _standin(options, seed)
         return _of_graph(spec, graph, adj, notice)
+    if names_file(name):
+        return _of_file(spec, name, options, adj, seed)
     nodes = options.integer("nodes", 0, 1) if "nodes" in options.values else None
     options.read_keys.append("nodes")
     options.finish()
     graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
     return _of_graph(spec, _first(graph, nodes, spec), adj)
+
+
+def require_known(name: str) -> None:
+    """Raise `DataError` with the nearest name unless data are a data set or a file that is there."""
+    dataset, equals, folder = name.partition("=")
+    if equals and dataset in FILE_READERS:
+        hint = f"the directory with its files is another option: `--data {dataset} --data-dir {folder}`"
+        raise DataError(f"unknown data set `{name}`", hint=hint)
+    if names_file(name):
+        return require_graph_file(Path(name))
+    if name not in DATASET_NAMES:
+        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES))
+
+
+def _of_file(spec: str, name: str, options: SpecOptions, adj: str | None, seed: int) -> Data:
+    nodes = options.integer("nodes", 0, 1) if "nodes" in options.values else None
+    options.read_keys.append("nodes")
+    graph, notice = read_graph_file(name, options, seed)
+    return _of_graph(spec, _first(graph, nodes, spec), adj, notice)
 
 
 def _random(options: SpecOptions, seed: int) -> GraphData:

@@ -26,7 +26,7 @@ from fuseflow.frontend.data_selection import select_data
 from fuseflow.frontend.densify import DensifyingInterpreter
 from fuseflow.frontend.dependence import dependences, read_dependences
 from fuseflow.frontend.emptiness import settle_empty
-from fuseflow.frontend.foreign_errors import foreign_message
+from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message
 from fuseflow.frontend.identities import INNER_IDENTITIES
 from fuseflow.frontend.intermediates import mark_kept
 from fuseflow.frontend.model_call import ModelCall
@@ -141,7 +141,7 @@ def run_eagerly(call: ModelCall) -> list[Tensor]:
             if sparse and "sparse" in message.lower()
             else ""
         )
-        raise FrontendError(message, hint=hint, span=fx_origin.exception_span(error)) from error
+        raise ForeignFailure(message, hint=hint, span=fx_origin.exception_span(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 import textwrap
 
+from fuseflow.errors import FrontendError
+
 _LONGEST = 200
 _OBJECT = re.compile(r"<(?:function |bound method )?([\w.<>]+?)(?: object)? at 0x[0-9a-fA-F]+[^<>]*>")
 _ADDRESS = re.compile(r"\s*(?:at )?\b0x[0-9a-fA-F]{6,}\b")
 _INVARIANT = re.compile(
     r"INTERNAL ASSERT FAILED|Expected .* to be true, but got false|^\s*assert |Could this error message be improved|functorch"
 )
+
+
+class ForeignFailure(FrontendError):
+    """A model fails in PyTorch itself, on the inputs that it was given."""
 
 
 def foreign_message(error: BaseException) -> str:

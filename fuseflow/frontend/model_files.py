@@ -24,8 +24,10 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import DEFAULT_FUNCTION, Factory, importable_from_here, require_module
-from fuseflow.frontend.model_options import BuildSignature
+from fuseflow.frontend.foreign_errors import ForeignFailure
+from fuseflow.frontend.model_options import DATA_ARGUMENT, BuildSignature
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +59,8 @@ class LoadedModel:
     """The constant `INDICES` of the file: index names of Einsums, as in `{"attn.scores": "b h i j"}`."""
     notice: str = ""
     """A notice that is shown beside every result with these data, or '' if the data are what their name says."""
+    interface: str = ""
+    """What a `build(data)` can take of these data, or '' if it was called without any."""
 
 
 def load_model(
@@ -87,12 +91,13 @@ def load_model(
         default = _default_data(place, module, values.get("small", False) is True)
         data_set = _data(interface, default, data, data_dir, seed)
         seeds = {o.name: seed for o in interface.options if o.name == "seed" and o.name not in values}
-        with _errors_at_user_line(str(module.__file__)):
+        described = "" if data_set is None else data_set.interface
+        with describing_data(described), _errors_at_user_line(str(module.__file__)):
             built = build(*(() if data_set is None else (data_set,)), **values, **seeds)
     model, inputs = _checked(place, factory.function, built)
     name, notice = (None, "") if data_set is None else (data_set.name, data_set.notice)
     formats, indices = _mapping(place, module, "FORMATS"), _mapping(place, module, "INDICES")
-    return LoadedModel(model, inputs, name, values, formats, indices, notice)
+    return LoadedModel(model, inputs, name, values, formats, indices, notice, described)
 
 
 @contextmanager
@@ -118,7 +123,8 @@ def _module(factory: Factory, seed: int) -> Iterator[ModuleType]:
 def _data(interface: BuildSignature, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
     """Return the data set that the user asked for or the default one, or None if `build` needs none and neither is named."""
     if not interface.data and (data is not None or data_dir is not None):
-        raise UsageError(f"{interface.path} takes no data", hint="leave `--data` out: its `build` makes the inputs itself")
+        hint = "leave `--data` out: its `build` makes the inputs itself"
+        raise UsageError(f"{interface.path} takes no data", hint=hint, notes=(DATA_ARGUMENT,))
     if data is None and data_dir is None and not default and not interface.needs_data:
         return None
     if not (isinstance(data, str) or data is None):
@@ -127,7 +133,16 @@ def _data(interface: BuildSignature, default: str, data: Data | str | None, data
         return None
     from fuseflow.frontend.data import load_data  # loads scipy
 
-    return load_data(_spec(default or DEFAULT_DATA, data), data_dir, seed)
+    return load_data(_spec(_beside(interface.path, default) or DEFAULT_DATA, data), data_dir, seed)
+
+
+def _beside(model: Path, default: str) -> str:
+    """Return the default data of a model file. A relative name of a file is meant from the folder of the model.
+
+    >>> _beside(Path("models/gcn.py"), "graph.mtx:adj=raw"), _beside(Path("models/gcn.py"), "karate")
+    ('models/graph.mtx:adj=raw', 'karate')
+    """
+    return str(model.parent / default) if names_file(split_spec(default)[0]) else default
 
 
 def _spec(default: str, request: str | None) -> str:
@@ -138,7 +153,7 @@ def _spec(default: str, request: str | None) -> str:
     """
     if request is None or not request.startswith(":"):
         return default if request is None else request
-    return default + ("," if ":" in default else ":") + request[1:]
+    return default + (":" if split_spec(default)[1] is None else ",") + request[1:]
 
 
 @contextmanager
@@ -192,15 +207,31 @@ def _errors_at_user_line(path: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse (CSR|CSC|invariant)", UserWarning)  # PyTorch: "support is in beta"
             yield
-    except FuseFlowError:
+    except FuseFlowError as error:
+        if isinstance(error, AttributeError):
+            error.span = _innermost(error, path)
         raise
     except SyntaxError as error:
         span = Span(error.filename or path, error.lineno or 1, error.offset)
         raise ModelFileError(f"syntax error: {error.msg}", span=span) from error
     except (Exception, SystemExit) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-        span = Span(path, lines[-1] or 1) if lines else Span(path, 1)
-        raise ModelFileError(f"the model file raises {type(error).__name__}: {error}", span=span) from error
+        raise ModelFileError(f"the model file raises {type(error).__name__}: {error}", span=_innermost(error, path)) from error
+
+
+def _innermost(error: BaseException, path: str) -> Span:
+    """Return the innermost line of the file that led to an exception."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return Span(path, lines[-1] or 1) if lines else Span(path, 1)
+
+
+@contextmanager
+def describing_data(interface: str) -> Iterator[None]:
+    """Say what the data of a model have, if that is known, where the code of the model fails on them."""
+    try:
+        yield
+    except (ModelFileError, ForeignFailure) as error:
+        error.notes += (interface,) if interface else ()
+        raise
 
 
 def _build(path: Path, module: ModuleType, function: str) -> Callable[..., Any]:

@@ -17,6 +17,12 @@ _KINDS = (bool, int, float, str)
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
+DATA_ARGUMENT = (
+    "`build(data)` takes the data as one argument, with `adjacency`, `raw`, `features`, `labels`, `nodes` and `classes`"
+)
+"""What a function that builds a model takes, for messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuildOption:
     """An option of a model file. `kind` is bool, int, float or str, or None where the file does not tell; then the value is passed on
@@ -73,7 +79,10 @@ class BuildSignature:
         for option in self.options:
             if option.required and option.name not in arguments:
                 value = option.choices[0] if option.choices else "..."
-                raise UsageError(f"{self.path} needs the option `{option.name}`", hint=f"pass `-O {option.name}={value}`")
+                notes = (DATA_ARGUMENT,) if self.data else ()
+                raise UsageError(
+                    f"{self.path} needs the option `{option.name}`", hint=f"pass `-O {option.name}={value}`", notes=notes
+                )
         return values
 
     def _notes(self) -> tuple[str, ...]:

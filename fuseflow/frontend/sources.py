@@ -20,6 +20,7 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
+from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.source import Source
@@ -147,7 +148,8 @@ def _import_file(spec: ModelSpec) -> Source:
     factory = Factory.parse(str(spec.model))
     assert factory is not None
     model = _built_model(spec)
-    source = _built(model, spec, factory.stem)
+    with describing_data(model.interface):
+        source = _built(model, spec, factory.stem)
     notices = (*([model.notice] if model.notice else []), *source.notices)
     return replace(source, data=model.data, options=model.options, seed=spec.seed, notices=notices)
 

@@ -8,8 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fuseflow.errors import DataError, SweepError, did_you_mean
-from fuseflow.frontend.data import DATASET_NAMES, FILE_READERS
+from fuseflow.errors import SweepError
+from fuseflow.frontend.data import FILE_READERS, require_known
+from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
@@ -121,11 +122,12 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "tensors": None if tensors is None else str(file.folder / tensors),
                 "data_dir": str(file.folder / settings.data_dir) if settings.data_dir and _reads_files(data) else None,
             }
+            asked = data and _located(file, data)
             key = (model, tensors, data)
             if key not in digests:
                 files = [None if p is None else Path(p) for p in paths.values()]
                 with file.blame("model", n):
-                    digests[key] = content_digest(files[0], files[1], data, files[2])  # type: ignore[arg-type]
+                    digests[key] = content_digest(files[0], files[1], asked, files[2])  # type: ignore[arg-type]
             data_label = data or (Path(tensors).stem if tensors else "default")
             labels = {
                 "model": _model_label(model, settings.model),
@@ -135,7 +137,7 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
                 "sparsity": sparsity_label,
                 "propagate": str(propagate).lower(),
             }
-            fields = {"content": digests[key], "data": data, "options": options, "seed": seed}
+            fields = {"content": digests[key], "data": asked, "options": options, "seed": seed}
             yield labels, {**paths, **fields, "sparsity": sparsity, "propagate": propagate}
 
 
@@ -194,11 +196,16 @@ def _check_settings(
     if file.content.data_dir is not None and not any(map(_reads_files, file.content.data or ())):
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))
-    name = (data or "").partition(":")[0]
-    if name and name not in DATASET_NAMES:
-        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES), span=file.text.place("data"))
+    if data:
+        with file.blame("data"):
+            require_known(split_spec(_located(file, data))[0])
     if tensors is None and not is_python and file.content.mode != "estimate":
         raise SweepError(f"`{model}` has no data to simulate", hint="add `tensors: FILE.yaml`", span=file.text.place("mode"))
+
+
+def _located(file: SweepFile, data: str) -> str:
+    """Return a data spec in which the name of a file is relative to the current directory and not to that of the sweep."""
+    return str(file.folder / data) if names_file(split_spec(data)[0]) else data
 
 
 def _reads_files(data: str | None) -> bool:

@@ -13,6 +13,7 @@ import fuseflow
 from fuseflow.errors import DataError, FileError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.data import FILE_READERS, locate_files
+from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
 from fuseflow.yaml_text import read_yaml
 
@@ -39,7 +40,9 @@ def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir
     files = list(_model_files(model))
     if tensors is not None:
         files += _tensor_files(tensors)
-    name = (data or "").partition(":")[0]
+    name = split_spec(data or "")[0]
+    if names_file(name):
+        files += [Path(name)] * Path(name).is_file()  # the error of a missing one is raised where it is loaded
     if data_dir is not None and name in FILE_READERS:
         files += _data_files(name, data_dir)
     return _files_digest(files)

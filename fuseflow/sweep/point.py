@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from fuseflow.frontend.datasets.spec_options import without_folder
 from fuseflow.sweep.digests import package_version
 
 Mode = Literal["estimate", "sample", "simulate"]
@@ -62,7 +63,8 @@ class Point:
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []
-        return [self.content, self.data, dict(self.options), self.seed, *sparse]
+        data = self.data and without_folder(self.data)
+        return [self.content, data, dict(self.options), self.seed, *sparse]
 
     def _imported(self) -> list[Any]:
         return [*self._read(), *([{"propagate": True}] if self.propagate else [])]

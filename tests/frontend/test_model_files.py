@@ -11,6 +11,8 @@ from fuseflow import compile as compile_model
 from fuseflow.einsum.text import show
 from fuseflow.errors import FileError, FrontendError, FuseFlowError, UsageError
 from fuseflow.frontend import LoadedModel, import_model, load_data, load_model
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 
 ROOT = Path(__file__).parents[2]
 DATA = load_data("karate")
@@ -57,7 +59,7 @@ def test_formats_neighbours_and_dataclasses(tmp_path: Path) -> None:
     [
         ("x = (1,\n", "syntax error", 1),
         ("import torch\nraise ValueError('no')\n", "raises ValueError: no", 2),
-        ("def build(data):\n    return data.weights\n", "raises AttributeError", 2),
+        ("def build(data):\n    return data.nodes.weights\n", "raises AttributeError", 2),
         ("def helper():\n    return 1 / 0\ndef build(data):\n    return helper()\n", "raises ZeroDivisionError", 2),
         ("import not_there\n", "raises ModuleNotFoundError", 1),
         ("def biuld(data): ...\n", "has no function `build`\n  note: did you mean `biuld`?", None),
@@ -119,6 +121,46 @@ def test_data_for_a_model_that_takes_none(tmp_path: Path) -> None:
     for arguments in ({"data": "karate"}, {"data_dir": tmp_path}):
         with pytest.raises(UsageError, match="takes no data"):
             load_model(path, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "messages"),
+    [
+        ("data", "(data.x,)", ["model.py:3: error[data]: `data` has no `x`", "hint: it is `data.features` here"]),
+        ("data", "(data.edge_index,)", ["`data` has no `edge_index`", "hint: it is `data.raw.to_sparse_coo().indices()` here"]),
+        ("data", "(data.featurs,)", ["`data` has no `featurs`", "hint: did you mean `features`"]),
+        (
+            "data",
+            "(data.features.to_dense() @ torch.ones(7, 3),)",
+            ["model.py:3: error[frontend]: the model file raises RuntimeError"],
+        ),
+        ("data", "(data.features.to_dense(),)", ["the model fails in PyTorch itself: RuntimeError: mat1 and mat2"]),
+    ],
+)
+def test_a_model_that_does_not_fit_its_data_is_told_what_these_have(
+    tmp_path: Path, signature: str, inputs: str, messages: list[str]
+) -> None:
+    path = write(tmp_path, f"import torch\ndef build({signature}):\n    return torch.nn.Linear(3, 2), {inputs}\n")
+    with pytest.raises(FuseFlowError) as caught:
+        load(ModelSpec(path, data="karate:nodes=5"))
+    for message in [
+        *messages,
+        "data `karate:nodes=5` have `adjacency` [5, 5] in CSR, `raw` [5, 5] in CSR, `features` [5, 34] in CSR",
+    ]:
+        assert message in str(caught.value)
+
+
+def test_a_model_that_asks_whether_its_data_have_something(tmp_path: Path) -> None:
+    text = 'import torch\ndef build(data):\n    x = data.x if hasattr(data, "x") else getattr(data, "feat", torch.ones(2, 3))\n'
+    assert load_model(write(tmp_path, text + "    return torch.nn.Linear(3, 2), (x,)\n")).inputs[0].shape == (2, 3)
+
+
+def test_a_build_with_other_arguments_is_told_what_it_takes(tmp_path: Path) -> None:
+    for signature, message in (("adjacency, features", "needs the option `features`"), ("", "takes no data")):
+        path = write(tmp_path, f"import torch\ndef build({signature}):\n    return torch.nn.Linear(3, 2), (torch.ones(2, 3),)\n")
+        with pytest.raises(UsageError, match=message) as caught:
+            load_model(path, "karate")
+        assert "`build(data)` takes the data as one argument, with `adjacency`, `raw`, `features`" in str(caught.value)
 
 
 def test_options_reach_build(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import DataError, FileError
+from fuseflow.filesystem.reading import MOST_BYTES
 from fuseflow.tensors.npy_files import NpzArchive, open_npz
 
 T = TypeVar("T", bound=np.generic)
@@ -57,17 +58,34 @@ def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
     """Return the numbers of a `.csv.gz` file, [rows, columns]. Raise `DataError` if it is damaged or does not have `columns` columns,
     unless that is None."""
     try:
-        _require_bounded(file)
-        with gzip.open(file, "rt", encoding="ascii") as stream, warnings.catch_warnings():
+        with _packed(file) as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # It says "input contained no data".
-            table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from error
+            table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None, encoding="ascii")
     except ValueError as error:
         raise DataError(f"{file} is not a table of numbers: {str(error).partition(';')[0]}") from error
     if columns is not None and table.size and table.shape[1] != columns:
         raise DataError(f"{file} has {table.shape[1]} columns, not {columns}")
     return table if table.size else table.reshape(0, columns or 0)
+
+
+def read_packed(file: Path) -> bytes:
+    """Return what a `.gz` file holds. Raise `DataError` if it is damaged or holds too much."""
+    with _packed(file) as stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise DataError(f"{file} holds more than {MOST_BYTES:,} bytes")
+    return content
+
+
+@contextmanager
+def _packed(file: Path) -> Iterator[gzip.GzipFile]:
+    """Give what a `.gz` file holds, which is no more than such a file can sensibly hold. Raise `DataError` if it is damaged."""
+    try:
+        _require_bounded(file)
+        with gzip.open(file) as stream:
+            yield stream
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _require_bounded(file: Path) -> None:

@@ -39,15 +39,20 @@ def undirected_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike
     >>> undirected_adjacency(3, [0, 0, 1], [1, 1, 1]).toarray().tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-    no_loop = row != column
-    row, column = row[no_loop], column[no_loop]
+    row, column = _without_loops(rows, columns)
     return _adjacency_of_keys(nodes, np.concatenate((row * nodes + column, column * nodes + row)))
 
 
 def directed_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
-    """Return the 0/1 adjacency of a list of edges from row to column, without duplicates."""
-    return _adjacency_of_keys(nodes, np.asarray(rows, dtype=np.int64) * nodes + np.asarray(columns, dtype=np.int64))
+    """Return the 0/1 adjacency of a list of edges from row to column, without duplicates and self loops."""
+    row, column = _without_loops(rows, columns)
+    return _adjacency_of_keys(nodes, row * nodes + column)
+
+
+def _without_loops(rows: npt.ArrayLike, columns: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+    no_loop = row != column
+    return row[no_loop], column[no_loop]
 
 
 def _adjacency_of_keys(nodes: int, keys: npt.NDArray[np.int64]) -> sparse.csr_array:

@@ -1,12 +1,14 @@
-"""OGB-Collab and OGB-MAG from the raw files of the Open Graph Benchmark (Hu et al., NeurIPS 2020).
+"""Graphs from the raw files of the Open Graph Benchmark (Hu et al., NeurIPS 2020).
 
-In `ogbl-collab`, the file `edge.csv.gz` has each training edge once. Edges are read in both directions, and repeated collaborations
-count once. The split files of the data set are pickles of validation and test edges. They are not read, because a forward pass does
-not need them. From `ogbn-mag` come the papers and the directed citations between them; other kinds of nodes are left out.
+In `edge.csv.gz` each edge stands once. Those of OGB-Collab (its training edges, of which repeated ones count once) and of ogbn-products
+are read in both directions, as OGB's own loader does. Citations, which are those of ogbn-arxiv and ogbl-citation2, keep theirs. The split
+files of a data set are not read, because a forward pass does not need them. From `ogbn-mag` come the papers and the directed citations
+between them; other kinds of nodes are left out.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,54 +18,78 @@ from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.files import find_folder, read_csv
 from fuseflow.frontend.datasets.graph_data import GraphData, directed_adjacency, undirected_adjacency
 
-TITLES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
+TITLES = {
+    "collab": "OGB-Collab",
+    "mag": "OGB-MAG",
+    "ogbn-arxiv": "ogbn-arxiv",
+    "ogbn-products": "ogbn-products",
+    "ogbl-citation2": "ogbl-citation2",
+}
 """The graphs of this distribution, by the names that specs use."""
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
-_PLACES = {
-    "collab": ("ogbl_collab/raw", "ogbl-collab/raw", "collab/raw", "raw", "."),
-    "mag": ("ogbn_mag/raw", "ogbn-mag/raw", "mag/raw", "raw", "."),
-}
-_FILES = {"collab": ("edge.csv.gz", "node-feat.csv.gz"), "mag": (_CITES, _PAPERS, _VENUES)}
-_SOURCES = {
-    "collab": "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip",
-    "mag": "http://snap.stanford.edu/ogb/data/nodeproppred/mag.zip",
+_EDGES, _FEATURES, _LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
+_MOST_CLASSES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Distribution:
+    """Where a graph is: the folder as OGB calls it, the files in its `raw`, and the address of its archive. `mirrored` says whether an edge
+    is read in both directions."""
+
+    folder: str
+    files: tuple[str, ...]
+    source: str
+    mirrored: bool = False
+
+
+_NODES, _LINKS = "http://snap.stanford.edu/ogb/data/nodeproppred", "http://snap.stanford.edu/ogb/data/linkproppred"
+_DISTRIBUTIONS = {
+    "collab": _Distribution("ogbl_collab", (_EDGES, _FEATURES), f"{_LINKS}/collab.zip", True),
+    "mag": _Distribution("ogbn_mag", (_CITES, _PAPERS, _VENUES), f"{_NODES}/mag.zip"),
+    "ogbn-arxiv": _Distribution("ogbn_arxiv", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/arxiv.zip"),
+    "ogbn-products": _Distribution("ogbn_products", (_EDGES, _FEATURES, _LABELS), f"{_NODES}/products.zip", True),
+    "ogbl-citation2": _Distribution("ogbl_citation2", (_EDGES, _FEATURES), f"{_LINKS}/citation-v2.zip"),
 }
 
 
 def read_ogb(name: str, data_dir: Path | None) -> GraphData:
-    """Read `collab` or `mag`. Raise `DataError` for missing or damaged files."""
-    return _collab(data_dir) if name == "collab" else _mag(data_dir)
+    """Read a graph of `TITLES`. Raise `DataError` for missing or damaged files."""
+    folder, distribution = locate(name, data_dir), _DISTRIBUTIONS[name]
+    edge_file, feature_file, *label_files = distribution.files
+    features = read_csv(folder / feature_file, None, np.float32)
+    nodes = len(features)
+    labels, classes = _labels(folder / label_files[0], nodes) if label_files else (np.zeros(nodes, dtype=np.int64), 2)
+    edges = _edges(folder / edge_file, nodes)
+    adjacency = undirected_adjacency if distribution.mirrored else directed_adjacency
+    return GraphData(adjacency(nodes, *edges), features, labels, classes)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
-    return find_folder(TITLES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
+    distribution = _DISTRIBUTIONS[name]
+    folder = distribution.folder
+    short = name.partition("-")[2] or name
+    places = (f"{folder}/raw", f"{folder.replace('_', '-')}/raw", f"{short}/raw", "raw", ".")
+    return find_folder(TITLES[name], data_dir, places, distribution.files, distribution.source)
 
 
-def _collab(data_dir: Path | None) -> GraphData:
-    folder = locate("collab", data_dir)
-    features = read_csv(folder / "node-feat.csv.gz", None, np.float32)
-    edges = _edges(folder / "edge.csv.gz", len(features))
-    return GraphData(undirected_adjacency(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
-
-
-def _mag(data_dir: Path | None) -> GraphData:
-    folder = locate("mag", data_dir)
-    features = read_csv(folder / _PAPERS, None, np.float32)
-    labels = read_csv(folder / _VENUES, 1, np.int64)[:, 0]
-    if len(labels) != len(features):
-        raise DataError(f"{folder}: {len(features)} papers have features, {len(labels)} a label")
-    if labels.min(initial=0) < 0:
-        raise DataError(f"{folder / _VENUES}: a label is negative")
-    edges = _edges(folder / _CITES, len(features))
-    return GraphData(directed_adjacency(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
+def _labels(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the label of each node, and how many classes there are."""
+    labels = read_csv(file, 1, np.int64)[:, 0]
+    if len(labels) != nodes:
+        raise DataError(f"{file}: {nodes} nodes have features, {len(labels)} a label")
+    if (wrong := (labels < 0) | (labels >= _MOST_CLASSES)).any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{file}, line {row + 1}: a label is a whole number from 0 to {_MOST_CLASSES - 1:,}, not {labels[row]}")
+    return labels, int(labels.max(initial=-1)) + 1
 
 
 def _edges(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     edges = read_csv(file, 2, np.int64)
     outside = (edges < 0) | (edges >= nodes)
     if outside.any():
-        raise DataError(f"{file}: node {edges[outside][0]} is not one of the {nodes} nodes")
+        line = int(np.argmax(outside.any(axis=1))) + 1
+        raise DataError(f"{file}, line {line}: node {edges[outside][0]} is not one of the {nodes} nodes")
     return edges[:, 0], edges[:, 1]

@@ -1,4 +1,4 @@
-"""Cora and CiteSeer in the Planetoid distribution (Yang, Cohen and Salakhutdinov, ICML 2016).
+"""Cora, CiteSeer and PubMed in the Planetoid distribution (Yang, Cohen and Salakhutdinov, ICML 2016).
 
 The raw files are Python 2 pickles of scipy's CSR matrices, NumPy arrays, and the dictionary of the graph. A pickle can run any code, so
 `array_pickles` reads these.
@@ -18,7 +18,7 @@ from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.datasets.array_pickles import array_of, read_pickle
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
-TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
+TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 """The graphs of this distribution, by the names that specs use."""
 _MOST_NODES = 10
 """So many times as many nodes as have features may a graph have: numbers that its files leave out are nodes, too."""
@@ -26,7 +26,7 @@ _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 
 
 def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
-    """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself. Without a directory, PyTorch Geometric downloads the files. Raise
+    """Read a graph of `TITLES` from DIR/Cora/raw, DIR/raw or DIR itself. Without a directory, PyTorch Geometric downloads the files. Raise
     `DataError` for missing or damaged files."""
     folder = locate(name, data_dir) if data_dir is not None else _downloaded(name)
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}

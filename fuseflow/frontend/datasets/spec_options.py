@@ -2,13 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from fuseflow.errors import DataError, did_you_mean
 
+MATRICES: Final = (".mtx", ".npz")
+"""The suffixes of files that hold the adjacency of a graph as a matrix."""
+EDGE_LISTS: Final = (".txt", ".csv", ".tsv", ".el", ".wel", ".edges")
+"""The suffixes of lists of edges, which may be packed: `.gz` follows then, as in `edges.csv.gz`."""
+
 ADJACENCIES = ("gcn", "raw")
 """The adjacencies that a model can get, by the values of the option `adj` of a graph."""
+
+
+_FILE: Final = re.compile(rf"(.*?(?:{'|'.join(map(re.escape, (*MATRICES, *EDGE_LISTS)))})(?:\.gz)?)(?::(.*))?", re.DOTALL)
+
+
+def split_spec(spec: str) -> tuple[str, str | None]:
+    """Return the name of a data spec, which is that of a data set or of a file, and its options, or None if no colon follows the name.
+
+    >>> split_spec("karate:nodes=9"), split_spec("a:b/graph.mtx:adj=raw"), split_spec("edges.csv.gz")
+    (('karate', 'nodes=9'), ('a:b/graph.mtx', 'adj=raw'), ('edges.csv.gz', None))
+    """
+    if file := _FILE.fullmatch(spec):
+        return file[1], file[2]
+    name, colon, options = spec.partition(":")
+    return name, options if colon else None
+
+
+def names_file(name: str) -> bool:
+    """Return whether the name in a data spec is that of a file: no data set has a dot or a slash in its name."""
+    return "." in name or "/" in name
+
+
+def without_folder(spec: str) -> str:
+    """Return a data spec in which a file has its name alone.
+
+    >>> without_folder("a/graph.mtx:adj=raw"), without_folder("karate:nodes=9")
+    ('graph.mtx:adj=raw', 'karate:nodes=9')
+    """
+    name = split_spec(spec)[0]
+    return Path(name).name + spec[len(name) :] if names_file(name) else spec
+
+
+def graph_suffix(name: str) -> str:
+    """Return the suffix of a file. That of a packed list of edges is the one before `.gz`.
+
+    >>> graph_suffix("graph.mtx"), graph_suffix("edges.csv.gz"), graph_suffix("graph.mtx.gz")
+    ('.mtx', '.csv', '.gz')
+    """
+    path = Path(name)
+    inner = Path(path.stem).suffix if path.suffix == ".gz" else ""
+    return inner if inner in EDGE_LISTS else path.suffix
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +73,8 @@ class SpecOptions:
     @classmethod
     def parse(cls, spec: str, variants: Iterable[str] = ()) -> SpecOptions:
         """Parse a data spec. A word of `variants` may stand alone before the options. Raise `DataError` for a spec that cannot be read."""
-        name, colon, text = spec.partition(":")
-        if colon and not text.strip():
+        name, text = split_spec(spec)
+        if text is not None and not text.strip():
             raise DataError(f"data `{spec}`: nothing follows the colon", hint="write NAME:key=value, or NAME alone")
         parts = [part.strip() for part in text.split(",")] if text else []
         variant = parts.pop(0) if parts and "=" not in parts[0] and variants else ""

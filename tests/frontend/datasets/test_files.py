@@ -38,6 +38,53 @@ def test_mag_stays_directed() -> None:
     assert data.inputs.shape == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "folder", "entries"),
+    [
+        ("ogbn-arxiv", "ogbn_arxiv/raw", [(0, 1), (2, 1)]),
+        ("ogbn-arxiv", "arxiv/raw", [(0, 1), (2, 1)]),
+        ("ogbn-products", "ogbn_products/raw", [(0, 1), (1, 0), (1, 2), (2, 1)]),
+        ("ogbl-citation2", ".", [(0, 1), (2, 1)]),
+    ],
+)
+def test_graphs_of_ogb_from_their_raw_folder(tmp_path: Path, name: str, folder: str, entries: list[tuple[int, int]]) -> None:
+    raw = tmp_path / folder
+    raw.mkdir(parents=True, exist_ok=True)
+    write(raw / "edge.csv.gz", "0,1\n2,1\n2,2\n0,1\n")
+    write(raw / "node-feat.csv.gz", "0.5,1\n-1,2\n0,0\n")
+    write(raw / "node-label.csv.gz", "3\n0\n1\n")
+    data = load_data(f"{name}:adj=raw", tmp_path)
+    assert [(int(i), int(j)) for i, j in zip(*data.matrix().nonzero(), strict=True)] == entries
+    np.testing.assert_array_equal(data.inputs, np.array([[0.5, 1], [-1, 2], [0, 0]], dtype=np.float32))
+    assert (data.labels.tolist(), data.classes) == (([0, 0, 0], 2) if "ogbl" in name else ([3, 0, 1], 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n2\n", "3 nodes have features, 2 a label"),
+        ("1\n2\n1099511627776\n", "node-label.csv.gz, line 3: a label is a whole number"),
+        ("1\n2\nnan\n", "is not a table of numbers"),
+    ],
+)
+def test_labels_of_ogb_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    write(tmp_path / "edge.csv.gz", "0,1\n")
+    write(tmp_path / "node-feat.csv.gz", "1\n2\n3\n")
+    write(tmp_path / "node-label.csv.gz", text)
+    with pytest.raises(DataError) as caught:
+        load_data("ogbn-arxiv", tmp_path)
+    assert message in str(caught.value)
+
+
+def test_a_name_of_ogb_without_its_prefix_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="did you mean `ogbn-arxiv`"):
+        load_data("ogbn-arxv", tmp_path)
+    with pytest.raises(
+        DataError, match=r"no files of ogbn-arxiv in .*\n.*put edge\.csv\.gz, node-feat\.csv\.gz, node-label\.csv\.gz"
+    ):
+        load_data("ogbn-arxiv", tmp_path)
+
+
 def test_citation_archives() -> None:
     data = load_data("cora_ml", RAW)
     assert {(i, j) for i, j in zip(*data.edges.nonzero(), strict=True) if i < j} == {(0, 1), (1, 2), (0, 3)}  # no loop at 1
@@ -47,7 +94,7 @@ def test_citation_archives() -> None:
     assert load_data("cora_ml:nodes=2,adj=raw", RAW / "Cora_ML").matrix().toarray().tolist() == [[0, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("name", ["collab", "mag", "cora_ml", "dblp", "cora"])
+@pytest.mark.parametrize("name", ["collab", "mag", "cora_ml", "dblp", "cora", "pubmed", "ogbn-arxiv"])
 def test_without_files(name: str, tmp_path: Path) -> None:
     assert has_files(name, RAW) == (name in ("collab", "mag", "cora_ml"))
     with pytest.raises(DataError, match=r"no (Planetoid )?files of") as caught:
@@ -80,10 +127,15 @@ def write(file: Path, text: str) -> None:
         ("collab", "ogbl_collab/raw/edge.csv.gz", "0,1\n1\n", "is not a table of numbers"),
         ("collab", "ogbl_collab/raw/edge.csv.gz", "0,x\n", "is not a table of numbers"),
         ("collab", "ogbl_collab/raw/edge.csv.gz", "0,1,2\n", "has 3 columns, not 2"),
-        ("collab", "ogbl_collab/raw/edge.csv.gz", "0,5\n", "node 5 is not one of the 5 nodes"),
+        ("collab", "ogbl_collab/raw/edge.csv.gz", "0,1\n0,5\n", "edge.csv.gz, line 2: node 5 is not one of the 5 nodes"),
         ("collab", "ogbl_collab/raw/edge.csv.gz", "0,-1\n", "node -1 is not one of the 5 nodes"),
-        ("mag", "ogbn_mag/raw/node-label/paper/node-label.csv.gz", "1\n2\n", "3 papers have features, 2 a label"),
-        ("mag", "ogbn_mag/raw/node-label/paper/node-label.csv.gz", "1\n2\n-1\n", "a label is negative"),
+        ("mag", "ogbn_mag/raw/node-label/paper/node-label.csv.gz", "1\n2\n", "3 nodes have features, 2 a label"),
+        (
+            "mag",
+            "ogbn_mag/raw/node-label/paper/node-label.csv.gz",
+            "1\n2\n-1\n",
+            "line 3: a label is a whole number from 0 to",
+        ),
         ("mag", "ogbn_mag/raw/node-label/paper/node-label.csv.gz", "1\n0.5\n2\n", "is not a table of numbers"),
     ],
 )

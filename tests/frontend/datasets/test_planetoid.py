@@ -63,6 +63,13 @@ def test_layouts_and_isolated_nodes(tmp_path: Path, place: str) -> None:
     assert load_data("cora:nodes=2", tmp_path).nodes == 2
 
 
+def test_pubmed_is_read_as_cora_is(tmp_path: Path) -> None:
+    write_raw(tmp_path / "PubMed" / "raw", "pubmed")
+    write_raw(tmp_path / "Cora" / "raw")
+    data, cora = load_data("pubmed", tmp_path), load_data("cora", tmp_path)
+    assert (data.edges != cora.edges).nnz == 0 and (data.inputs != cora.inputs).nnz == 0 and (data.labels == cora.labels).all()
+
+
 class Evil:
     def __reduce__(self) -> tuple[Any, ...]:
         return os.system, ("echo should never run",)

@@ -44,6 +44,10 @@ def command_line(kind: Kind, content: bytes, folder: Path) -> CommandLine:
             (folder / f"a.{kind.name}").write_bytes(content)
             (folder / "t.yaml").write_text(f"A: {{path: a.{kind.name}}}\n")
             return CommandLine(run)
+        case "edge list":
+            (folder / "g.csv").write_bytes(content)
+            _graph_model("g.csv", folder)
+            return CommandLine(["compile", "m.py", "--data", "g.csv:features=2"])
         case "pt2":
             (folder / "m.pt2").write_bytes(content)
             return CommandLine(["compile", "m.pt2"])

@@ -323,6 +323,18 @@ def _citation(content: bytes, folder: Path) -> None:
     load_data("cora_ml", folder).matrix()
 
 
+def _edge_list(content: bytes, folder: Path) -> None:
+    from fuseflow.frontend.data import load_data
+
+    path = _put(content, folder, "g.csv" if b"," in content else "g.el")
+    for options in ("", ":weights=true,directed=false,adj=raw"):
+        load_data(f"{path}{options}").matrix()
+
+
+def _edge_list_first(content: bytes) -> None:
+    assert re.search(rb"\d[ \t,]+\d", content)
+
+
 def _edge_tables(content: bytes, folder: Path) -> None:
     from fuseflow.frontend.data import load_data
 
@@ -451,6 +463,7 @@ _ALL: Sequence[Kind] = (
     Kind("npy", seeds.npy, _npy_header, _array(".npy"), repack=containers.change_npy),
     Kind("npz", seeds.npz, _zip, _array(".npz"), repack=containers.change_zip),
     Kind("mtx", seeds.mtx, _mtx_header, _array(".mtx"), is_text=True),
+    Kind("edge list", seeds.edge_lists, _edge_list_first, _edge_list, is_text=True, repack=containers.change_lines),
     Kind("pt2", seeds.pt2, _zip, _pt2, repack=containers.change_zip),
     Kind("yaml", seeds.yaml, _yaml_first, _yaml, is_text=True, repack=_grammar_yaml),
     Kind("json", seeds.json_files, json.loads, _json, is_text=True, repack=containers.change_json),

@@ -109,6 +109,14 @@ def mtx() -> list[bytes]:
     return [_bytes(lambda s: scipy_io.mmwrite(s, matrix)), _bytes(lambda s: scipy_io.mmwrite(s, np.eye(3))), symmetric, pattern]
 
 
+def edge_lists() -> list[bytes]:
+    return [
+        b"# nodes 4\n0 1\n1 2\n\n3 0\n",
+        b"source,target,weight\n0,1,0.5\n1,2,-1e3\n2,0,1\n",
+        b"% tabs\n0\t1\t2\r\n5\t4\t1\r\n",
+    ]
+
+
 def pt2() -> list[bytes]:
     import torch
 
