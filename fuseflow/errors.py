@@ -119,6 +119,10 @@ class DispatchWarning(UserWarning):
     """An operator on stored sparse tensors has no implementation, so that its arguments were made dense."""
 
 
+class NarrowTypesWarning(UserWarning):
+    """Types of fewer bits would make a program no faster."""
+
+
 class PlanError(FuseFlowError):
     """A plan is wrong, or an operand cannot be divided as it says."""
 

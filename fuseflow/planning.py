@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import PlanError, did_you_mean
+from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
 from fuseflow.frontend.source import Source
 from fuseflow.lower.public import lower_for
 from fuseflow.plan.form import Form
 from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
 from fuseflow.plan.weights import Arrays, BlockWeights
 from fuseflow.run.compiled import Compiled
+from fuseflow.run.narrow_types import WHY, gains
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors.array_files import pack_declared
@@ -71,7 +73,7 @@ def quantize(
     parts of its mean square, and the loss of the `metric` are at most the `tolerance`. `constants` are inputs that are stored in the
     narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read.
 
-    Raise `PlanError` for a tolerance that is no number of at least 0, for a constant that is no input, and for numbers or a metric that are
+    Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that is no number of at least 0, for a constant that is no input, and for numbers or a metric that are
     not finite.
 
     >>> import fuseflow as ff
@@ -91,5 +93,10 @@ def quantize(
     for name in constants:
         if name not in names:
             raise PlanError(f"the program has no input `{name}`", hint=did_you_mean(name, names))
+    if not any(gains(region.graph, compiled.machine, bits=4) for region in compiled.regions):
+        message = (
+            f"narrower types will save bytes and no cycles of units: {WHY}; compile with blocks, such as 32x32, to gain cycles"
+        )
+        warnings.warn(message, NarrowTypesWarning, stacklevel=2)
     every = frozenset((*source.constants, *constants))
     return QuantizationSearch(source.program, source.tensors, every, tolerance, metric).choose()

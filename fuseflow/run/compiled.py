@@ -34,6 +34,7 @@ from fuseflow.run.exact import ExactRegions
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
 from fuseflow.run.mostly_zero import mostly_zero_notice
+from fuseflow.run.narrow_types import narrow_notice
 from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled import SampledRegions
@@ -124,8 +125,8 @@ class Compiled:
     @property
     def notices(self) -> tuple[str, ...]:
         """The texts that must stand beside every result: those of the source, which regions had to be divided, which have no form in public
-        primitives, which products are associated otherwise than in the program, and which reuse buffers, preloads and writers in lanes
-        have no effect.
+        primitives, which products are associated otherwise than in the program, which reuse buffers, preloads and writers in lanes
+        have no effect, and whether narrow types gain nothing.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -135,7 +136,7 @@ class Compiled:
             f"`{name}` is computed as `{chain}`, as the schedule asks: its sums are rounded in another order"
             for name, chain in self.schedule.associations
         )
-        of_inputs = (notice for notice in (mostly_zero, not_finite) if notice)
+        of_inputs = (notice for notice in (mostly_zero, not_finite, self.narrow_notice) if notice)
         graphs = [region.graph for region in self.regions]
         on_chip = (
             *buffer_notices(self.schedule, graphs, self.machine),
@@ -143,6 +144,11 @@ class Compiled:
             *writer_notices(self.schedule, self.regions),
         )
         return (*self.source.notices, *self.divisions, *private, *associated, *on_chip, *of_inputs)
+
+    @property
+    def narrow_notice(self) -> str:
+        """A text that says that the narrow types of this program save bytes alone, or '' if it has none or they also save cycles."""
+        return narrow_notice([region.graph for region in self.regions], self.machine)
 
     @property
     def selection_notices(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import console, print_notices
 from fuseflow.cli.energy import EnergyRequest, print_energy
 from fuseflow.cli.progress import expected_firings, firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
@@ -56,6 +56,8 @@ def run(
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     compiled = scheduled.compiled
+    if not quiet:
+        print_notices(console(stderr=True), _in_vain(compiled))
     with firings_bar(quiet, expected_firings(compiled)) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
@@ -73,7 +75,7 @@ def run(
     if not quiet:
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
-        print_notices(out, result.settings.notices)
+        print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(compiled)])
         if trace_note is not None:
             out.print(trace_note, soft_wrap=True, markup=False)
     for line in bisected if passed else ():
@@ -83,6 +85,11 @@ def run(
         print_energy(out, spent)
     if result.check is not None:
         _require_passed(result.check, compiled.selection_notices, bisected)
+
+
+def _in_vain(compiled: Compiled) -> tuple[str, ...]:
+    """Return the notices that are told before a run, which may take long: what it is run for is not to be had."""
+    return (compiled.narrow_notice,) if compiled.narrow_notice else ()
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
@@ -144,6 +151,8 @@ def _run_sampled(
 ) -> None:
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
+    if not quiet:
+        print_notices(console(stderr=True), _in_vain(scheduled.compiled))
     with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
         result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
     if output.directory is not None:
@@ -154,7 +163,7 @@ def _run_sampled(
         print_table(out, sampled_table(result))
         for line in sampled_lines(result):
             out.print(line, soft_wrap=True)
-        print_notices(out, result.settings.notices)
+        print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(scheduled.compiled)])
     if output.resources:
         out.print()
         print_table(out, resource_table((region.name, region.counts.resources) for region in result.regions))

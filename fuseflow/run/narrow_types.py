@@ -1,0 +1,46 @@
+"""Whether narrow types make a program faster: a unit works on more elements of fewer bits in a cycle only where tiles bring it so many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fuseflow.samml.graph import Graph
+from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
+from fuseflow.sim import Machine
+from fuseflow.tile_ops import work_count
+
+_MOST_NAMED = 4
+_WHOLE_BITS = 32
+WHY = "a stream of single elements carries one a cycle, whatever its type, and a unit works on a tile that is small in one cycle"
+
+
+def narrow_notice(graphs: Sequence[Graph], machine: Machine) -> str:
+    """Return a text that says that the narrow types of a program save bytes alone, or '' if it has none or they also save cycles of units."""
+    names = dict.fromkeys(name for graph in graphs for name in _narrow_operands(graph))
+    if not names or any(gains(graph, machine) for graph in graphs):
+        return ""
+    listed = ", ".join(f"`{name}`" for name in [*names][:_MOST_NAMED]) + (" and others" if len(names) > _MOST_NAMED else "")
+    return f"narrow types save bytes and no cycles of units here ({listed}): {WHY}; large blocks (`--block`) would save cycles"
+
+
+def gains(graph: Graph, machine: Machine, bits: int | None = None) -> bool:
+    """Return whether a unit takes fewer cycles for its tiles than for those of elements of 32 bits, if elements have so many `bits`, or
+    their own."""
+    types = graph.types()
+    for node in graph.nodes:
+        function = node.unit(graph.declared if isinstance(node, TensorUser) else {}).function
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        if function and any(tiles):
+            lanes = machine.lanes.of(operand_bits(node, graph.element_bits) if bits is None else bits)
+            work = work_count(function, tiles)
+            if -(-work // (machine.tile_macs * lanes)) < -(-work // (machine.tile_macs * machine.lanes.of(_WHOLE_BITS))):
+                return True
+    return False
+
+
+def _narrow_operands(graph: Graph) -> Iterable[str]:
+    """Yield the tensors of which a graph reads values of fewer bits than 32."""
+    for node in graph.nodes:
+        if isinstance(node, TensorReader) and graph.declared[node.tensor].element_bits < _WHOLE_BITS:
+            if any(graph.types()[port].kind == "val" for port in graph.element_bits if port.node == node.name):
+                yield node.tensor
