@@ -73,8 +73,8 @@ def quantize(
     parts of its mean square, and the loss of the `metric` are at most the `tolerance`. `constants` are inputs that are stored in the
     narrower type, beside the weights of a PyTorch model; other tensors are rounded where they are computed or read.
 
-    Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that is no number of at least 0, for a constant that is no input, and for numbers or a metric that are
-    not finite.
+    Where no operator of the program would take fewer cycles, a `NarrowTypesWarning` says so first. Raise `PlanError` for a tolerance that
+    is no number of at least 0, for a constant that is no input, and for numbers or a metric that are not finite.
 
     >>> import fuseflow as ff
     >>> narrow = ff.quantize(ff.compile(mlp, (x,)), tolerance=1e-3)         # doctest: +SKIP

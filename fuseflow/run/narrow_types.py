@@ -15,7 +15,8 @@ WHY = "a stream of single elements carries one a cycle, whatever its type, and a
 
 
 def narrow_notice(graphs: Sequence[Graph], machine: Machine) -> str:
-    """Return a text that says that the narrow types of a program save bytes alone, or '' if it has none or they also save cycles of units."""
+    """Return a text that says that the narrow types of a program save bytes alone, or '' if it has none, or if they also save cycles of
+    units."""
     names = dict.fromkeys(name for graph in graphs for name in _narrow_operands(graph))
     if not names or any(gains(graph, machine) for graph in graphs):
         return ""
@@ -40,7 +41,11 @@ def gains(graph: Graph, machine: Machine, bits: int | None = None) -> bool:
 
 def _narrow_operands(graph: Graph) -> Iterable[str]:
     """Yield the tensors of which a graph reads values of fewer bits than 32."""
+    reads_values = {port.node for port in graph.element_bits}
     for node in graph.nodes:
-        if isinstance(node, TensorReader) and graph.declared[node.tensor].element_bits < _WHOLE_BITS:
-            if any(graph.types()[port].kind == "val" for port in graph.element_bits if port.node == node.name):
-                yield node.tensor
+        if (
+            isinstance(node, TensorReader)
+            and node.name in reads_values
+            and graph.declared[node.tensor].element_bits < _WHOLE_BITS
+        ):
+            yield node.tensor

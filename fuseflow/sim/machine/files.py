@@ -1,5 +1,5 @@
 """Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
-error."""
+error. A file may name a machine as its `base`, and has only what differs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fuseflow.errors import MachineError, Span, did_you_mean
+from fuseflow.errors import FuseFlowError, MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sim.machine.machine import Lanes, Machine, UnitCycles, UnitIntervals
 from fuseflow.sim.memory.settings import MODEL_SETTINGS
@@ -81,11 +81,65 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
 
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
-    """Return a machine from YAML text. Raises `MachineError` with the line of the mistake and the nearest right key."""
+    """Return a machine from YAML text. A base is looked for beside the file. Raises `MachineError` with the line of the mistake and the
+    nearest right key, and `FileError` for a base that cannot be read."""
+    return _read(text, file, ())
+
+
+def _read(text: str, file: str, above: tuple[Path, ...]) -> Machine:
+    """Return a machine from YAML text. `above` are the files whose base it is, of which none may be a base again."""
     data = read_yaml(text, file, MachineError)
-    if not isinstance(data.content, dict):
+    content = data.content
+    if not isinstance(content, dict):
         raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
-    return _validated(data.content, lambda keys: data.place(*keys))
+    if "base" not in content:
+        return _validated(content, lambda keys: data.place(*keys))
+    name, own = content["base"], {key: value for key, value in content.items() if key != "base"}
+    try:
+        base = _base(name, Path(file), above)
+    except FuseFlowError as error:
+        error.span = error.span or data.place("base")
+        raise
+    named = {} if file == "<text>" else {"name": Path(file).stem}
+    try:
+        return _validated(_merged(base, {**named, **own}), lambda keys: data.place(*keys))
+    except MachineError as error:
+        if not error.message.startswith(("unknown key", *(f"`{key}" for key in own))):
+            error.notes += (f"what the file does not say is as in its base `{name}`",)
+        raise
+
+
+def _base(name: object, file: Path, above: tuple[Path, ...]) -> Machine:
+    """Return the machine that a file names as its base: one that ships with the package, or a file beside it."""
+    if not isinstance(name, str) or not name:
+        raise MachineError(
+            f"`base: {shortened(str(name))}`: must be the name of a machine, or a file",
+            hint=f"one of {', '.join(machine_names())}",
+        )
+    if name in machine_names():
+        return _shipped(name)
+    path, files = file.parent / name, (*above, file.resolve())
+    if path.suffix not in (".yaml", ".yml"):
+        raise MachineError(f"unknown machine `{name}` as the base", hint=did_you_mean(name, machine_names()))
+    if path.resolve() in files:
+        raise MachineError(
+            f"`base: {name}`: a machine is its own base", hint="one of the files must say all, or name a machine of the package"
+        )
+    return _read(read_text(path, "the base of the machine"), str(path), files)
+
+
+def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a base with those of a file in their place. Tables are merged, but settings of another memory go."""
+    values = base.model_dump()
+    for key, value in own.items():
+        inside = values.get(key)
+        if key == "memory":
+            model = value.get("model", inside["model"]) if isinstance(value, Mapping) else value
+            inside = inside if model == inside["model"] else None
+            value = {} if inside and not isinstance(value, Mapping) else value
+        merges = isinstance(inside, dict) and isinstance(value, Mapping)
+        values[key] = {**inside, **{str(part): change for part, change in value.items()}} if merges else value
+    return values
 
 
 def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
@@ -115,7 +169,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
 def _nearest(keys: list[str], error: Any) -> str:
     """Return a hint to what an unknown key might have been: a key of another memory model, or one that is spelled like it."""
     if len(keys) == 1:
-        return did_you_mean(keys[-1], Machine.model_fields)
+        return did_you_mean(keys[-1], (*Machine.model_fields, "base"))
     if keys[0] == "lanes":
         return f"the widths are {', '.join(Lanes.widths())} bits"
     if keys[0] in UNIT_TABLES:

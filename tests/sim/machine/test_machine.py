@@ -191,3 +191,71 @@ def test_bad_text_is_one_clear_message(text: str, message: str) -> None:
     with pytest.raises(MachineError) as caught:
         read_machine(text)
     assert str(caught.value).startswith(message)
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def test_a_file_has_only_what_differs_from_its_base(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        fast="base: rda\nlatency: {add: 2}\nmemory: {line: 32}\nlanes: {8: 8}\n",
+        faster="base: fast.yaml\nname: other\nlatency: {mul: 3}\nfifo_depth: null\n",
+    )
+    fast, faster = load_machine(tmp_path / "fast.yaml"), load_machine(tmp_path / "faster.yaml")
+    assert fast == with_settings(load_machine("rda"), {"name": "fast", "latency.add": 2, "memory.line": 32, "lanes.8": 8})
+    assert faster == with_settings(fast, {"name": "other", "latency.mul": 3, "fifo_depth": None})
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_a_base_alone_is_that_machine(tmp_path: Path, name: str) -> None:
+    write(tmp_path, mine=f"base: {name}\n")
+    assert load_machine(tmp_path / "mine.yaml").settings == load_machine(name).settings
+
+
+@pytest.mark.parametrize(
+    ("memory", "settings"),
+    [
+        ("ideal", {"memory": "ideal"}),
+        ("hbm2", {}),
+        ("{model: hbm2, channels: 2}", {"memory.channels": 2}),
+        ("{channels: 2}", {"memory.channels": 2}),
+        ("{model: fixed}", {"memory": "fixed"}),
+    ],
+)
+def test_settings_of_the_memory_are_merged_unless_the_model_is_another(memory: str, settings: dict[str, Any]) -> None:
+    machine = read_machine(f"base: rda\nname: m\nmemory: {memory}\n")
+    assert machine == with_settings(load_machine("rda"), {"name": "m", **settings})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("base: rdb\n", ":1:1: error[machine]: unknown machine `rdb` as the base\n  hint: did you mean `rda`"),
+        ("base: 3\n", "`base: 3`: must be the name of a machine, or a file"),
+        ("base: null\n", "must be the name of a machine, or a file"),
+        ("base: [rda]\n", "must be the name of a machine, or a file"),
+        ("bas: rda\nname: x\n", "unknown key `bas`\n  hint: did you mean `base`"),
+        ("base: rda\nlatncy: {add: 3}\n", ":2:1: error[machine]: unknown key `latncy`\n  hint: did you mean `latency`"),
+        ("base: rda\nlatency: {ad: 3}\n", "unknown key `latency.ad`\n  hint: did you mean `add`"),
+        ("base: ideal\nmemory: {line: 3}\n", "unknown key `memory.line`\n  hint: it is one of `fixed`, `comal_fixed` and `hbm2`"),
+        ("base: rda\nmemory: null\n", "`memory: null`: must name a model"),
+        ("base: rda\nlatency: 3\n", "`latency: 3`: must be a mapping from units to cycles"),
+        ("base: rda\nlanes: {8: 0}\n", "`lanes.8: 0`: must be a whole number, 1 or more"),
+        ("base: rda\nrules: comal\n", "every unit takes 1 cycle\n  note: what the file does not say is as in its base `rda`"),
+        ("base: nowhere.yaml\n", "nowhere.yaml`: No such file"),
+    ],
+)
+def test_what_a_file_with_a_base_cannot_say(text: str, message: str) -> None:
+    with pytest.raises((MachineError, FileError)) as caught:
+        read_machine(text)
+    assert message in str(caught.value)
+
+
+def test_a_machine_is_not_its_own_base(tmp_path: Path) -> None:
+    write(tmp_path, a="base: b.yaml\n", b="base: ./c.yaml\n", c="base: a.yaml\n", own="base: own.yaml\n")
+    for name in ("a", "own"):
+        with pytest.raises(MachineError, match="a machine is its own base"):
+            load_machine(tmp_path / f"{name}.yaml")
