@@ -26,6 +26,7 @@ COMMANDS = {
     "explain": "explain",
     "report": "report",
     "doctor": "doctor",
+    "machines": "machines",
     "ops": "ops",
 }
 """The name of each command, which is that of its module too, and the name of its function in there."""

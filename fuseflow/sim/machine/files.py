@@ -27,6 +27,11 @@ def machine_names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
 
 
+def machine_summaries() -> dict[str, str]:
+    """Return what each machine is that ships with the package, by its name: the comment above its file."""
+    return {name: _shipped_text(name).partition("\n")[0].removeprefix("# ") for name in machine_names()}
+
+
 def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
     """Return a machine that ships with the package, by its name, or a machine from a YAML file, with `settings` as in `with_settings`.
     Raises `MachineError` or `FileError`.
@@ -51,8 +56,11 @@ def _load(name_or_path: str | Path) -> Machine:
 @cache
 def _shipped(name: str) -> Machine:
     """Return a machine that ships with the package. Its file does not change, and is read once."""
-    text = resources.files("fuseflow.sim.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
-    return read_machine(text, f"{name}.yaml")
+    return read_machine(_shipped_text(name), f"{name}.yaml")
+
+
+def _shipped_text(name: str) -> str:
+    return resources.files("fuseflow.sim.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
 
 
 UNIT_TABLES: Mapping[str, type[UnitCycles]] = {"latency": UnitCycles, "interval": UnitIntervals}

@@ -1,0 +1,20 @@
+"""The command `fuseflow machines`, which lists the machines of the package, or prints one."""
+
+from __future__ import annotations
+
+import click
+
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.deferred import deferred
+
+
+@click.command(cls=StrictCommand, short_help="List the machines, or print all settings of one.")
+@click.argument("name", required=False)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable.")
+@debug_option
+@deferred
+def machines() -> None:
+    """List the machines that come with fuseflow, or print all settings of NAME, a machine or a YAML file, as `--machine` reads them.
+
+    A file with a `base` is printed with what the base says.
+    """
