@@ -18,7 +18,7 @@ from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSp
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import as_layout
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
-from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry
+from fuseflow.sparsity.spec import KEEP_ALL, IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, usual_layout
 from fuseflow.sparsity.training.holding import attach
 from fuseflow.sparsity.user_classes import ClassLayout, ClassSparsifier, is_registered, is_user_class
 
@@ -49,16 +49,18 @@ class SparsityBuilder:
         inline_sparsifier: Any = None,
         tmp_format: Any = Dense,
         external_sparsifier: Any = None,
-        out_format: Any = Masked,
+        out_format: Any = None,
     ) -> None:
         """Make the weights that a pattern names sparse.
 
         `initial_sparsifier` selects their entries once. After each step of an optimizer, the other two select again, the inline one first;
         without them, the mask stays. `out_format` is how the weight is stored: a layout, its class, the class of its tensors, or any class
-        with a method `to_dense`. A sparsifier is one of this package, or an object for which an implementation is registered.
+        with a method `to_dense`. Without it, the weight is stored as the initial sparsifier proposes, as in a text. A sparsifier is one of this package, or an object for which an implementation is registered.
         """
-        initial = _sparsifier(initial_sparsifier, out_format)
-        update = _output_format(inline_sparsifier, tmp_format, external_sparsifier, out_format, initial)
+        initial = _sparsifier(initial_sparsifier, Masked if out_format is None else out_format)
+        proposed = usual_layout(initial, written=initial != KEEP_ALL)
+        layout = proposed if out_format is None else out_format
+        update = _output_format(inline_sparsifier, tmp_format, external_sparsifier, layout, initial)
         self._set(self._weights, name, WeightEntry(initial, update))
 
     def set_weight_grad(

@@ -17,12 +17,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.dispatch.calls import Call, run_dense, run_implemented
+from fuseflow.sparsity.dispatch.calls import Call, densified, run_dense, run_implemented
 from fuseflow.sparsity.dispatch.failure import report
 from fuseflow.sparsity.dispatch.registry import REGISTRY
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.signature import Operator, aten_packet, canonical, operator_name
-from fuseflow.sparsity.dispatch.sparsification import format_of, sparsified
+from fuseflow.sparsity.dispatch.sparsification import dense_of, format_of, sparsified
 from fuseflow.sparsity.dispatch.stub import class_name, forward_stub
 from fuseflow.sparsity.formats import KEEP_ALL
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
@@ -53,6 +53,7 @@ _KEPT = frozenset(
             "half",
             "bfloat16",
             "contiguous",
+            "view_as",
         ),
         *("zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad", "backward"),
     ]
@@ -65,6 +66,8 @@ _READ = frozenset(
     ]
 )
 """Methods without an operator of their name that read the entries."""
+_THROUGH_VIEWS = frozenset(["__setitem__", "fill_diagonal_"])
+"""Methods that change a tensor by writing to a view of it. A packed tensor has no views: what its functions return is a copy."""
 
 
 class PackedTensor(StorageTensor):
@@ -81,16 +84,21 @@ class PackedTensor(StorageTensor):
             return torch.autograd.backward(*args, **_backward_arguments(named))
         if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
             return _set_data(args[0], args[1])
+        if getattr(func, "__name__", "") in _THROUGH_VIEWS and isinstance(args[0], PackedTensor):
+            return _update_through_views(func, args[0], tuple(args[1:]), named)
         operator = canonical(func)
         has_rows, reads = operator in REGISTRY.forward, _reads_entries(operator)
         if has_rows or reads:
-            call = Call(operator, tuple(args), named, None, PackedTensor)
+            call = Call(func, tuple(args), named, None, PackedTensor)
             result = run_implemented(call) if has_rows else NotImplemented
             if result is not NotImplemented:
                 return result
             if reads and not _writes(call):
                 return run_dense(call)
         with _operator(operator):
+            if args and isinstance(args[0], PackedTensor) and _is_update(func):
+                others, named = pytree.tree_map(_with_dense_gradient, (tuple(args[1:]), named))
+                return _plain(func, (args[0], *others), named)
             return _plain(func, args, named)
 
     @classmethod
@@ -102,10 +110,33 @@ class PackedTensor(StorageTensor):
         result = NotImplemented if rule is None else rule(func, *args, **named)
         if result is not NotImplemented:
             return result
-        written = [a.name for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-        if written and isinstance(args[0] if args else None, PackedTensor):
+        if args and isinstance(args[0], PackedTensor) and _written(func) == [func._schema.arguments[0].name]:
             return _update(func, args[0], tuple(args[1:]), named)
         return _on_dense(func, args, named)
+
+
+class _DenseGradient(torch.autograd.Function):
+    """A dense tensor whose gradient is dense. PyTorch writes to views of gradients, which packed ones do not have."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return dense_of(gradient)
+
+
+def _with_dense_gradient(leaf: Any) -> Any:
+    """Return an argument of a method that changes a packed tensor, which gets a dense gradient if it is a dense tensor."""
+    needs = isinstance(leaf, torch.Tensor) and leaf.requires_grad and not isinstance(leaf, PackedTensor)
+    return _DenseGradient.apply(leaf) if needs else leaf  # type: ignore[no-untyped-call]
+
+
+def _is_update(func: Operator) -> bool:
+    """Return whether a method changes the tensor that it is called on."""
+    name = getattr(func, "__name__", "")
+    return name.endswith("_") and (not name.startswith("__") or name.startswith("__i"))
 
 
 class _ParameterKind(type):
@@ -160,6 +191,11 @@ def _reads_entries(operator: Operator) -> bool:
     return any("Tensor" in str(result.type) for schema in schemas for result in schema.returns)
 
 
+def _written(func: Any) -> list[str]:
+    """Return the names of the arguments that an operator of ATen changes."""
+    return [a.name for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
 def _writes(call: Call) -> bool:
     """Return whether a call changes a tensor that it is passed."""
     return bool(call.arguments.get("inplace", False)) or call.arguments.get("out") is not None
@@ -190,13 +226,21 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     """Run an operator that changes a packed tensor, and return the tensor. Its places stay.
 
     Functions of single entries, and random numbers, are computed on what is stored. Others see a dense tensor, of which the entries at the
-    places are read back.
+    places are read back. Raise `SparsityError` for one that changes the shape.
     """
+    if torch.Tag.inplace_view in func.tags:
+        name = operator_name(_running.get() or func)
+        raise SparsityError(
+            f"`{name}` cannot change the shape of a packed tensor in place",
+            hint="call the function without `_`, which returns another one",
+        )
     storage = tensor.wrapped_tensor
     places = places_of(type(storage))
     local = torch.Tag.pointwise in func.tags or torch.Tag.nondeterministic_seeded in func.tags or func in _ENTRYWISE
     others = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     if places is None or not local or not all(_broadcasts(other, tensor) for other in others):
+        if not local:
+            _report_dense(func, (tensor, *args), kwargs)
         dense = tensor.stored_dense().clone()
         _run_on_dense(func, (dense, *args), kwargs)
         _write(tensor, dense)
@@ -218,6 +262,14 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     return tensor
 
 
+def _update_through_views(func: Operator, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedTensor:
+    """Run a function that changes a tensor by writing to views of it, on a dense tensor, which is read back at the places."""
+    _report_dense(func, (tensor, *args), kwargs)
+    dense = densified(tensor)
+    func(dense, *args, **kwargs)
+    return tensor.copy_(dense)
+
+
 def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
     return len(other.shape) <= len(tensor.shape) and all(
         a in (1, b) for a, b in zip(reversed(other.shape), reversed(tensor.shape), strict=False)
@@ -225,32 +277,41 @@ def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of an operator of ATen on dense tensors, and say so as the mode asks, unless PyTorch only traces it."""
+    """Return the result of an operator of ATen on dense tensors, and say so as the mode asks."""
+    _report_dense(func, args, kwargs)
+    return _run_on_dense(func, args, kwargs)
+
+
+def _report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Say as the mode asks that tensors are made dense, unless they are held so, or PyTorch only traces the operator."""
     packed = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, PackedTensor)]
     if not all(_is_dense(tensor) or _is_traced(tensor) for tensor in packed):
         operator = _running.get() or func
         formats = tuple(format_of(leaf) for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
         names = ", ".join(map(class_name, formats))
         report(f"`{operator_name(operator)}` has no implementation for ({names})", forward_stub(operator, formats, ()))
-    return _run_on_dense(func, args, kwargs)
 
 
 def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of an operator of ATen on dense tensors. What it writes to packed ones is read back at their places."""
-    pairs: list[tuple[PackedTensor, torch.Tensor]] = []
+    names = [argument.name for argument in func._schema.arguments]
+    passed = dict(zip(names, args, strict=False)) | dict(kwargs)
+    written = {id(leaf) for name in _written(func) for leaf in pytree.tree_leaves(passed.get(name))}
+    changed: dict[int, tuple[PackedTensor, torch.Tensor]] = {}
 
     def dense(leaf: Any) -> Any:
         if not isinstance(leaf, PackedTensor):
             return leaf
-        pairs.append((leaf, leaf.stored_dense()))
-        return pairs[-1][1]
+        value = leaf.stored_dense()
+        if id(leaf) in written:
+            changed[id(value)] = leaf, value
+        return value
 
     values, named = pytree.tree_map(dense, (tuple(args), dict(kwargs)))
     result = func(*values, **named)
-    if func._schema.is_mutable:
-        for tensor, value in pairs:
-            _write(tensor, value)
-    return result
+    for tensor, value in changed.values():
+        _write(tensor, value)
+    return pytree.tree_map(lambda leaf: changed[id(leaf)][0] if id(leaf) in changed else leaf, result)
 
 
 def _is_dense(tensor: PackedTensor) -> bool:
@@ -267,6 +328,11 @@ def _alias(func: Any, tensor: PackedTensor) -> PackedTensor:
     if _is_traced(tensor):
         return _of_values(tensor, func(_values(tensor)))
     return tensor.alias()
+
+
+def _view(func: Any, tensor: PackedTensor, size: Sequence[int]) -> Any:
+    """Return a tensor of the same shape, which shares its entries. One of another shape is dense."""
+    return tensor.alias() if tuple(size) == tuple(tensor.shape) else NotImplemented
 
 
 def _clone(func: Any, tensor: PackedTensor, memory_format: Any = None) -> PackedTensor:
@@ -337,6 +403,7 @@ _ENTRYWISE = frozenset((aten.copy_.default, aten.zero_.default, aten.fill_.Scala
 _ATEN_RULES: dict[Any, Callable[..., Any]] = {
     aten.detach.default: _alias,
     aten.alias.default: _alias,
+    aten.view.default: _view,
     aten.clone.default: _clone,
     aten._to_copy.default: _converted,
     aten.zeros_like.default: _empty,

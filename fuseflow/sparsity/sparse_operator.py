@@ -10,7 +10,6 @@ from torch.utils import _pytree as pytree
 
 from fuseflow.errors import SparsityError
 from fuseflow.sparsity.dispatch.calls import Call, run
-from fuseflow.sparsity.dispatch.signature import canonical
 from fuseflow.sparsity.formats import DENSE, TensorFormat, storage_class, tensor_format
 from fuseflow.sparsity.layouts.dense import DenseTensor
 from fuseflow.sparsity.packed import PackedTensor
@@ -31,10 +30,9 @@ def sparsified_op(
     outputs = outputs or (DENSE,) * len(gradients)
     gradients = gradients or (DENSE,) * len(outputs)
     wrapped = tuple(_wrapped(output, gradient) for output, gradient in zip(outputs, gradients, strict=True))
-    operator = canonical(orig_op)
 
     def sparse_operator(*args: Any, **kwargs: Any) -> Any:
-        results = run(Call(operator, args, kwargs, wrapped, PackedTensor))
+        results = run(Call(orig_op, args, kwargs, wrapped, PackedTensor))
         if not gradients:
             return results
         for result, gradient in zip(pytree.tree_leaves(results), gradients, strict=True):

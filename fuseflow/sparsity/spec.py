@@ -187,11 +187,11 @@ def _output_row(output: OutputFormat, default: OutputFormat) -> dict[str, str]:
 def _weight_row(entry: WeightEntry) -> dict[str, Any]:
     selects = entry.sparsifier != KEEP_ALL
     row: dict[str, Any] = {"sparsifier": str(entry.sparsifier)} if selects else {}
-    usual = OutputFormat(layout=_usual_layout(entry.sparsifier, selects))
+    usual = OutputFormat(layout=usual_layout(entry.sparsifier, selects))
     return row | _output_row(entry.update, usual) | _grad_row(entry.grad)
 
 
-def _usual_layout(sparsifier: Sparsifier, written: bool) -> Layout:
+def usual_layout(sparsifier: Sparsifier, written: bool) -> Layout:
     """Return the layout of a weight whose entry names none. `written` is whether it names a sparsifier."""
     return sparsifier.layout if written else Masked()
 
@@ -234,7 +234,7 @@ class _Reader:
         path = ("weights", name)
         values = self._mapping(path, _KEYS["weights"], row)
         sparsifier = self._sparsifier(values, path, "sparsifier")
-        default = OutputFormat(layout=_usual_layout(sparsifier, "sparsifier" in values))
+        default = OutputFormat(layout=usual_layout(sparsifier, "sparsifier" in values))
         return WeightEntry(sparsifier, self._output(values, path, default), self._grad(values, path))
 
     def _intermediate(self, name: str, row: Any) -> IntermediateEntry:

@@ -15,6 +15,7 @@ from fuseflow.selection import Kind
 from fuseflow.sparsity.dispatch.failure import missing
 from fuseflow.sparsity.dispatch.registry import REGISTRY
 from fuseflow.sparsity.dispatch.stub import class_name, sparsifier_stub
+from fuseflow.sparsity.layouts.dense import Masked
 from fuseflow.sparsity.layouts.layout import Layout, kept_of
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
@@ -63,7 +64,7 @@ class ClassSparsifier(Sparsifier):
 
     @property
     def layout(self) -> Layout:
-        return ClassLayout(self.storage)
+        return Masked() if self.storage is torch.Tensor else ClassLayout(self.storage)
 
     def __str__(self) -> str:
         return type(self.rule).__name__

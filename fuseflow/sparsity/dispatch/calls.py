@@ -14,7 +14,7 @@ from fuseflow.sparsity.dispatch.failure import missing, report
 from fuseflow.sparsity.dispatch.lookup import Candidate, backward_candidates, forward_candidates, shortest_path
 from fuseflow.sparsity.dispatch.registry import BackwardKey, Classes, Outputs, output_classes
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-from fuseflow.sparsity.dispatch.signature import Arguments, Binding, Operator, bind, fill, operator_name
+from fuseflow.sparsity.dispatch.signature import Arguments, Binding, Operator, bind, canonical, fill, operator_name
 from fuseflow.sparsity.dispatch.sparsification import as_tensor, converted, dense_of, format_of, formatted, sparsified
 from fuseflow.sparsity.dispatch.stub import backward_stub, class_name, forward_stub
 from fuseflow.sparsity.formats import DENSE, KEEP_ALL, TensorFormat, storage_class
@@ -28,19 +28,20 @@ _HELD_DENSE = (torch.Tensor, DenseTensor, MaskedSparseTensor)
 class Call:
     """A call of an operator: its arguments by name, and how its results are asked for.
 
-    `outputs` are the formats of the results, or None for those that an implementation gives. `wrapper` is the class of stored tensors.
+    `function` is what was called, such as a method, whose arguments may be written otherwise than those of the operator that it is. `outputs` are the formats of the results, or None for those that an implementation gives. `wrapper` is the class of stored tensors.
     """
 
     def __init__(
         self,
-        operator: Operator,
+        function: Operator,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         outputs: tuple[TensorFormat, ...] | None,
         wrapper: type[StorageTensor],
     ) -> None:
-        self.operator, self.outputs, self.wrapper = operator, outputs, wrapper
-        binding, passed = bind(operator, args, kwargs)
+        self.operator, self.outputs, self.wrapper = canonical(function), outputs, wrapper
+        self._function = function
+        binding, passed = bind(self.operator, args, kwargs)
         self._binding: Binding = binding
         self.tensors = [passed[number] for number in binding.order]
         """The tensors that are passed, in the order of the signature."""
@@ -59,7 +60,7 @@ class Call:
         for number, tensor in zip(self._binding.order, tensors, strict=True):
             passed[number] = tensor
         args, kwargs = fill((self._binding.args, self._binding.kwargs), passed)
-        return self.operator(*args, **kwargs)
+        return self._function(*args, **kwargs)
 
     def release(self) -> None:
         """Forget the tensors. What a gradient needs of them, an implementation saves."""
@@ -103,8 +104,13 @@ def _unflattened(call: Call, flat: tuple[Any, ...]) -> Any:
 def run_dense(call: Call) -> Any:
     """Return the result of a call on dense tensors, and say so as the mode asks. PyTorch gives the gradient, stored as each tensor asks."""
     _report_dense(call)
-    dense = [_Densified.apply(t) if isinstance(t, StorageTensor) else t for t in call.tensors]  # type: ignore[no-untyped-call]
-    return call.on(dense)
+    return call.on([densified(t) if isinstance(t, StorageTensor) else t for t in call.tensors])
+
+
+def densified(tensor: StorageTensor) -> torch.Tensor:
+    """Return a stored tensor as a dense one, of which it gets the gradient, stored as it asks."""
+    dense: torch.Tensor = _Densified.apply(tensor)  # type: ignore[no-untyped-call]
+    return dense
 
 
 class _Densified(torch.autograd.Function):
@@ -164,7 +170,7 @@ def _run_forward(ctx: Any, call: Call, candidate: Candidate, tensors: Sequence[t
             hint=f'read it as `ctx.call.arguments["{ignored[0]}"]`',
         )
     ctx.formats = tuple(map(format_of, inputs))
-    ctx.dense = None
+    ctx.function, ctx.dense = candidate.function, None
     flat, call.structure = pytree.tree_flatten(results)
     flat = [as_tensor(value, call.wrapper) for value in flat]
     _require_outputs(call, flat, candidate.outputs)
@@ -179,7 +185,7 @@ def _run_forward_dense(ctx: Any, call: Call, tensors: Sequence[torch.Tensor]) ->
         results = call.on(dense)
     flat, call.structure = pytree.tree_flatten(results)
     ctx.formats = call.formats
-    ctx.dense = (dense, flat)
+    ctx.function, ctx.dense = None, (dense, flat)
     if call.outputs:
         _require_outputs(call, flat, ())
     flat = [value.detach() if isinstance(value, torch.Tensor) else value for value in flat]
@@ -229,8 +235,10 @@ def _run_backward(ctx: Any, call: Call, gradients: Sequence[torch.Tensor]) -> li
     if results is not None:
         return results
     key = _backward_key(ctx, gradients, formats)
-    message = f"the gradient of `{operator_name(call.operator)}` is not registered for ({', '.join(map(class_name, key.inputs))})"
-    stub = backward_stub(call.operator, key.grad_outputs, key.grad_inputs, key.inputs)
+    message = (
+        f"the gradient of `{operator_name(call.operator)}` is not registered for ({', '.join(map(class_name, ctx.formats))})"
+    )
+    stub = backward_stub(call.operator, key.grad_outputs, key.grad_inputs, ctx.formats)
     if not set(key.grad_outputs) <= set(_HELD_DENSE):
         dense = [dense_of(gradient) for gradient in gradients]
         results = _implemented_gradients(ctx, call, dense, formats)
@@ -248,7 +256,7 @@ def _implemented_gradients(
 ) -> list[torch.Tensor | None] | None:
     """Return gradients that an implementation computes, or None if there is none."""
     key = _backward_key(ctx, gradients, formats)
-    for candidate in backward_candidates(call.operator, key):
+    for candidate in backward_candidates(call.operator, key, ctx.function):
         inputs = [converted(g, path, call.wrapper) for g, path in zip(gradients, candidate.paths, strict=True)]
         exact = candidate.outputs == key.grad_inputs
         results = candidate.function(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import torch
 
-from fuseflow.sparsity.dispatch.registry import REGISTRY, BackwardKey, Classes, ForwardKey, Function, Outputs
+from fuseflow.sparsity.dispatch.registry import REGISTRY, BackwardKey, Classes, ForwardKey, Function, Outputs, is_built_in
 from fuseflow.sparsity.dispatch.signature import Operator
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
@@ -44,21 +44,26 @@ def forward_candidates(operator: Operator, inputs: Classes, outputs: Outputs | N
     yield from (candidate for _, candidate in sorted(others, key=lambda other: other[0]))
 
 
-def backward_candidates(operator: Operator, key: BackwardKey) -> Iterator[Candidate]:
-    """Yield the implementations of the gradient of an operator, the one that needs the fewest conversions first.
+def backward_candidates(operator: Operator, key: BackwardKey, forward: Function | None = None) -> Iterator[Candidate]:
+    """Yield the implementations of the gradient of an operator, the one that needs the fewest conversions first, and before others those
+    that are for just these formats of the forward pass.
 
-    The tensors of the forward pass are as that saved them, so that their formats are never converted.
+    The tensors of the forward pass are as that saved them, so that their formats are never converted. What the function `forward` of a user
+    saved is not what built-in implementations read.
     """
     rows = REGISTRY.backward.get(operator, {})
+    if forward is not None and not is_built_in(forward):
+        rows = {row: function for row, function in rows.items() if not is_built_in(function)}
     if key in rows:
         yield Candidate(rows[key], ((),) * len(key.grad_outputs), key.grad_inputs)
     others = []
     for row, function in rows.items():
         paths = _paths(key.grad_outputs, row.grad_outputs)
         extra = _output_cost(row.grad_inputs, key.grad_inputs)
-        if row != key and row.inputs == key.inputs and paths is not None and extra is not None:
-            others.append((sum(map(len, paths)) + extra, Candidate(function, paths, row.grad_inputs)))
-    yield from (candidate for _, candidate in sorted(others, key=lambda other: other[0]))
+        if row != key and row.inputs in (key.inputs, None) and paths is not None and extra is not None:
+            cost = sum(map(len, paths)) + extra
+            others.append((row.inputs is None, cost, Candidate(function, paths, row.grad_inputs)))
+    yield from (candidate for *_, candidate in sorted(others, key=lambda other: other[:2]))
 
 
 def shortest_path(source: type, target: type) -> Path | None:
@@ -74,7 +79,8 @@ def shortest_path(source: type, target: type) -> Path | None:
     return paths.get(target)
 
 
-def _paths(sources: Sequence[type], targets: Sequence[type]) -> tuple[Path, ...] | None:
+def _paths(sources: Sequence[type], registered: Sequence[type]) -> tuple[Path, ...] | None:
+    targets = registered or (torch.Tensor,) * len(sources)
     if len(sources) != len(targets):
         return None
     paths: list[Path] = []

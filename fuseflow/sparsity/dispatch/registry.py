@@ -16,6 +16,7 @@ from fuseflow.sparsity.formats import storage_class, storage_classes
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 Classes: TypeAlias = tuple[type, ...]
+"""The storage class of each tensor. In a registration, () stands for dense ones, however many they are."""
 Outputs: TypeAlias = tuple[tuple[type, type], ...]
 """The class of the sparsifier and the storage class of each result. () stands for dense results, however many they are."""
 Function = Callable[..., Any]
@@ -32,11 +33,12 @@ class ForwardKey:
 
 @dataclass(frozen=True, slots=True)
 class BackwardKey:
-    """What an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward pass."""
+    """What an implementation of the gradient of an operator takes and gives. `inputs` are the formats in the forward pass, or None for
+    any."""
 
     grad_outputs: Classes
     grad_inputs: Outputs
-    inputs: Classes
+    inputs: Classes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,16 @@ class Registry:
 
 
 REGISTRY = Registry()
+_KERNELS = "fuseflow.sparsity.kernels."
 
 
-def register_fwd_op_impl(operator: Operator, inp: Iterable[Any], out: Iterable[Any] | None = None) -> Callable[[F], F]:
+def register_fwd_op_impl(
+    operator: Operator, inp: Iterable[Any] | None = None, out: Iterable[Any] | None = None
+) -> Callable[[F], F]:
     """Return a decorator that registers an implementation of an operator for formats.
 
     `inp` are the formats of the tensors that are passed, in the order of the signature; lists of tensors are written out. `out` are the
-    sparsifier class and the format of each result; None or () stands for dense results. The function is called as
+    sparsifier class and the format of each result. None stands for dense tensors. The function is called as
     `(ctx, inputs, output_sparsifiers)`. It saves for the gradient with `ctx.save_for_backward`, finds arguments that are no tensors in
     `ctx.call.arguments`, and returns tensors or bare storages. It may return `NotImplemented` for tensors that it does not treat.
     """
@@ -65,17 +70,20 @@ def register_fwd_op_impl(operator: Operator, inp: Iterable[Any], out: Iterable[A
 
 
 def register_bwd_op_impl(
-    operator: Operator, grad_out: Iterable[Any], grad_inp: Iterable[Any], inp: Iterable[Any] | None = None
+    operator: Operator,
+    grad_out: Iterable[Any] | None = None,
+    grad_inp: Iterable[Any] | None = None,
+    inp: Iterable[Any] | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that registers the gradient of an operator for formats.
 
     `grad_out` are the formats of the gradients of the results. `grad_inp` are the sparsifier class and the format of each gradient that
-    is returned, one for each tensor that was passed. `inp` are the formats of these in the forward pass, or None if all were dense. The
-    function is called as `(ctx, grad_outputs, input_sparsifiers)`, and returns a gradient for each tensor, or None.
+    is returned, one for each tensor that was passed. None stands for dense ones. `inp` are the formats of the tensors in the forward pass;
+    without it, the function is for all that have no gradient of their own. It is called as `(ctx, grad_outputs, input_sparsifiers)`, and
+    returns a gradient for each tensor, or None. An operator that a function of yours computes has the gradients of yours only.
     """
-    gradients = tuple(grad_inp)
-    inputs = (torch.Tensor,) * len(gradients) if inp is None else storage_classes(inp)
-    key = BackwardKey(storage_classes(grad_out), output_classes(gradients), inputs)
+    inputs = None if inp is None else storage_classes(inp)
+    key = BackwardKey(storage_classes(grad_out), output_classes(grad_inp), inputs)
     return _adding(REGISTRY.backward.setdefault(canonical(operator), {}), key)
 
 
@@ -93,6 +101,11 @@ def register_conversion(inp: Any, out: Any) -> Callable[[F], F]:
     The function is called with a storage of the class `inp`, and returns one of the class `out` (or a dense tensor).
     """
     return _adding(REGISTRY.conversions.setdefault(storage_class(inp), {}), storage_class(out))
+
+
+def is_built_in(function: Function) -> bool:
+    """Return whether an implementation is one of this package."""
+    return str(getattr(function, "__module__", "")).startswith(_KERNELS)
 
 
 def output_classes(outputs: Iterable[Any] | None) -> Outputs:

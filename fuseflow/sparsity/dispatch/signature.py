@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -20,7 +21,9 @@ _DUNDERS |= {"__div__": "div", "__matmul__": "matmul", "__neg__": "neg", "__abs_
 @functools.cache
 def canonical(operator: Operator) -> Operator:
     """Return the function of which an operator is another spelling, or the operator itself: `torch.mm` for the method `torch.Tensor.mm`,
-    `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs."""
+    `torch.add` for `+`, and `torch.nn.functional.linear` for the operator of ATen that stands in exported programs.
+
+    Both have the same order of tensors. A method may take numbers one by one where the function takes a list."""
     if isinstance(operator, torch._ops.OpOverload):
         name = operator._schema.name.removeprefix("aten::")
         public: list[Operator] = [getattr(module, name) for module in (torch.nn.functional, torch) if hasattr(module, name)]
@@ -29,7 +32,10 @@ def canonical(operator: Operator) -> Operator:
     if getattr(torch.Tensor, name, None) is not operator:
         return operator
     function: Operator | None = getattr(torch, _DUNDERS.get(name, name), None)
-    return function if callable(function) and not isinstance(function, type) else operator
+    if not callable(function) or isinstance(function, type):
+        return operator
+    moved = any("self" in list(signature.parameters)[1:] for signature in _signatures(function))
+    return operator if moved else function  # `x.where(mask, y)` is `torch.where(mask, x, y)`.
 
 
 def operator_name(operator: Operator) -> str:
@@ -129,16 +135,22 @@ def _same(first: Any, second: Any) -> bool:
 
 def _names(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments of a call by name, in the order of the signature, and the defaults of its parameters."""
-    for signature in _signatures(operator):
+    for signature, passed in itertools.product(_signatures(operator), _spellings(args)):
         names = {"input": "self"} if "self" in signature.parameters and "input" not in signature.parameters else {}
         try:
-            bound = signature.bind(*args, **{names.get(name, name): value for name, value in kwargs.items()})
+            bound = signature.bind(*passed, **{names.get(name, name): value for name, value in kwargs.items()})
         except TypeError:
             continue
         if all(_fits(signature.parameters[name], value) for name, value in bound.arguments.items()):
             bound.apply_defaults()
             return dict(bound.arguments), {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
     return {**{str(place): value for place, value in enumerate(args)}, **kwargs}, {}
+
+
+def _spellings(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    """Return the arguments as they are, and with whole numbers at their end as a list: `x.permute(1, 0)` is `x.permute((1, 0))`."""
+    numbers = list(itertools.takewhile(lambda value: type(value) is int, reversed(args)))
+    return (args, (*args[: -len(numbers)], tuple(reversed(numbers)))) if numbers else (args,)
 
 
 def _fits(parameter: inspect.Parameter, value: Any) -> bool:

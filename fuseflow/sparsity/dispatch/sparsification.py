@@ -97,9 +97,9 @@ def _default(tensor: torch.Tensor, sparsifier: Any, out: Format) -> Any:
     mask = dense != 0 if isinstance(sparsifier, KeepAll) else sparsifier.select(dense)
     if target is torch.Tensor:
         return kept_of(dense, mask)
-    if hasattr(target, "from_dense"):
-        return target.from_dense(kept_of(dense, mask))
     layout = _layout(sparsifier, out)
+    if layout is None and hasattr(target, "from_dense"):
+        return target.from_dense(kept_of(dense, mask))
     if layout is None:
         raise missing(_message(sparsifier, inp, target), sparsifier_stub(type(sparsifier), inp, target))
     require_fit(layout, mask, "result")

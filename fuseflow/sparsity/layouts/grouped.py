@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.arrays import values_of
+from fuseflow.sparsity.arrays import mask_of, values_of
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.grouped.grouping import Grouping, chunk_grid, grouping_of_mask, require_sizes
 from fuseflow.sparsity.grouped.layout import pack
+from fuseflow.sparsity.grouped.masks import grouped_mask
 from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
 
@@ -36,6 +37,14 @@ class GroupedNMTensor:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.grid.shape
+
+    @classmethod
+    def from_dense(
+        cls, tensor: torch.Tensor, n: int, m: int, sparse_dim: int, group_size: int, group_dim: int
+    ) -> GroupedNMTensor:
+        """Return what the greedy method of the paper keeps of a tensor, with groups of `group_size` columns."""
+        mask = grouped_mask(values_of(tensor), n, m, group_size, sparse_dim, group_dim, "greedy")
+        return NMGLayout(n, m, group_size, sparse_dim, group_dim).pack(tensor, mask_of(mask, tensor))
 
     def coordinates(self) -> tuple[torch.Tensor, ...]:
         """Return the coordinates of the values in each dimension, which broadcast to the shape of `values`. Those of what a chunk is filled
