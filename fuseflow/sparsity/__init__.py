@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.layouts.coo import COO, CooTensor
     from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
     from fuseflow.sparsity.layouts.ell import ELL, EllTensor
-    from fuseflow.sparsity.layouts.grouped import NMGLayout
+    from fuseflow.sparsity.layouts.grouped import GroupedNMTensor, NMGLayout
     from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
     from fuseflow.sparsity.layouts.listing import parse_layout, register_layout
     from fuseflow.sparsity.layouts.n_of_m import NMLayout, NMTensor
     from fuseflow.sparsity.model_names import Names, names
     from fuseflow.sparsity.packed import PackedParameter, PackedTensor
     from fuseflow.sparsity.packing import pack, pack_inplace
+    from fuseflow.sparsity.patching import patch
     from fuseflow.sparsity.places.listing import register_places
     from fuseflow.sparsity.places.places import Places
     from fuseflow.sparsity.registrations import (
@@ -57,8 +58,12 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, parse_sparsify, read_spec
     from fuseflow.sparsity.state import sparse_weights, sparsity_of
     from fuseflow.sparsity.sten_names import (
+        FixedMaskTensor,
+        GroupedNMSparsifier,
+        PerBlockNMSparsifier,
         RandomFractionSparsifier,
         ScalarFractionSparsifier,
+        ScalarThresholdSparsifier,
         SparseParameterWrapper,
         SparseTensorWrapper,
         random_fraction_sparsifier_dense_csc,
@@ -94,6 +99,9 @@ __all__ = [
     "DispatchWarning",
     "EllTensor",
     "Filter",
+    "FixedMaskTensor",
+    "GroupedNMSparsifier",
+    "GroupedNMTensor",
     "Handle",
     "IntermediateEntry",
     "KeepAll",
@@ -110,12 +118,14 @@ __all__ = [
     "OutputFormat",
     "PackedParameter",
     "PackedTensor",
+    "PerBlockNMSparsifier",
     "Places",
     "ProductKernel",
     "RandomFraction",
     "RandomFractionSparsifier",
     "SameFormatSparsifier",
     "ScalarFractionSparsifier",
+    "ScalarThresholdSparsifier",
     "SparseParameterWrapper",
     "SparseSpec",
     "SparseTensorWrapper",
@@ -137,6 +147,7 @@ __all__ = [
     "parse_layout",
     "parse_sparsifier",
     "parse_sparsify",
+    "patch",
     "random_fraction_sparsifier_dense_csc",
     "random_mask_sparsify",
     "read_spec",
@@ -175,13 +186,14 @@ _NAMES = {
     "fuseflow.sparsity.layouts.coo": ("COO", "CooTensor"),
     "fuseflow.sparsity.layouts.dense": ("Dense", "DenseTensor", "Masked", "MaskedSparseTensor"),
     "fuseflow.sparsity.layouts.ell": ("ELL", "EllTensor"),
-    "fuseflow.sparsity.layouts.grouped": ("NMGLayout",),
+    "fuseflow.sparsity.layouts.grouped": ("GroupedNMTensor", "NMGLayout"),
     "fuseflow.sparsity.layouts.layout": ("CompilerFormat", "Layout"),
     "fuseflow.sparsity.layouts.listing": ("parse_layout", "register_layout"),
     "fuseflow.sparsity.layouts.n_of_m": ("NMLayout", "NMTensor"),
     "fuseflow.sparsity.model_names": ("Names", "names"),
     "fuseflow.sparsity.packed": ("PackedParameter", "PackedTensor"),
     "fuseflow.sparsity.packing": ("pack", "pack_inplace"),
+    "fuseflow.sparsity.patching": ("patch",),
     "fuseflow.sparsity.places.listing": ("register_places",),
     "fuseflow.sparsity.places.places": ("Places",),
     "fuseflow.sparsity.registrations": (
@@ -207,8 +219,12 @@ _NAMES = {
     "fuseflow.sparsity.spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),
     "fuseflow.sparsity.state": ("sparse_weights", "sparsity_of"),
     "fuseflow.sparsity.sten_names": (
+        "FixedMaskTensor",
+        "GroupedNMSparsifier",
+        "PerBlockNMSparsifier",
         "RandomFractionSparsifier",
         "ScalarFractionSparsifier",
+        "ScalarThresholdSparsifier",
         "SparseParameterWrapper",
         "SparseTensorWrapper",
         "random_fraction_sparsifier_dense_csc",

@@ -55,7 +55,8 @@ class SparsityBuilder:
 
         `initial_sparsifier` selects their entries once. After each step of an optimizer, the other two select again, the inline one first;
         without them, the mask stays. `out_format` is how the weight is stored: a layout, its class, the class of its tensors, or any class
-        with a method `to_dense`. Without it, the weight is stored as the initial sparsifier proposes, as in a text. A sparsifier is one of this package, or an object for which an implementation is registered.
+        with a method `to_dense`. Without it, the weight is stored as the initial sparsifier proposes, as in a text. A sparsifier is one of
+        this package, or an object for which an implementation is registered.
         """
         initial = _sparsifier(initial_sparsifier, Masked if out_format is None else out_format)
         proposed = usual_layout(initial, written=initial != KEEP_ALL)

@@ -206,10 +206,10 @@ def _set_data(tensor: PackedTensor, data: torch.Tensor) -> None:
     if isinstance(data, PackedTensor) and data.shape == tensor.shape and data.dtype == tensor.dtype:
         tensor.cell = data.cell
     else:
-        _write(tensor, data.detach().to(tensor.dtype))
+        read_back(tensor, data.detach().to(tensor.dtype))
 
 
-def _write(tensor: PackedTensor, dense: torch.Tensor) -> None:
+def read_back(tensor: PackedTensor, dense: torch.Tensor) -> None:
     """Give a packed tensor the entries of a dense one at its places."""
     if dense.shape != tensor.shape:
         raise SparsityError(f"a tensor of shape {list(dense.shape)} is no value for one of shape {list(tensor.shape)}")
@@ -240,10 +240,10 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
     others = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     if places is None or not local or not all(_broadcasts(other, tensor) for other in others):
         if not local:
-            _report_dense(func, (tensor, *args), kwargs)
+            report_dense(func, (tensor, *args), kwargs)
         dense = tensor.stored_dense().clone()
         _run_on_dense(func, (dense, *args), kwargs)
-        _write(tensor, dense)
+        read_back(tensor, dense)
         return tensor
 
     def entries(leaf: Any) -> Any:
@@ -264,7 +264,7 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
 
 def _update_through_views(func: Operator, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedTensor:
     """Run a function that changes a tensor by writing to views of it, on a dense tensor, which is read back at the places."""
-    _report_dense(func, (tensor, *args), kwargs)
+    report_dense(func, (tensor, *args), kwargs)
     dense = densified(tensor)
     func(dense, *args, **kwargs)
     return tensor.copy_(dense)
@@ -278,11 +278,11 @@ def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 def _on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of an operator of ATen on dense tensors, and say so as the mode asks."""
-    _report_dense(func, args, kwargs)
+    report_dense(func, args, kwargs)
     return _run_on_dense(func, args, kwargs)
 
 
-def _report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def report_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Say as the mode asks that tensors are made dense, unless they are held so, or PyTorch only traces the operator."""
     packed = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, PackedTensor)]
     if not all(_is_dense(tensor) or _is_traced(tensor) for tensor in packed):
@@ -310,7 +310,7 @@ def _run_on_dense(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     values, named = pytree.tree_map(dense, (tuple(args), dict(kwargs)))
     result = func(*values, **named)
     for tensor, value in changed.values():
-        _write(tensor, value)
+        read_back(tensor, value)
     return pytree.tree_map(lambda leaf: changed[id(leaf)][0] if id(leaf) in changed else leaf, result)
 
 

@@ -10,24 +10,39 @@ from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.sparsification import sparsified
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
 from fuseflow.sparsity.layouts.coo import CooTensor
-from fuseflow.sparsity.layouts.dense import DenseTensor
+from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
+from fuseflow.sparsity.patching import patch
+from fuseflow.sparsity.sparsifiers.grouped import NMG
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
+from fuseflow.sparsity.sparsifiers.n_of_m import NM
 from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
+from fuseflow.sparsity.sparsifiers.threshold import Threshold
 
 SparseTensorWrapper = PackedTensor
 SparseParameterWrapper = PackedParameter
 ScalarFractionSparsifier = Magnitude
 RandomFractionSparsifier = RandomFraction
+ScalarThresholdSparsifier = Threshold
+PerBlockNMSparsifier = NM
+GroupedNMSparsifier = NMG
+FixedMaskTensor = MaskedSparseTensor
 
 __all__ = [
+    "FixedMaskTensor",
+    "GroupedNMSparsifier",
+    "GroupedNMTensor",
     "KeepAll",
+    "PerBlockNMSparsifier",
     "RandomFractionSparsifier",
     "SameFormatSparsifier",
     "ScalarFractionSparsifier",
+    "ScalarThresholdSparsifier",
     "SparseParameterWrapper",
     "SparseTensorWrapper",
+    "patch",
     "random_fraction_sparsifier_dense_csc",
     "random_mask_sparsify",
     "scalar_mask_sparsify",

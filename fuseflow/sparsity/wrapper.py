@@ -65,9 +65,9 @@ class StorageTensor(torch.Tensor):
         self.cell[0] = storage
 
     def stored_dense(self) -> torch.Tensor:
-        """Return a dense tensor of the entries, without gradient."""
+        """Return a dense tensor of the entries, without gradient. Its memory is in the order of its dimensions, as the strides say."""
         dense: torch.Tensor = self.wrapped_tensor.to_dense()
-        return dense.detach()
+        return dense.detach().contiguous()
 
     def alias(self: T) -> T:
         """Return another tensor of the same storage, without gradient."""

@@ -138,6 +138,86 @@ def test_updates_in_place_are_read_back_at_the_places(layout):
     torch.testing.assert_close(x.stored_dense(), (other * kept).cumsum(1) * kept)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=IDS)
+def test_entries_that_are_set_are_read_back_at_the_places(layout):
+    dense, mask, other = torch.randn(SHAPE), mask_for(layout, SHAPE), torch.randn(SHAPE)
+    x = packed(layout, dense, mask)
+    kept, expected = places(x), dense * mask
+    with pytest.warns(sp.DispatchWarning, match=r"`torch\.Tensor\.__setitem__` has no implementation"):
+        x[1:3, ::2] = 5
+    expected[1:3, ::2] = 5
+    torch.testing.assert_close(x.stored_dense(), expected * kept)
+    with sp.set_dispatch_failure("silent"):
+        x[0] = other[0]
+        x[other > 0.5] = 0.25
+        x.fill_diagonal_(7.0)
+    expected[0] = other[0]
+    expected[other > 0.5] = 0.25
+    torch.testing.assert_close(x.stored_dense(), expected.fill_diagonal_(7.0) * kept)
+    with sp.set_dispatch_failure("silent"):
+        torch.manual_seed(0)
+        torch.nn.init.orthogonal_(x)
+    torch.manual_seed(0)
+    torch.testing.assert_close(x.stored_dense(), torch.nn.init.orthogonal_(torch.empty(SHAPE)) * kept)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=IDS)
+def test_results_are_written_where_a_call_says(layout):
+    dense, mask, other = torch.randn(SHAPE), mask_for(layout, SHAPE), torch.randn(SHAPE)
+    x, out, square = packed(layout, dense, mask), torch.empty(SHAPE), torch.empty(4, 4)
+    kept, before = places(x), x.stored_dense().clone()
+    with sp.set_dispatch_failure("silent"):
+        assert torch.add(x, other, out=out) is out and torch.mm(x, other.T, out=square) is square
+        values, positions = torch.max(x, 1, out=(torch.empty(4), torch.empty(4, dtype=torch.int64)))
+    torch.testing.assert_close(out, before + other)
+    torch.testing.assert_close(square, before @ other.T)
+    assert torch.equal(values, before.max(1).values) and torch.equal(before.gather(1, positions[:, None])[:, 0], values)
+    assert torch.equal(x.stored_dense(), before)  # It was only read.
+    with sp.set_dispatch_failure("silent"):
+        assert torch.mul(other, 2, out=x) is x
+    torch.testing.assert_close(x.stored_dense(), 2 * other * kept)
+
+
+def test_no_shape_is_changed_in_place(csr):
+    square = packed(sp.CSR(), torch.randn(4, 4), mask_for(sp.CSR(), (4, 4)))
+    before = square.stored_dense().clone()
+    for change in (lambda x: x.t_(), lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(0), lambda x: x.squeeze_()):
+        with pytest.raises(
+            SparsityError, match=r"`torch\.Tensor\.\w+_` cannot change the shape of a packed tensor in place"
+        ) as error:
+            change(square)
+        assert "without `_`" in error.value.hint
+    assert torch.equal(square.stored_dense(), before)
+
+
+def test_what_is_put_into_a_packed_tensor_gets_its_gradient():
+    """PyTorch writes zeros to a view of the gradient where entries were overwritten, which is lost on a packed gradient."""
+    dense, mask = torch.randn(SHAPE), mask_for(sp.CSR(), SHAPE)
+    for change in ("set", "add", "copy"):
+        x, first = packed(sp.CSR(), dense, mask, requires_grad=True), torch.ones(SHAPE, requires_grad=True)
+        y, second = x * 2, first.clone()
+        second[0] = 3
+        with sp.set_dispatch_failure("silent"):
+            if change == "set":
+                y[0] = second[0] * 5
+            else:
+                y.add_(second) if change == "add" else y.copy_(second)
+            y.sum().backward()
+        row = torch.arange(4).view(-1, 1) > 0
+        wanted = {"set": (2 * mask * row, None), "add": (2 * mask, mask * row), "copy": (0 * mask, mask * row)}[change]
+        gradient = x.grad.stored_dense() if isinstance(x.grad, sp.PackedTensor) else x.grad
+        torch.testing.assert_close(gradient, wanted[0].float())
+        assert change == "set" or torch.equal(first.grad, wanted[1].float())
+
+
+def test_methods_with_another_order_than_their_functions(csr):
+    mask, other, dense = torch.rand(SHAPE) > 0.5, torch.randn(SHAPE), csr.stored_dense()
+    with sp.set_dispatch_failure("silent"):
+        assert torch.equal(csr.where(mask, other), dense.where(mask, other))
+        assert torch.equal(torch.where(mask, csr, other), torch.where(mask, dense, other))
+        assert torch.equal((csr + 1).polygamma(1), (dense + 1).polygamma(1))
+
+
 def test_a_clone_has_its_own_values_and_passes_gradients(csr):
     other = csr.clone()
     other.detach().zero_()

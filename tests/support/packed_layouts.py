@@ -10,7 +10,7 @@ from fuseflow.sparsity.layouts.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
     *(sp.CSR(), sp.CSC(), sp.COO(), sp.ELL(), sp.BCSR((2, 3)), sp.BCSR((2, 2))),
-    *(sp.NMLayout(2, 4), sp.NMLayout(1, 5), sp.NMLayout(2, 5, dim=0)),
+    *(sp.NMLayout(2, 4), sp.NMLayout(1, 5), sp.NMLayout(2, 5, dim=0), sp.NMLayout(2, 4, dim=0)),
     *(sp.NMGLayout(2, 4, 1), sp.NMGLayout(1, 3, 2), sp.NMGLayout(2, 4, 2, sparse_dim=-1, group_dim=-2)),
 )
 IDS = [str(layout) for layout in LAYOUTS]

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils import _pytree as pytree
 
 from fuseflow.errors import DispatchError
+from fuseflow.sparsity.dispatch.autocast import autocast
 from fuseflow.sparsity.dispatch.failure import missing, report
 from fuseflow.sparsity.dispatch.lookup import Candidate, backward_candidates, forward_candidates, shortest_path
 from fuseflow.sparsity.dispatch.registry import BackwardKey, Classes, Outputs, output_classes
@@ -28,7 +29,8 @@ _HELD_DENSE = (torch.Tensor, DenseTensor, MaskedSparseTensor)
 class Call:
     """A call of an operator: its arguments by name, and how its results are asked for.
 
-    `function` is what was called, such as a method, whose arguments may be written otherwise than those of the operator that it is. `outputs` are the formats of the results, or None for those that an implementation gives. `wrapper` is the class of stored tensors.
+    `function` is what was called, such as a method, which may take its arguments otherwise than the operator that it is. `outputs` are the
+    formats of the results, or None for those that an implementation gives. `wrapper` is the class of stored tensors.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Call:
     ) -> None:
         self.operator, self.outputs, self.wrapper = canonical(function), outputs, wrapper
         self._function = function
-        binding, passed = bind(self.operator, args, kwargs)
+        binding, passed = bind(self.operator, *autocast(function, args, kwargs))
         self._binding: Binding = binding
         self.tensors = [passed[number] for number in binding.order]
         """The tensors that are passed, in the order of the signature."""

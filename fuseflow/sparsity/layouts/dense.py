@@ -28,6 +28,11 @@ class MaskedSparseTensor:
     data: torch.Tensor
     mask: torch.Tensor
 
+    @property
+    def val(self) -> torch.Tensor:
+        """The entries, as the paper on STen calls them."""
+        return self.data
+
     def to_dense(self) -> torch.Tensor:
         return self.data
 
