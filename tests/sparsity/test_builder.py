@@ -385,3 +385,40 @@ def test_a_sparse_model_trains_like_any_other():
     loss.backward()
     torch.optim.SGD(sparse.parameters(), 0.1).step()
     assert F.mse_loss(sparse(x), x) < loss
+
+
+PROPOSED = {
+    "magnitude:0.5": sp.Magnitude(0.5),
+    "random:0.5": sp.RandomFraction(0.5),
+    "threshold:0.1": sp.Threshold(0.1),
+    "topk:2": sp.TopK(2),
+    "nm:2:4": sp.NM(2, 4),
+    "nm:1:3:dim=0": sp.NM(1, 3, dim=0),
+    "nmg:1:2:1": sp.NMG(1, 2, 1),
+    "block:0.5:2x2": sp.BlockMagnitude(0.5, (2, 2)),
+    "filter:0.5": sp.Filter(0.5),
+}
+
+
+@pytest.mark.parametrize("text", PROPOSED)
+def test_a_weight_without_a_format_is_stored_as_its_text_says(text):
+    builder, model = pruning("0.weight", PROPOSED[text]), two_layers()
+    assert builder.spec() == sp.parse_sparsify(f"0.weight={text}")
+    assert sp.SparseSpec.from_yaml(builder.spec().to_yaml()) == builder.spec()
+    weight = sp.pack(builder.get_sparse_model(model))[0].weight
+    assert (
+        type(weight.wrapped_tensor) is PROPOSED[text].layout.storage and type(weight.wrapped_tensor) is not sp.MaskedSparseTensor
+    )
+
+
+def test_a_weight_that_keeps_all_is_masked_and_a_format_that_is_given_counts():
+    builder = sp.SparsityBuilder()
+    builder.set_weight("0.weight")
+    builder.set_weight("2.weight", sp.NM(2, 4), out_format=sp.Masked)
+    assert [entry.layout for _, entry in builder.spec().weights] == [sp.Masked(), sp.Masked()]
+
+
+def test_a_weight_that_the_proposed_layout_does_not_fit_is_named():
+    with pytest.raises(SparsityError, match=r"`0.weight` cannot be stored as `csr`: it has 4 dimensions") as error:
+        pruning("0.weight", sp.Filter(0.5)).get_sparse_model(nn.Sequential(nn.Conv2d(2, 4, 3)))
+    assert "`coo` and `masked` hold any mask" in error.value.hint

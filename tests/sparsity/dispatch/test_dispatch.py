@@ -8,14 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from packed_layouts import mask_for, packed
+from registrations import forgotten
 
 import fuseflow.sparsity as sp
 from fuseflow.errors import DispatchError, SparsityError
-from fuseflow.sparsity.dispatch.registry import REGISTRY
-from fuseflow.sparsity.kernels.listing import MODULES
 
 SHAPE = (4, 6)
-assert MODULES  # so that the fixture finds what is built in
 
 
 class Own:
@@ -35,17 +33,8 @@ class OwnSparsifier:
 @pytest.fixture(autouse=True)
 def registry():
     """What tests register is forgotten."""
-    before = [{**rows} for rows in (REGISTRY.forward, REGISTRY.backward)]
-    copies = [{key: {**value} for key, value in rows.items()} for rows in before]
-    sparsifiers, conversions = {**REGISTRY.sparsifiers}, {key: {**value} for key, value in REGISTRY.conversions.items()}
-    yield
-    for rows, kept in zip((REGISTRY.forward, REGISTRY.backward), copies, strict=True):
-        rows.clear()
-        rows.update(kept)
-    REGISTRY.sparsifiers.clear()
-    REGISTRY.sparsifiers.update(sparsifiers)
-    REGISTRY.conversions.clear()
-    REGISTRY.conversions.update(conversions)
+    with forgotten():
+        yield
 
 
 def own(dense: torch.Tensor, requires_grad: bool = False) -> sp.PackedTensor:
@@ -312,3 +301,72 @@ def test_a_gradient_through_two_packed_operators_keeps_float16():
         result = F.linear(torch.randn(2, 6).half(), torch.relu(weight))
         result.sum().backward()
     assert result.dtype == torch.float16 and weight.grad.dtype == torch.float16 and isinstance(weight.grad, sp.PackedTensor)
+
+
+def exp_forward(ctx, inputs, output_sparsifiers):
+    ctx.save_for_backward(inputs[0])
+    return inputs[0].stored_dense().exp()
+
+
+def test_a_gradient_without_formats_is_for_all_that_have_none_of_their_own():
+    seen = []
+
+    def gradient(name):
+        def backward(ctx, grad_outputs, input_sparsifiers):
+            seen.append(name)
+            return grad_outputs[0] * ctx.saved_tensors[0].stored_dense().exp()
+
+        return backward
+
+    sp.register_fwd_op_impl(torch.exp, [Own])(exp_forward)
+    sp.register_bwd_op_impl(torch.exp, grad_out=[torch.Tensor], grad_inp=[(sp.KeepAll, torch.Tensor)])(gradient("any"))
+    x = own(torch.zeros(2), requires_grad=True)
+    torch.exp(x).backward(torch.tensor([2.0, 3.0]))
+    assert seen == ["any"] and torch.equal(x.grad, torch.tensor([2.0, 3.0]))
+    sp.register_bwd_op_impl(torch.exp, [torch.Tensor], [(sp.KeepAll, torch.Tensor)], inp=[Own])(gradient("own"))
+    torch.exp(x).sum().backward()
+    assert seen == ["any", "own"]
+
+
+@pytest.mark.parametrize("given", [{}, {"grad_out": None, "grad_inp": None, "inp": None}, {"grad_out": [torch.Tensor]}], ids=str)
+def test_formats_that_are_not_said_are_dense(given):
+    sp.register_fwd_op_impl(operator=torch.exp, inp=(Own,), out=None)(exp_forward)
+    sp.register_bwd_op_impl(operator=torch.exp, **given)(
+        lambda ctx, grads, s: grads[0] * ctx.saved_tensors[0].stored_dense().exp()
+    )
+    x = own(torch.zeros(2), requires_grad=True)
+    torch.exp(x).sum().backward()
+    assert torch.equal(x.grad, torch.ones(2))
+
+
+def test_a_function_of_the_user_has_no_built_in_gradient():
+    """That would read what the built-in function saves."""
+    matrix = sp.torch_tensor_to_csr(sp.KeepAll(), torch.eye(3)).requires_grad_()
+
+    @sp.register_fwd_op_impl(torch.nn.functional.linear, [torch.Tensor, sp.CsrTensor, torch.Tensor])
+    def linear(ctx, inputs, output_sparsifiers):
+        ctx.save_for_backward(*inputs)
+        return torch.nn.functional.linear(inputs[0], inputs[1].stored_dense(), inputs[2])
+
+    x, bias = torch.randn(2, 3), torch.zeros(3, requires_grad=True)
+    with pytest.raises(DispatchError, match=r"the gradient of `torch\.nn\.functional\.linear` is not registered"):
+        torch.nn.functional.linear(x, matrix, bias).sum().backward()
+
+    @sp.register_bwd_op_impl(torch.nn.functional.linear, [torch.Tensor], [(sp.KeepAll, torch.Tensor)] * 3)
+    def linear_backward(ctx, grad_outputs, input_sparsifiers):
+        inputs, weight, _ = ctx.saved_tensors
+        return grad_outputs[0] @ weight.stored_dense(), grad_outputs[0].T @ inputs, grad_outputs[0].sum(0)
+
+    torch.nn.functional.linear(x, matrix, bias).sum().backward()
+    assert torch.equal(bias.grad, torch.full((3,), 2.0))
+    torch.testing.assert_close(matrix.grad.stored_dense(), torch.diag(x.sum(0)))  # at the places of the matrix
+
+
+def test_numbers_one_by_one_have_the_name_of_the_list():
+    seen = []
+    sp.register_fwd_op_impl(torch.permute, [Own])(
+        lambda ctx, inputs, s: seen.append(ctx.call.arguments["dims"]) or inputs[0].stored_dense().T
+    )
+    x = own(torch.randn(2, 3))
+    x.permute(1, 0), x.permute((1, 0)), torch.permute(x, (1, 0))
+    assert seen == [(1, 0)] * 3
