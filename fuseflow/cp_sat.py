@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import requires
 from importlib.util import find_spec
 from math import inf
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import UsageError
+from fuseflow.requirements import install_command
 
 EFFORT = 60.0
 """The most work for one answer, in units of CP-SAT's deterministic time, which are about seconds."""
@@ -101,5 +101,4 @@ def _joined(objectives: Sequence[Objective]) -> list[Objective]:
 
 
 def _missing(reason: str) -> UsageError:
-    wanted = next((needed for needed in requires("fuseflow") or () if needed.startswith("ortools")), "ortools")
-    return UsageError(f"this needs CP-SAT of OR-Tools, which cannot be imported: {reason}", hint=f"pip install '{wanted}'")
+    return UsageError(f"this needs CP-SAT of OR-Tools, which cannot be imported: {reason}", hint=install_command("ortools"))

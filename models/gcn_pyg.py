@@ -1,4 +1,4 @@
-"""The two-layer graph convolutional network of PyTorch Geometric, on a sparse adjacency; needs `pip install 'fuseflow[data]'`."""
+"""The two-layer graph convolutional network of PyTorch Geometric, on a sparse adjacency; needs `pip install torch-geometric`."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 try:
     from torch_geometric.nn import GCNConv
 except ImportError:
-    raise ImportError("this model is made of PyTorch Geometric's layers: pip install 'fuseflow[data]'") from None
+    raise ImportError("this model is made of PyTorch Geometric's layers: pip install torch-geometric") from None
 
 
 class GCN(nn.Module):

@@ -11,6 +11,7 @@ import pytest
 from fuseflow import cp_sat
 from fuseflow.cp_sat import CpSatProblem, Objective, require_or_tools
 from fuseflow.errors import UsageError
+from fuseflow.requirements import install_command
 
 
 @pytest.mark.parametrize("exact", [cp_sat.EXACT, 1])
@@ -62,7 +63,7 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "ortools.linear_solver", None)
     with pytest.raises(UsageError, match="CP-SAT of OR-Tools, which cannot be imported") as error:
         CpSatProblem([1])
-    assert "pip install 'ortools" in error.value.hint
+    assert error.value.hint == install_command("ortools")
 
 
 def test_a_search_asks_first_whether_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fuseflow.errors import HardwareError
+from fuseflow.requirements import install_command
 
 STYLE = "disallowLocalVariables,disallowPackedArrays,locationInfoStyle=none,emittedLineLength=132"
 HEADER = """// Printed by fuseflow. A node looks at some bits of the tokens that come to it, and the modules of a region stand in one file.
@@ -48,6 +49,6 @@ def _circt() -> Any:
     except ImportError as error:
         raise HardwareError(
             f"SystemVerilog is printed by CIRCT, and `pycde` is not there ({error})",
-            hint="pip install 'fuseflow[hardware]'; `--emit hw` and `cosimulate --tool python` do without it",
+            hint=f"{install_command('pycde')}; `--emit hw` and `cosimulate --tool python` do without it",
         ) from error
     return circt

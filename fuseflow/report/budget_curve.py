@@ -10,6 +10,7 @@ from pathlib import Path
 from fuseflow.autoscheduler.budget.choice import ParetoPoint
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replace_file
+from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
 
 IMAGES = (".png", ".svg", ".pdf")
@@ -76,4 +77,4 @@ def _require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise UsageError("a plot needs matplotlib", hint="pip install 'fuseflow[report]', or write a .csv") from None
+        raise UsageError("a plot needs matplotlib", hint=f"{install_command('matplotlib')}, or write a .csv") from None

@@ -12,6 +12,7 @@ from fuseflow.errors import SweepError, UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report.sweep_series import WORKLOAD, PlotSeries
 from fuseflow.report.sweep_sparsity import SparsityAxis, sparsity_axis, sparsity_figure
+from fuseflow.requirements import install_command
 from fuseflow.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]
     try:
         import matplotlib
     except ImportError:
-        raise UsageError("`sweep plot` needs matplotlib", hint="pip install 'fuseflow[report]'") from None
+        raise UsageError("`sweep plot` needs matplotlib", hint=install_command("matplotlib")) from None
     series = PlotSeries.of(sweep)
     if not series.lines:
         raise SweepError("no point has a result yet", hint=f"`fuseflow sweep {sweep.file.path}` makes them")

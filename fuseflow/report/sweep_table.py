@@ -15,6 +15,7 @@ from rich.table import Table
 
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
+from fuseflow.requirements import install_command
 from fuseflow.resources import COMPONENTS
 from fuseflow.summary_table import SummaryTable
 from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
@@ -255,7 +256,7 @@ def write_parquet(rows: SweepRows, path: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("`--format parquet` needs pyarrow", hint="pip install 'fuseflow[parquet]'") from None
+        raise UsageError("`--format parquet` needs pyarrow", hint=install_command("pyarrow")) from None
     texts, floats = {*rows.axes, "status", "reason", "error"}, {"to_best", "seconds"}
     kinds = {c: pa.string() if c in texts else pa.float64() if c in floats else pa.int64() for c in rows.columns}
     table = pa.Table.from_pylist([{c: line.get(c) for c in rows.columns} for line in rows.lines], schema=pa.schema(kinds))

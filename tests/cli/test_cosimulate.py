@@ -12,6 +12,7 @@ from hardware_tools import require
 from fuseflow.cli.main import main
 from fuseflow.hardware import cosimulate as module
 from fuseflow.hardware.circuit import Circuit
+from fuseflow.requirements import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SPMM = (str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml"))
@@ -111,5 +112,5 @@ def test_stages_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("fuseflow.hardware.verilog.find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "pycde", None)
     monkeypatch.setitem(__import__("sys").modules, "pycde.circt", None)
-    assert "pip install 'fuseflow[hardware]'" in failure("compile", *SPMM, "--emit", "verilog", "-o", tmp_path / "v")
+    assert install_command("pycde") in failure("compile", *SPMM, "--emit", "verilog", "-o", tmp_path / "v")
     assert not (tmp_path / "v").exists()

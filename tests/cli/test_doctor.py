@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from fuseflow.cli.actions import doctor
 from fuseflow.cli.main import main
+from fuseflow.requirements import install_command
 
 
 def test_this_installation_is_right() -> None:
@@ -42,7 +43,7 @@ def test_a_range_has_both_ends(version: str, right: bool, monkeypatch: pytest.Mo
     monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
     _, protobuf = doctor.check_packages()  # Python is the first; an extra is none of its business
     assert protobuf.passed == right
-    assert right or protobuf.outcome == f"{version}, wanted <8,>=6.33.1: pip install 'protobuf<8,>=6.33.1'"
+    assert right or protobuf.outcome == f"{version}, wanted <8,>=6.33.1: {install_command('protobuf')}"
 
 
 @pytest.mark.parametrize(

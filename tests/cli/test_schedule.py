@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from ortools.linear_solver import pywraplp
 
 from fuseflow.cli.main import main
+from fuseflow.requirements import install_command
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 
@@ -180,7 +181,7 @@ def test_without_or_tools_there_is_no_search(missing: str, tmp_path: Path, monke
     result = fuseflow("schedule", *product_files(tmp_path), "--budget", "mul=2", "--top", "0", "--no-store", "-o", file)
     assert result.exit_code == 2
     assert "error[usage]: this needs CP-SAT of OR-Tools, which cannot be imported" in result.stderr
-    assert "hint: pip install 'ortools" in result.stderr
+    assert f"hint: {install_command('ortools')}" in result.stderr
     assert not file.exists()
 
 

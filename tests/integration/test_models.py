@@ -165,5 +165,5 @@ def test_sae_keeps_the_same_share_of_every_output() -> None:
 
 @pytest.mark.skipif(find_spec("torch_geometric") is not None, reason="PyTorch Geometric is installed")
 def test_a_model_of_a_library_that_is_not_there() -> None:
-    with pytest.raises(FuseFlowError, match=r"made of PyTorch Geometric's layers: pip install 'fuseflow\[data\]'"):
+    with pytest.raises(FuseFlowError, match=r"made of PyTorch Geometric's layers: pip install torch-geometric"):
         load(ModelSpec(ROOT / "models" / "gcn_pyg.py"))

@@ -20,6 +20,8 @@ from typing import Any
 import click
 from ruamel.yaml import YAML
 
+from fuseflow.requirements import install_command
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ROOT / "tools" / "figures" / "rows"
 PICTURES = ROOT / "docs" / "figures"
@@ -186,7 +188,7 @@ def blank_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure as Blank
     except ImportError:
-        raise click.ClickException("--plot needs matplotlib: pip install 'fuseflow[report]'") from None
+        raise click.ClickException(f"--plot needs matplotlib: {install_command('matplotlib')}") from None
     return Blank(figsize=(width, height), layout="constrained")
 
 

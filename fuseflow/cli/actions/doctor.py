@@ -17,6 +17,7 @@ import fuseflow as ff
 from fuseflow.cli.common import console, require_writable
 from fuseflow.cp_sat import CpSatProblem, Objective
 from fuseflow.report.tables import CheckRow, check_table, print_table
+from fuseflow.requirements import install_command
 from fuseflow.sim.native.jit import package_stores, user_store
 from fuseflow.sim.native.processor import has_levels
 from fuseflow.sim.native.sources import source_digest
@@ -43,7 +44,7 @@ def check_packages() -> Iterator[CheckRow]:
     for requirement in map(Requirement, importlib.metadata.requires("fuseflow") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate():  # of an extra
             continue
-        wanted = f"wanted {str(requirement.specifier).removeprefix('==')}: pip install '{requirement}'"
+        wanted = f"wanted {str(requirement.specifier).removeprefix('==')}: {install_command(requirement.name)}"
         try:
             version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:

@@ -19,6 +19,7 @@ from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
+from fuseflow.requirements import install_command
 from fuseflow.run.cores import cores
 from fuseflow.sweep import Pool, Store, Sweep, build_space, read_sweep
 from fuseflow.sweep.progress import SweepProgress
@@ -90,7 +91,7 @@ def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
     try:
         from fuseflow.sweep.dask_runner import DaskRunner
     except ImportError:
-        raise UsageError("`--scheduler` needs Dask", hint="pip install 'fuseflow[cluster]'") from None
+        raise UsageError("`--scheduler` needs Dask", hint=install_command("distributed")) from None
     return DaskRunner(scheduler)
 
 

@@ -17,6 +17,7 @@ from fuseflow.errors import DataError, FileError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.datasets.array_pickles import array_of, read_pickle
 from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
+from fuseflow.requirements import install_command
 
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 """The graphs of this distribution, by the names that specs use."""
@@ -112,7 +113,8 @@ def _downloaded(name: str) -> Path:
     except ImportError:
         raise DataError(
             f"data set `{name}` needs its raw files",
-            hint="pass their directory with --data-dir, or install torch_geometric, which downloads them: pip install 'fuseflow[data]'",
+            hint="pass their directory with --data-dir, or install PyTorch Geometric, which downloads them: "
+            + install_command("torch-geometric"),
         ) from None
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
