@@ -2,14 +2,16 @@
 
     python tools/package_check.py [--dist dist]
 
-Builds the source distribution, and the wheel from that, into `--dist`. Compares the files of both with the files of this checkout. Then
-installs the wheel into a temporary environment, which borrows only the dependencies of the Python that runs this, and runs commands
-there: their data files, templates and machines must come out of the wheel. Exit status 1 at the first thing that is wrong.
+Builds the source distribution, and the wheel from that, into `--dist`. Compares the files of both with the files of this checkout, and the
+wheel with a second one. Then installs the wheel into a temporary environment, which borrows only the dependencies of the Python that runs
+this, and runs commands there: their data files, templates and machines must come out of the wheel. Last, a PyTorch model runs on another
+version of Python, where there is one, with dependencies of its own. Exit status 1 at the first thing that is wrong.
 """
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -26,6 +28,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 import click
+from second_python import installed_versions, lacking_programs, second_python, stand_ins
 
 from fuseflow.sim.engine.ahead import all_kernels
 from fuseflow.sim.native.object_store import SUFFIX
@@ -42,9 +45,12 @@ AT_THE_TOP = (
     "README.md",
     "pyproject.toml",
     "requirements.lock",
+    "setup.py",
 )
 """Files of a source distribution beside those of its folders."""
 FOLDERS = ("fuseflow", "docs", "models", "schedules", "tests", "tools")
+OBJECTS = "fuseflow/sim/native/objects"
+"""Where the kernels of a checkout are made."""
 EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")
 """A program of docs/example with its tensors."""
 
@@ -89,6 +95,40 @@ def check_files(source: Path, wheel: Path) -> None:
         strangers = {name.partition("/")[0] for name in archive.namelist()} - {"fuseflow"}
     if any(not name.endswith(".dist-info") for name in strangers):
         raise Broken(f"{wheel.name} would install more than fuseflow: {', '.join(sorted(strangers))}")
+
+
+def check_tag(wheel: Path) -> None:
+    """A wheel is for this platform where machine code is inside, and else for all. Every version of Python can use that code."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (about,) = (archive.read(name).decode().splitlines() for name in names if name.endswith(".dist-info/WHEEL"))
+    pure = not any(name.endswith(SUFFIX) for name in names)
+    tag = f"py3-none-{'any' if pure else sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    told = [line for line in about if line.startswith(("Tag:", "Root-Is-Purelib:"))]
+    if sorted(told) != [f"Root-Is-Purelib: {str(pure).lower()}", f"Tag: {tag}"] or not wheel.stem.endswith(f"-{tag}"):
+        raise Broken(f"{wheel.name} says `{', '.join(told)}`, and is {tag}, {'without' if pure else 'with'} machine code")
+
+
+def check_repeated(source: Path, wheel: Path, folder: Path) -> None:
+    """A second build gives the same files. It takes the kernels of this checkout, which were compiled at another time, if there are any."""
+    with tarfile.open(source) as archive:
+        archive.extractall(folder, filter="data")
+    (project,) = folder.iterdir()
+    if (ROOT / OBJECTS).is_dir():
+        shutil.copytree(ROOT / OBJECTS, project / OBJECTS)
+    execute([sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(project)], folder)
+    (again,) = (folder / "dist").iterdir()
+    first, second = digests(wheel), digests(again)
+    if differing := sorted(name for name, _ in first.items() ^ second.items()):
+        raise Broken(f"a second build of {wheel.name} differs in {', '.join(dict.fromkeys(differing[:10]))}")
+
+
+def digests(wheel: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a wheel, and that of the whole wheel under its own name."""
+    with zipfile.ZipFile(wheel) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents[wheel.name] = wheel.read_bytes()
+    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
 
 
 def install(wheel: Path, environment: Path) -> Path:
@@ -145,6 +185,33 @@ def require_no_compilation(commands: Path, folder: Path) -> None:
         raise Broken(f"the first run compiled {len(kept)} kernels")
 
 
+def try_second_python(wheel: Path, folder: Path) -> str:
+    """Run a PyTorch model on another version of Python, and say on which, or why on none."""
+    python = second_python()
+    if python is None:
+        return "no second version of Python: none of 3.11, 3.12 and 3.13 runs here but this one"
+    if lacking := lacking_programs():
+        return f"no run on {python}: {', '.join(lacking)} are lacking, which make empty libraries in place of those of CUDA"
+    environment, work = folder / "environment", folder / "work"
+    work.mkdir()
+    execute([str(python), "-m", "venv", str(environment)], folder)
+    commands = environment / "bin"
+    pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps", "--no-compile"]
+    execute([*pip, *installed_versions(), str(wheel)], folder)
+    for path in (*(ROOT / "docs" / "example" / name for name in EXAMPLE), ROOT / "models" / "gcn.py"):
+        shutil.copy(path, work)
+    if has_levels():
+        require_no_compilation(commands, work)
+    libraries = {"LD_LIBRARY_PATH": stand_ins(environment, folder / "libraries")}
+    execute([str(commands / "fuseflow"), "doctor"], work, libraries)
+    result = json.loads(
+        execute([str(commands / "fuseflow"), "run", "gcn.py", "--fuse", "layer1", "--json", "-"], work, libraries)
+    )
+    if not result["check"]["passed"]:
+        raise Broken(f"the installed package computes wrong numbers with {python}")
+    return f"{execute([str(commands / 'python'), '-V'], work).strip()} runs a PyTorch model, {result['cycles']:,} cycles"
+
+
 def execute(command: Sequence[str], folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> str:
     """What a command prints. Raises `Broken` with all that it printed if it fails."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")} | variables
@@ -159,12 +226,18 @@ def execute(command: Sequence[str], folder: Path, variables: Mapping[str, str] =
 def main(dist: Path) -> None:
     source, wheel = build(dist)
     check_files(source, wheel)
+    check_tag(wheel)
     with tempfile.TemporaryDirectory(prefix="fuseflow-package-") as name:
         temporary = Path(name)
         (temporary / "work").mkdir()
         try_out(install(wheel, temporary / "environment"), temporary / "work")
+        (temporary / "repeated").mkdir()
+        check_repeated(source, wheel, temporary / "repeated")
+        (temporary / "second").mkdir()
+        second = try_second_python(wheel, temporary / "second")
     for path in (source, wheel):
         click.echo(f"{path.name}: {path.stat().st_size // 1024:,} kB; whole, installs and runs")
+    click.echo(second)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """The build backend of the package: setuptools, which first has the kernels of the simulator compiled.
 
 A wheel has them, and an editable installation finds them in the checkout. They are made by numba and LLVM, without a C compiler or linker.
-Where they cannot be made the package is built without them: numba then compiles kernels when a simulation first needs them, and `fuseflow
-doctor` says so.
+All of them are made, however long that takes on a busy machine. Where one cannot be made the package is built without any: numba then
+compiles kernels when a simulation first needs them, and `fuseflow doctor` says so. A wheel that is built twice is the same file.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -37,12 +39,14 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = ("llvmlite", "numba", "numpy", "pydantic", "ruamel.yaml", "scipy")
 """The dependencies that the engine and its compiler import."""
-TIME_LIMIT = 900
-"""So many seconds are given to a machine that is busy; what was compiled by then is used."""
+OBJECTS = ROOT / "fuseflow" / "sim" / "native" / "objects"
+"""Where kernels are made."""
+EARLIEST = "315532800"
+"""The first second of 1980 by the clock of Unix, the earliest time that a wheel can give its files."""
 
 
 def compiler_requirements() -> list[str]:
-    """Return the requirements of the compiler, with the versions that the package itself is pinned to."""
+    """Return the requirements of the compiler, in the versions that the package itself takes."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -50,10 +54,11 @@ def compiler_requirements() -> list[str]:
 
 
 def make_kernels() -> None:
-    """Compile the kernels into the package's folder. A failure is told and is not one of the build."""
+    """Compile all kernels into the package's folder, or none. A failure is told and is not one of the build."""
     try:
-        subprocess.run([sys.executable, "-m", "fuseflow.sim.engine.ahead"], cwd=ROOT, check=True, timeout=TIME_LIMIT)
+        subprocess.run([sys.executable, "-m", "fuseflow.sim.engine.ahead"], cwd=ROOT, check=True)
     except (OSError, subprocess.SubprocessError) as error:
+        shutil.rmtree(OBJECTS, ignore_errors=True)
         print(f"no kernels are made ahead of time: {error}\nnumba will compile them when they are first needed", file=sys.stderr)
 
 
@@ -67,6 +72,8 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     make_kernels()
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EARLIEST)
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # what an earlier build left there would be packed again
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

@@ -1,0 +1,23 @@
+"""The tag of the wheel, which pyproject.toml cannot say.
+
+Where machine code is inside, the wheel is for this platform alone. Any version of Python can use that code, as it calls nothing of Python.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+
+
+class Wheel(bdist_wheel):
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.root_is_pure = not any(Path("fuseflow/sim/native/objects").rglob("*.kernel"))
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(cmdclass={"bdist_wheel": Wheel})
