@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from fuseflow.deferred_names import deferred_names
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from fuseflow import attributes
     from fuseflow.autoscheduler.autoschedule import autoschedule

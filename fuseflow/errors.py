@@ -6,7 +6,6 @@ files. The command line prints the message without a traceback and exits with th
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -253,10 +252,12 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     >>> did_you_mean("lyaer1", ["layer1", "layer2"]), did_you_mean("CSR", ["csc", "csr"])
     ('did you mean `layer1`?', 'did you mean `csr`?')
     """
+    from difflib import get_close_matches  # takes a while, and no command needs it that goes well
+
     names = sorted(set(choices))
     folded = {k.casefold(): k for k in reversed(names)}  # Of names that differ in case only, the first one stays.
-    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-    matches = matches or [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
+    matches = get_close_matches(name, names, n=1, cutoff=0.8)
+    matches = matches or [folded[k] for k in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
     if matches:
         return f"did you mean `{matches[0]}`?"
     if not names:

@@ -20,7 +20,6 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ from types import MappingProxyType
 import click
 from second_python import installed_versions, lacking_programs, second_python, stand_ins
 
+from fuseflow import __version__
 from fuseflow.sim.engine.ahead import all_kernels
 from fuseflow.sim.native.object_store import SUFFIX
 from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
@@ -155,10 +155,9 @@ def try_out(commands: Path, folder: Path) -> None:
     place = execute([str(commands / "python"), "-c", "import fuseflow; print(fuseflow.__file__)"], folder).strip()
     if not Path(place).is_relative_to(commands.parent):
         raise Broken(f"`import fuseflow` does not read what was installed, but {place}")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     printed = execute([fuseflow, "--version"], folder)
-    if version not in printed.split():
-        raise Broken(f"`fuseflow --version` prints `{printed.strip()}`; pyproject.toml has version {version}")
+    if __version__ not in printed.split():
+        raise Broken(f"`fuseflow --version` prints `{printed.strip()}`; the checkout has version {__version__}")
     execute([fuseflow, "doctor"], folder)
     if has_levels():
         require_no_compilation(commands, folder)
@@ -196,8 +195,8 @@ def try_second_python(wheel: Path, folder: Path) -> str:
     work.mkdir()
     execute([str(python), "-m", "venv", str(environment)], folder)
     commands = environment / "bin"
-    pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps", "--no-compile"]
-    execute([*pip, *installed_versions(), str(wheel)], folder)
+    pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    execute([*pip, "install", "--no-deps", "--no-compile", *installed_versions(), str(wheel)], folder)
     for path in (*(ROOT / "docs" / "example" / name for name in EXAMPLE), ROOT / "models" / "gcn.py"):
         shutil.copy(path, work)
     if has_levels():

@@ -9,6 +9,7 @@ from importlib import import_module
 
 import click
 
+from fuseflow import __version__
 from fuseflow.cli.command import ErrorBoundary, debug_option
 
 COMMANDS = {
@@ -66,7 +67,7 @@ class CommandGroup(ErrorBoundary):
 
 
 @click.group("fuseflow", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="fuseflow")
+@click.version_option(__version__)
 @debug_option
 def main() -> None:
     """Compile sparse PyTorch models to fused dataflow graphs, and execute them cycle by cycle.

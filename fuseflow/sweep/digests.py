@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.metadata
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -23,13 +22,7 @@ def code_version() -> str:
     """Return the version of fuseflow with a digest of its sources. Rows that other sources made may hold other numbers."""
     root = Path(fuseflow.__file__).parent
     files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".yaml"))
-    return f"{package_version()}+{_files_digest(files, root)[:12]}"
-
-
-@cache
-def package_version() -> str:
-    """Return the version of the installed fuseflow."""
-    return importlib.metadata.version("fuseflow")
+    return f"{fuseflow.__version__}+{_files_digest(files, root)[:12]}"
 
 
 def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:

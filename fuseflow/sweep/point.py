@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from fuseflow import __version__
 from fuseflow.frontend.datasets.spec_options import without_folder
-from fuseflow.sweep.digests import package_version
 
 Mode = Literal["estimate", "sample", "simulate"]
 """How a point is measured."""
@@ -59,7 +59,7 @@ class Point:
         """Return the key of the row of the point. It is equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
         asked = [self.sample] if mode == "sample" else []
-        return _hashed([package_version(), mode, self._imported(), self._hardware(), self.schedule, checked, *asked])
+        return _hashed([__version__, mode, self._imported(), self._hardware(), self.schedule, checked, *asked])
 
     def _read(self) -> list[Any]:
         sparse = [self.sparsity] if self.sparsity else []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,13 @@ def test_simulate_imports_nothing_that_it_does_not_need(graph: Path, machine: st
 
 def test_the_version_is_printed_by_click_alone():
     imported = modules("--version")
-    assert imported & {*NEEDLESS, "numpy", "scipy", "pydantic", "ruamel", "llvmlite", "fuseflow.sim", "fuseflow.samml"} == set()
+    libraries = {"numpy", "scipy", "pydantic", "ruamel", "llvmlite", "importlib.metadata", "difflib"}
+    assert imported & {*NEEDLESS, *libraries, "fuseflow.sim", "fuseflow.samml"} == set()
+
+
+def test_the_version_is_that_of_the_installation():
+    assert ff.__version__ == version("fuseflow")
+    assert CliRunner().invoke(main, ["--version"]).output == f"fuseflow, version {ff.__version__}\n"
 
 
 def test_help_imports_the_declarations_of_commands_alone():
