@@ -2,10 +2,11 @@
 
     python tools/versions_check.py lowest
     python tools/versions_check.py newest --environment DIR
+    python tools/versions_check.py newest --wheel dist/fuseflow-0.1.0-py3-none-linux_x86_64.whl
 
 Newest are the versions that pip chooses. Lowest are the lower bounds of all ranges in pyproject.toml; what these packages need in their
 turn has the versions that pip chooses. `PART` has tests of every package that fuseflow imports. The environment is removed at the end,
-unless `--environment` names its folder.
+unless `--environment` names its folder. With `--wheel`, that file is installed where `NEIGHBOURS` are already, and the commands run alone.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ PART = (
     "tests/autoscheduler/budget/test_selection.py",
     "tests/test_cp_sat.py",
 )
+NEIGHBOURS = ("numpy", "pandas", "ortools", "jupyter")
+"""What people have in the environments that they install a wheel into."""
 COMMANDS = (
     ("doctor",),
     ("run", "models/gcn.py", "--fuse", "layer1"),
@@ -53,20 +56,27 @@ COMMANDS = (
 @click.argument("versions", type=click.Choice(["lowest", "newest"]))
 @click.option("--environment", type=click.Path(path_type=Path), help="Where the environment is made, and stays.")
 @click.option("--jobs", default=2, show_default=True)
-def main(versions: str, environment: Path | None, jobs: int) -> None:
+@click.option("--wheel", type=click.Path(exists=True, path_type=Path), help="Install this file, not the checkout.")
+def main(versions: str, environment: Path | None, jobs: int, wheel: Path | None) -> None:
     """Install, let pip check, run the commands and the tests."""
     with tempfile.TemporaryDirectory() as folder:
         place, bounds = environment or Path(folder) / "environment", Path(folder) / "constraints.txt"
         bounds.write_text("".join(lowest()) if versions == "lowest" else "", encoding="utf-8")
         _execute(sys.executable, "-m", "venv", place)
         python = place / "bin" / "python"
-        pip = (python, "-m", "pip", "--quiet", "--disable-pip-version-check")
-        tools = [str(requirement) for requirement in requirements() if requirement.name in TOOLS]
-        _execute(*pip, "install", "--constraint", bounds, "--editable", f".[{EXTRAS}]", *tools)
+        pip = (python, "-m", "pip", "--disable-pip-version-check")
+        install = (*pip, "install", "--quiet", "--constraint", bounds)
+        if wheel is None:
+            tools = [str(requirement) for requirement in requirements() if requirement.name in TOOLS]
+            _execute(*install, "--editable", f".[{EXTRAS}]", *tools)
+        else:
+            _execute(*install, *NEIGHBOURS)
+            _execute(*install, wheel)
         _execute(*pip, "check")
         for words in COMMANDS:
-            _execute(python, "-m", "fuseflow", *words)
-        _execute(python, "-m", "pytest", "--numprocesses", jobs, *PART)
+            _execute(place / "bin" / "fuseflow", *words)
+        if wheel is None:
+            _execute(python, "-m", "pytest", "--numprocesses", jobs, *PART)
 
 
 def requirements() -> list[Requirement]:
