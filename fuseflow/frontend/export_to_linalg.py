@@ -73,7 +73,7 @@ def lower_to_linalg(
 
 def _attach_storage(module: Any, stored: Mapping[str, Storage], dtypes: Mapping[str, str]) -> None:
     """Give the arguments their names and encodings. Operations accept a sparse operand with a dense result, so nothing else changes."""
-    function = linalg_modules.only_function(module)
+    function = linalg_modules.main_function(module)
     arguments = function.body.blocks[0].arguments
     for argument, (format, block) in zip(arguments, stored.values(), strict=True):
         if block or format != Format.dense(format.rank):

@@ -80,14 +80,35 @@ def print_module(module: Any) -> str:
     return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=16, large_resource_limit=16))
 
 
-def only_function(module: Any) -> Any:
-    """Return the one function of a module. Raise `FrontendError` if it has none, several, or one without a body."""
+def functions_of(module: Any) -> dict[str, Any]:
+    """Return the functions of a module by name, in order."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    if len(functions) != 1:
-        raise FrontendError(f"the module has {len(functions)} functions", hint="keep one: the model, from inputs to outputs")
-    if not functions[0].body.blocks:
-        raise FrontendError(f"the function {functions[0].name} has no body", hint="give its definition")
-    return functions[0]
+    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in functions}
+
+
+def main_function(module: Any, file: str = "") -> Any:
+    """Return the function that is the model: the only one, else `main`, else the only one that is not private. Raise `FrontendError` if
+    there is none, or if it or one beside it has no body."""
+    functions = functions_of(module)
+    for name, function in functions.items():
+        if not function.body.blocks:
+            span = from_location(function.location, file).span
+            raise FrontendError(f"the function {name} has no body", hint="give its definition", span=span)
+    public = [name for name, function in functions.items() if not _is_private(function)]
+    (*names,) = functions if len(functions) == 1 else ["main"] if "main" in functions else public
+    if len(names) != 1:
+        span = next((from_location(function.location, file).span for function in functions.values()), None)
+        raise FrontendError(
+            f"the module has {len(functions)} functions" + (", and none of them is `main`" if functions else ""),
+            hint="call the model, from inputs to outputs, `main`; each function that it calls is a fused region",
+            span=span,
+        )
+    return functions[names[0]]
+
+
+def _is_private(function: Any) -> bool:
+    attributes = function.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
 
 
 @contextmanager

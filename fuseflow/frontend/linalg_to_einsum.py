@@ -4,11 +4,17 @@ The body of a reduction combines the accumulator with a value, and a fill with t
 renames, permutes, broadcasts, fills or compares becomes part of the operation that reads its result (see `symbolic_values`). Scalar
 constants are folded, and unused results are dropped. A reshape that splits or merges dimensions is an Einsum with a `Split` index.
 Dimensions of extent 1 vanish.
+
+In a module of several functions each call in the main one is a layer, named after the function, and so is each operation of the main one.
+So `layerwise` fuses what a function computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any, assert_never
 
@@ -48,22 +54,29 @@ have no sign."""
 
 
 def extract_program(module: Any, file: str = "") -> Program:
-    """Return the program of the function of a module. It has the name of the function; `file` is the text that the module was read from.
+    """Return the program of the main function of a module. It has the name of the function; `file` is the text that the module was read
+    from.
 
-    Raise `FrontendError` with the module path and the line of an operation that has no Einsum form.
+    Raise `FrontendError` with the module path and the line of an operation that has no Einsum form, of a function that calls itself or
+    that nobody calls, and of a call with a result that nobody reads.
     """
-    function = linalg_modules.only_function(module)
-    builder = _Builder(function, file)
+    function = linalg_modules.main_function(module, file)
+    builder = _Builder(function, linalg_modules.functions_of(module), file)
     for op in counted(function.body.blocks[0].operations, "reading operators"):
         builder.visit(op.operation)
     return builder.program()
 
 
 class _Builder:
-    """A builder that visits the operations of a function once, from inputs to outputs, and keeps the symbolic value of every tensor."""
+    """A builder that visits the operations of a function once, from inputs to outputs, and keeps the symbolic value of every tensor. It
+    visits a function that is called at each call."""
 
-    def __init__(self, function: Any, file: str) -> None:
-        self._function, self._file = function, file
+    def __init__(self, function: Any, functions: Mapping[str, Any], file: str) -> None:
+        self._function, self._functions, self._file = function, functions, file
+        self._called = {_name(function)}
+        self._callers = [_name(function)]
+        self._layers = Counter[str]()
+        self._layer = ""  # of the call that is visited
         self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
@@ -74,7 +87,7 @@ class _Builder:
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
-        origin = from_location(op.location, self._file)
+        origin = self._origin(op)
         handler = _HANDLERS.get(op.name)
         try:
             if handler is not None:
@@ -85,12 +98,24 @@ class _Builder:
             place = f" at module `{origin.path}`" if origin.path else ""
             raise FrontendError(error.message + place, hint=error.hint, span=error.span or origin.span) from None
 
+    def _origin(self, op: Any) -> Origin:
+        """Return the origin of an operation. In a module of several functions its module path is its call, or else a number of its own."""
+        origin = from_location(op.location, self._file)
+        if len(self._functions) == 1:
+            return origin
+        if self._layer or op.name == "func.call":
+            return replace(origin, path=self._layer)
+        return replace(origin, path=f"{_layer(self._callers[0])}.{len(self._emitter.einsums)}")
+
     def program(self) -> Program:
+        for name, function in self._functions.items():
+            if name not in self._called:
+                span = from_location(function.location, self._file).span
+                raise FrontendError(f"nobody calls the function {name}", hint="call it or leave it out", span=span)
         einsums = self._emitter.einsums
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
-        name = ir.StringAttr(self._function.attributes["sym_name"]).value
-        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), name))
+        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), _name(self._function)))
 
     # Operations -------------------------------------------------------------------------------------------------------
 
@@ -205,6 +230,34 @@ class _Builder:
             )
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
+    def call(self, op: Any, origin: Origin) -> None:
+        """Bind the results of a call to what the function returns for these operands. A call in the main function opens a layer."""
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        function = self._functions[name]
+        if name in self._callers:
+            raise FrontendError(
+                f"the function {name} calls itself", hint="a region computes once: write the steps one after the other"
+            )
+        for number, result in enumerate(op.results, 1):
+            if not list(result.uses):
+                raise FrontendError(f"nobody reads result {number} of the call of {name}", hint=f"return less from {name}")
+        if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
+            raise FrontendError(f"{name} takes or returns something else than tensors of known rank", hint="pass tensors")
+        layer = self._layer
+        if not layer:
+            self._layers[_layer(name)] += 1
+            self._layer = _layer(name, self._layers[_layer(name)])
+        self._called.add(name)
+        self._callers.append(name)
+        block = function.body.blocks[0]
+        self._values |= {a: self._values[value] for a, value in zip(block.arguments, op.operands, strict=True)}
+        (*body, end) = (inner.operation for inner in block.operations)
+        for inner in body:
+            self.visit(inner)
+        self._values |= {result: self._values[value] for result, value in zip(op.results, end.operands, strict=True)}
+        self._callers.pop()
+        self._layer = layer
+
     def return_values(self, op: Any, origin: Origin) -> None:
         """Make every returned value an output. An Einsum is an output as it is. An input, a transposed or broadcast tensor, and an
         Einsum that is returned twice are copied."""
@@ -262,8 +315,19 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "arith.constant": _Builder.constant,
     "tensor.splat": _Builder.fill,
     "tensor.from_elements": _Builder.fill,
+    "func.call": _Builder.call,
     "func.return": _Builder.return_values,
 }
+
+
+def _name(function: Any) -> str:
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _layer(function: str, call: int = 1) -> str:
+    """Return the module path of a call of a function: its name, from the second call on with a number."""
+    name = re.sub(r"[^\w]", "_", function)
+    return name if call == 1 else f"{name}-{call}"
 
 
 def slice_numbers(op: Any) -> list[tuple[int, int, int]]:
