@@ -12,7 +12,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,15 +47,17 @@ class InvalidModuleError(Exception):
         self.diagnostics = tuple(diagnostics)
 
 
-def canonical_text(text: str, dialects: Sequence[str] = (), passes: str = "") -> str:
+def canonical_text(text: str, dialects: Sequence[str] = (), passes: str = "", marks: Mapping[str, str] | None = None) -> str:
     """Return the module of a text, after a pipeline of passes, as MLIR prints it with locations. `dialects` are those of fuseflow that it
-    may hold, beside those of torch-mlir. Raise `InvalidModuleError` for a text on which the parser or a pass gives up, breaks off, or
+    may hold, beside those of torch-mlir. `marks` gives an attribute to each operation of a name that is in the text, so that it is known
+    from those that the passes make. Raise `InvalidModuleError` for a text on which the parser or a pass gives up, breaks off, or
     takes too much time or memory."""
     size = len(text.encode())
     request = {
         "text": text,
         "declarations": [declaration_text(dialect) for dialect in dialects],
         "passes": passes,
+        "marks": dict(marks or {}),
         "seconds": SECONDS + size // BYTES_A_SECOND,
         "bytes": MEMORY + MEMORY_A_BYTE * size,
         "packages": _packages(),

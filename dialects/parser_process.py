@@ -42,11 +42,24 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         context.attach_diagnostic_handler(keep)
         try:
             module = ir.Module.parse(request["text"])
+            _mark(module, request["marks"], ir)
             if request["passes"]:
                 mlir.passmanager.PassManager.parse(request["passes"]).run(module.operation)
             return {"text": str(module.operation.get_asm(enable_debug_info=True))}
         except ir.MLIRError as error:
             return {"diagnostics": [*diagnostics, *map(_as_values, error.error_diagnostics)]}
+
+
+def _mark(module: Any, marks: dict[str, str], ir: Any) -> None:
+    """Give the operations of some names an attribute, by which they are known when passes have run."""
+
+    def mark(op: Any) -> Any:
+        if op.name in marks:
+            op.attributes[marks[op.name]] = ir.UnitAttr.get()
+        return ir.WalkResult.ADVANCE
+
+    if marks:
+        module.operation.walk(mark)
 
 
 def _as_values(diagnostic: Any) -> dict[str, Any]:

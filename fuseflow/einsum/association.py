@@ -28,6 +28,8 @@ from fuseflow.einsum.nodes import (
     accesses,
     children,
     free_indices,
+    index_names,
+    plain_names,
     walk,
 )
 from fuseflow.errors import ProgramError, did_you_mean
@@ -177,7 +179,9 @@ def _rewritten(program: Program, einsum: Einsum, node: Expr, expansion: Expansio
     body = Reduce("sum", over, body) if over else body
     for constant in expansion.constants:
         body = Apply("mul", (Const(constant), body))
-    final = replace(einsum, body=_replaced(einsum.body, node, body))
+    body = _replaced(einsum.body, node, body)
+    loops = {*index_names(einsum.indices), *plain_names(body)}
+    final = replace(einsum, body=body, order=tuple([v for v in einsum.order if v in loops]))
     at, written = program.positions[einsum.name], {e.name for e in writer.einsums}
     before = [e for e in program.einsums[:at] if e.name not in expansion.expanded]
     gone = expansion.expanded.keys() - written

@@ -130,4 +130,5 @@ def _renamed(einsum: Einsum, wanted: list[str]) -> Einsum:
         if v in wanted:
             table[v] = next(name for name in fresh_indices() if name not in taken)
             taken.add(table[v])
-    return replace(einsum, indices=substitute_indices(einsum.indices, table), body=substitute(einsum.body, table))
+    indices, body = substitute_indices(einsum.indices, table), substitute(einsum.body, table)
+    return replace(einsum, indices=indices, body=body, order=tuple([table.get(v, v) for v in einsum.order]))

@@ -5,7 +5,7 @@ meaning are in modules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, assert_never
 
@@ -153,12 +153,13 @@ Expr: TypeAlias = Access | Const | Apply | Reduce | Keep
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A location says where an Einsum comes from: the module path in the user's model (`layer1.lin`, and '' at the top) and the place in a
-    file.
+    """A location says where an Einsum comes from: the module path in the user's model (`layer1.lin`, and '' at the top), the place in a
+    file, and the fused region that the file puts it in, or ''.
     """
 
     path: str = ""
     span: Span | None = None
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +195,15 @@ class TensorType:
 
 @dataclass(frozen=True)  # with a place for what is computed once
 class Einsum:
-    """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines."""
+    """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines. `order` has its loops in the
+    order that the user wrote them in, the outermost first; it is () if the user wrote none.
+    """
 
     name: str
     indices: tuple[Index, ...]
     body: Expr
     location: Location = field(default=Location(), compare=False)
+    order: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
@@ -254,6 +258,13 @@ class Program:
     def inputs(self) -> tuple[TensorType, ...]:
         """The declared tensors that no Einsum defines."""
         return tuple(t for t in self.tensors if t.name not in self.defined)
+
+    @property
+    def unordered(self) -> Program:
+        """The program without the loop orders that its user wrote."""
+        if not any(e.order for e in self.einsums):
+            return self
+        return replace(self, einsums=tuple([replace(e, order=()) for e in self.einsums]))
 
     @cached_property
     def _known(self) -> dict[Callable[[Program], Any], Any]:

@@ -184,7 +184,7 @@ class _Refinement:
             return
         if is_alias:
             self.renames.add(name)
-        self.new_einsums[name] = Einsum(name, indices, body, einsum.location)
+        self.new_einsums[name] = Einsum(name, indices, body, einsum.location, scope.all(einsum.order))
         declared = self.program.declared.get(einsum.name)
         if declared is not None:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))

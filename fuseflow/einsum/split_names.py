@@ -49,4 +49,5 @@ def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Axis, str]) -> Ein
     for v in dict.fromkeys((*index_names(einsum.indices), *(n for a in accesses(einsum.body) for n in a.names))):
         if v not in table:
             table[v] = next(letters)
-    return replace(einsum, indices=substitute_indices(einsum.indices, table), body=substitute(einsum.body, table))
+    indices, body = substitute_indices(einsum.indices, table), substitute(einsum.body, table)
+    return replace(einsum, indices=indices, body=body, order=tuple([str(table.get(v, v)) for v in einsum.order]))

@@ -31,12 +31,21 @@ class EinsumEmitter:
         return name
 
     def define(
-        self, value: SymbolicValue, type: TensorType, origin: Origin, *, name: str = "", force: bool = False, full: bool = False
+        self,
+        value: SymbolicValue,
+        type: TensorType,
+        origin: Origin,
+        *,
+        name: str = "",
+        force: bool = False,
+        full: bool = False,
+        order: tuple[str, ...] = (),
     ) -> SymbolicValue:
         """Emit an Einsum for a value and return its result as a value of the same shape.
 
         The indices of the Einsum are the dimensions that the value depends on. Along the others the result is broadcast, unless `full` asks
-        for all dimensions. `force` declares the result with the format of `type`.
+        for all dimensions. `force` declares the result with the format of `type`. `order` has the indices of the value in the order of the
+        user's loops; some may have no loop.
         """
         dimensions = value.nonunit_dimensions if full or force else value.bound_dimensions
         letters = fresh_indices()
@@ -46,6 +55,8 @@ class EinsumEmitter:
         indices = tuple(index[dimension_index(p)] for p in dimensions)
         type = replace(type, shape=tuple(value.shape[p] for p in dimensions))
         result = self._append(name or einsum_names.einsum_name(body, origin), indices, body, type, origin, force)
+        loops = tuple(str(index[name]) for name in order if name in index)
+        self.einsums[-1] = replace(self.einsums[-1], order=loops)
         return SymbolicValue(value.shape, Access(result, tuple(dimension_index(p) for p in dimensions)))
 
     def split(self, value: SymbolicValue, dimension: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:

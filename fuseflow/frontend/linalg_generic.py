@@ -13,6 +13,7 @@ from torch_mlir import ir
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Reduce, Split, free_indices, plain_names, walk
 from fuseflow.errors import FrontendError
+from fuseflow.frontend.linalg_modules import ORDERED_ATTRIBUTE
 from fuseflow.frontend.linalg_scalars import ScalarEvaluator
 from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.ops import REDUCERS
@@ -31,12 +32,14 @@ MAX_WINDOW = 32
 class LoopNest:
     """The loops of a generic, which are called `d0, d1, ...`. Loops of extent 1 are left out.
 
-    `extents` has the number of iterations of each loop, `reduced` the reduction loops, and `maps` the indexing map of each operand.
+    `extents` has the number of iterations of each loop, `reduced` the reduction loops, and `maps` the indexing map of each operand. `order`
+    has all of them, the outermost first, if that order is the user's.
     """
 
     extents: dict[str, int]
     reduced: tuple[str, ...]
     maps: tuple[IndexingMap, ...]
+    order: tuple[str, ...] = ()
     windows: frozenset[str] = frozenset()
 
     def over_windows(self, elements: Iterable[Expr]) -> LoopNest:
@@ -60,7 +63,8 @@ class LoopNest:
         ]
         iterators = [str(kind) for kind in op.attributes["iterator_types"]]
         reduced = tuple(f"d{n}" for n, kind in enumerate(iterators) if "reduction" in kind and f"d{n}" in extents)
-        return cls(extents, reduced, tuple(maps))
+        order = tuple(f"d{n}" for n in range(len(iterators))) if ORDERED_ATTRIBUTE in op.attributes else ()
+        return cls(extents, reduced, tuple(maps), order)
 
 
 def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | None:

@@ -26,6 +26,9 @@ DTYPE_ATTRIBUTE = "samml.dtype"
 """The attribute of an argument that has the element type of the tensor, where the type in MLIR does not say it."""
 ARGUMENT_ATTRIBUTES = (NAME_ATTRIBUTE, FORMAT_ATTRIBUTE, DTYPE_ATTRIBUTE)
 
+ORDERED_ATTRIBUTE = "samml.ordered"
+"""The attribute of a generic operation that a text has as such: the order of its loops is the user's."""
+
 CLEANUP_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
 """The pipeline that cleans up modules without encodings. Its unit-dimension pass does not support encodings."""
 
@@ -52,7 +55,7 @@ def parse_module(text: str, file: str) -> Any:
     message = f"{file} is not a valid MLIR module"
     with new_context() as context, _diagnostics(context, message, file):
         try:
-            return ir.Module.parse(canonical_text(text, passes=GENERALIZE_PIPELINE))
+            return ir.Module.parse(canonical_text(text, passes=GENERALIZE_PIPELINE, marks={"linalg.generic": ORDERED_ATTRIBUTE}))
         except InvalidModuleError as error:
             located = [(_origin(diagnostic.location, context, file), diagnostic.message) for diagnostic in error.diagnostics]
             raise _refusal(message, located, Span(file, 1)) from None

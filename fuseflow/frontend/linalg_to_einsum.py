@@ -5,17 +5,17 @@ renames, permutes, broadcasts, fills or compares becomes part of the operation t
 constants are folded, and unused results are dropped. A reshape that splits or merges dimensions is an Einsum with a `Split` index.
 Dimensions of extent 1 vanish.
 
-In a module of several functions each call in the main one is a layer, named after the function, and so is each operation of the main one.
-So `layerwise` fuses what a function computes.
+In a module of several functions each call in the main one is a fused region, named after the function. The order of the loops of a
+generic operation in a text is the user's.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from itertools import count
 from typing import Any, assert_never
 
 from torch_mlir import ir
@@ -48,6 +48,11 @@ from fuseflow.tensors.dtypes import DTYPES
 _DYNAMIC = -(2**63)
 """How MLIR marks a number that is not known."""
 
+MOST_INLINED = 20_000
+"""The operations of functions that are called, each counted at each call, at most."""
+MOST_NESTED = 50
+"""The calls that stand inside of each other, at most."""
+
 _DTYPES = {name: name for name in ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")} | {"i1": "i32"}
 """The dtype of each element type of MLIR. Truth values are the numbers 0 and 1. Only an attribute of an argument says that its integers
 have no sign."""
@@ -58,7 +63,7 @@ def extract_program(module: Any, file: str = "") -> Program:
     from.
 
     Raise `FrontendError` with the module path and the line of an operation that has no Einsum form, of a function that calls itself or
-    that nobody calls, and of a call with a result that nobody reads.
+    that nobody calls, of a call with a result that nobody reads, and of one that makes the program too large.
     """
     function = linalg_modules.main_function(module, file)
     builder = _Builder(function, linalg_modules.functions_of(module), file)
@@ -75,8 +80,9 @@ class _Builder:
         self._function, self._functions, self._file = function, functions, file
         self._called = {_name(function)}
         self._callers = [_name(function)]
-        self._layers = Counter[str]()
-        self._layer = ""  # of the call that is visited
+        self._inlined = 0
+        self._regions = set[str]()
+        self._region = ""  # of the call that is visited
         self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
@@ -96,16 +102,12 @@ class _Builder:
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint=HINT_OUTSIDE)
         except FrontendError as error:
             place = f" at module `{origin.path}`" if origin.path else ""
-            raise FrontendError(error.message + place, hint=error.hint, span=error.span or origin.span) from None
+            raise FrontendError(
+                error.message.removesuffix(place) + place, hint=error.hint, span=error.span or origin.span
+            ) from None
 
     def _origin(self, op: Any) -> Origin:
-        """Return the origin of an operation. In a module of several functions its module path is its call, or else a number of its own."""
-        origin = from_location(op.location, self._file)
-        if len(self._functions) == 1:
-            return origin
-        if self._layer or op.name == "func.call":
-            return replace(origin, path=self._layer)
-        return replace(origin, path=f"{_layer(self._callers[0])}.{len(self._emitter.einsums)}")
+        return replace(from_location(op.location, self._file), region=self._region)
 
     def program(self) -> Program:
         for name, function in self._functions.items():
@@ -126,7 +128,8 @@ class _Builder:
                 self._store_slice(operand, origin)
         for result, expr, loops in result_elements(op, nest, self._operand, self._element):
             dimensions = {str(loop): dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
-            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, dimensions)), origin)
+            order = tuple([dimensions.get(loop, loop) for loop in nest.order])
+            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, dimensions)), origin, order)
 
     def reshape(self, op: Any, origin: Origin) -> None:
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
@@ -231,7 +234,7 @@ class _Builder:
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
     def call(self, op: Any, origin: Origin) -> None:
-        """Bind the results of a call to what the function returns for these operands. A call in the main function opens a layer."""
+        """Bind the results of a call to what the function returns for these operands. A call in the main function is a region."""
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         function = self._functions[name]
         if name in self._callers:
@@ -243,20 +246,35 @@ class _Builder:
                 raise FrontendError(f"nobody reads result {number} of the call of {name}", hint=f"return less from {name}")
         if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
             raise FrontendError(f"{name} takes or returns something else than tensors of known rank", hint="pass tensors")
-        layer = self._layer
-        if not layer:
-            self._layers[_layer(name)] += 1
-            self._layer = _layer(name, self._layers[_layer(name)])
+        if len(self._callers) > MOST_NESTED:
+            raise FrontendError(
+                f"more than {MOST_NESTED} calls stand inside of each other", hint="call fewer functions, with more in each"
+            )
+        region = self._region
+        self._region = region or self._new_region(name)
         self._called.add(name)
         self._callers.append(name)
         block = function.body.blocks[0]
         self._values |= {a: self._values[value] for a, value in zip(block.arguments, op.operands, strict=True)}
         (*body, end) = (inner.operation for inner in block.operations)
+        self._inlined += len(body)
+        if self._inlined > MOST_INLINED:
+            raise FrontendError(
+                f"with this call of {name}, the functions that are called have more than {MOST_INLINED:,} operations",
+                hint="a function is written out at each call: call fewer times",
+            )
         for inner in body:
             self.visit(inner)
         self._values |= {result: self._values[value] for result, value in zip(op.results, end.operands, strict=True)}
         self._callers.pop()
-        self._layer = layer
+        self._region = region
+
+    def _new_region(self, function: str) -> str:
+        """Return the name of the region of a call: that of the function, from the second call on with a number."""
+        name = re.sub(r"[^\w.-]", "_", function)
+        region = next(r for n in count(1) if (r := name if n == 1 else f"{name}-{n}") not in self._regions)
+        self._regions.add(region)
+        return region
 
     def return_values(self, op: Any, origin: Origin) -> None:
         """Make every returned value an output. An Einsum is an output as it is. An input, a transposed or broadcast tensor, and an
@@ -273,11 +291,11 @@ class _Builder:
 
     # Values -----------------------------------------------------------------------------------------------------------
 
-    def _bind(self, result: Any, value: SymbolicValue, origin: Origin) -> None:
+    def _bind(self, result: Any, value: SymbolicValue, origin: Origin, order: tuple[str, ...] = ()) -> None:
         """Bind a result to its value if the value is an access, a constant or a truth value, or else to a new Einsum."""
         encoded = result.type.encoding is not None
         if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth_value(result.type, value.expr)):
-            value = self._emitter.define(value, _declaration("", result.type), origin, force=encoded)
+            value = self._emitter.define(value, _declaration("", result.type), origin, force=encoded, order=order)
         self._values[result] = value
 
     def _whole_einsum(self, value: SymbolicValue) -> str:
@@ -322,12 +340,6 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
 
 def _name(function: Any) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
-
-
-def _layer(function: str, call: int = 1) -> str:
-    """Return the module path of a call of a function: its name, from the second call on with a number."""
-    name = re.sub(r"[^\w]", "_", function)
-    return name if call == 1 else f"{name}-{call}"
 
 
 def slice_numbers(op: Any) -> list[tuple[int, int, int]]:

@@ -18,16 +18,17 @@ from fuseflow.errors import Span
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of an operation in the user's model: the module path, the operator, and the place in a file."""
+    """The origin of an operation in the user's model: the module path, the operator, the place in a file, and the fused region."""
 
     path: str = ""
     operator: str = ""
     span: Span | None = None
+    region: str = ""
 
     @property
     def location(self) -> Location:
-        """The module path and the place, as an Einsum has them."""
-        return Location(self.path, self.span)
+        """The module path, the place and the region, as an Einsum has them."""
+        return Location(self.path, self.span, self.region)
 
 
 def to_location(origin: Origin, context: Any) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_graph import ConstraintSource, refuse_cycle, shortest_cycle, storage_edges
+from fuseflow.fusion.order_graph import AskedOrder, ConstraintSource, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
 from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
@@ -56,7 +56,7 @@ def break_cycles(
 
 
 def _price(source: ConstraintSource, price: CopyCost) -> float:
-    if source is None:
+    if source is None or isinstance(source, AskedOrder):
         return math.inf
     return price(source.tensor if isinstance(source, View) else source)
 

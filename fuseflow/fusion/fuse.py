@@ -18,6 +18,7 @@ from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import MOST_PLACES, Inliner
 from fuseflow.fusion.order_graph import (
+    AskedOrder,
     Constraint,
     build_order_graph,
     order_constraints,
@@ -82,7 +83,8 @@ def fuse(
     `program` declares every tensor (`einsum.format_inference.infer`). `stored` declares what is in memory: program inputs and results of
     earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others are stored
     in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in the names of the region or of its
-    only Einsum. `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
+    only Einsum. Without one, the loops of each Einsum run in the order that its user wrote. `merge` says when views are merged. `iteration`
+    is `factored`, or `global` for one iteration space (`fusion.iteration`).
     `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints. With `free`,
     every tensor whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.remove_copy` undoes what
     was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already. Of an Einsum in
@@ -110,10 +112,11 @@ def fuse(
     user_order = check_region_names(chain, name, fuser.alone, fused.indices)
     if price is None and set(user_order) == set(fused.indices):
         refuse_order(unordered_graph, user_order, name, islice(enumerate_orders(unordered_graph, fused.indices), SHOWN_ORDERS))
-    ordered = fuser.acyclic(fused, user_order)
+    asked = () if chain else fuser.inliner.asked(fused.indices)
+    ordered = fuser.acyclic(fused, user_order, asked)
     graph = unordered_graph
-    if user_order or ordered is not fused:
-        fused, graph = ordered, fuser.constraints(ordered, user_order)
+    if user_order or asked or ordered is not fused:
+        fused, graph = ordered, fuser.constraints(ordered, user_order, asked)
         refuse_cycle(graph, name)
     readable = fuser.readable(fused)
     return FusedRegion(
@@ -127,6 +130,7 @@ def fuse(
         constraints=graph,
         local_names=fuser.inliner.local_names,
         copies=fused.copies,
+        asked=asked,
     )
 
 
@@ -188,11 +192,11 @@ class _Fuser:
         self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])
         return replace(merged, renamings=())
 
-    def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> RegionTrees:
-        """Return the trees with copies where the constraints, and the order that the user asked for, contradict each other."""
-        if self.price is None or (not user_order and self.precedence(fused) is not None):
+    def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = (), asked: tuple[AskedOrder, ...] = ()) -> RegionTrees:
+        """Return the trees with copies where the constraints, and the orders that the user asked for, contradict each other."""
+        if self.price is None or (not user_order and not asked and self.precedence(fused) is not None):
             return fused
-        constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
+        constrain = lambda trial: self.constraints(trial, user_order, asked)  # noqa: E731
         acyclic = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
         if acyclic is not fused:
             self.refused.clear()  # there are fewer constraints now
@@ -210,9 +214,11 @@ class _Fuser:
         """
         return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
-    def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
-        """Return the order graph of the trees, with the order that the user asked for."""
-        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order)
+    def constraints(
+        self, fused: RegionTrees, user_order: tuple[str, ...] = (), asked: tuple[AskedOrder, ...] = ()
+    ) -> nx.DiGraph[str]:
+        """Return the order graph of the trees, with the orders that the user asked for."""
+        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order, asked)
 
     def precedence(self, fused: RegionTrees) -> Precedence | None:
         """Return the order graph of the trees without its reasons, or None if it has a cycle."""
@@ -241,11 +247,12 @@ def region_order_graph(
     stored: Mapping[str, TensorType],
     pinned: Collection[str],
     user_order: tuple[str, ...] = (),
+    asked: tuple[AskedOrder, ...] = (),
 ) -> nx.DiGraph[str]:
     """Return the order graph of the trees of a region. `declared` has the formats of the `pinned` results, and `stored` those of what the
-    trees read. `user_order` is the order that the user asked for.
+    trees read. `user_order` is the order that the user asked for, and `asked` are those that the user wrote with Einsums.
     """
-    return build_order_graph(fused.indices, region_constraints(fused, declared, stored, pinned, user_order))
+    return build_order_graph(fused.indices, region_constraints(fused, declared, stored, pinned, user_order, asked))
 
 
 def region_constraints(
@@ -254,6 +261,7 @@ def region_constraints(
     stored: Mapping[str, TensorType],
     pinned: Collection[str],
     user_order: tuple[str, ...] = (),
+    asked: tuple[AskedOrder, ...] = (),
 ) -> Iterator[Constraint]:
     """Yield the constraints of the order graph of the trees of a region."""
     pinned_orders = [
@@ -262,7 +270,7 @@ def region_constraints(
         if name in pinned and name not in fused.permuted_results and (format := declared[name].format) is not None
     ]
     orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
-    return order_constraints(fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections)
+    return order_constraints(fused.leaves, stored, fused.merges, pinned_orders, orders, fused.selections, asked)
 
 
 def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:

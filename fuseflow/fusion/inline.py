@@ -13,6 +13,7 @@ from typing import assert_never
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError, PlacesError
+from fuseflow.fusion.order_graph import AskedOrder
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Constant, Reduction, Tree, TreeTable, nodes
 from fuseflow.selection import NONZERO
@@ -27,7 +28,7 @@ class Inliner:
     """The inliner expands the Einsums of one region.
 
     `extents` gives the size of every local index of every Einsum, and `sizes` those of the region's own indices, as they are named.
-    `local_names` maps the index names of each Einsum, in its first view, to the region's. The consumers of an Einsum in `dropped` get its
+    `tables` map the index names of each Einsum to the region's, one for each view of it. The consumers of an Einsum in `dropped` get its
     entries that are not 0. An Einsum has as many views as `most_places`, at most.
     """
 
@@ -38,9 +39,23 @@ class Inliner:
     most_places: int = MOST_PLACES
     trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
-    local_names: dict[str, dict[str, str]] = field(default_factory=dict)
+    tables: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     _views: dict[ViewKey, None] = field(default_factory=dict)
     _reductions: dict[ViewKey, Tree] = field(default_factory=dict)
+
+    @property
+    def local_names(self) -> dict[str, dict[str, str]]:
+        """The region's names of the indices of each Einsum in its first view."""
+        return {name: tables[0] for name, tables in self.tables.items()}
+
+    def asked(self, indices: Collection[str]) -> tuple[AskedOrder, ...]:
+        """Return the orders that the user wrote with the Einsums, in each view of theirs, of the loops among these `indices`."""
+        orders = (
+            AskedOrder(name, tuple([table[v] for v in einsum.order if table.get(v) in indices]), einsum.location.span)
+            for name, einsum in self.einsums.items()
+            for table in self.tables.get(name, ())
+        )
+        return tuple(dict.fromkeys(order for order in orders if len(order.indices) > 1))
 
     def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
         """Return the trees with this Einsum as a result. Its own index names are kept where they are free; an Einsum that is also an
@@ -78,7 +93,7 @@ class Inliner:
                     NONZERO, (), tuple(table[v] for v in ein.free_indices(einsum.body)), tree, einsum.name
                 )
             memo[self.trees.view(einsum.name, indices)] = tree
-            self.local_names.setdefault(einsum.name, table)
+            self.tables.setdefault(einsum.name, []).append(table)
         bodies = dict(memo)
         self.trees.rename_all(fused.nodes, {}, memo, replaced=einsum.name)
         results = tuple([(name, indices, memo[tree]) for name, indices, tree in fused.results])
@@ -92,7 +107,7 @@ class Inliner:
 
     def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:
         """Record that indices were renamed. Return the old names that are not among the `present` indices any more: they are free again."""
-        for table in self.local_names.values():
+        for table in (table for tables in self.tables.values() for table in tables):
             table.update({v: names[w] for v, w in table.items() if w in names})
         freed = set(names).difference(present)
         self.sizes = {v: size for v, size in self.sizes.items() if v not in freed}
@@ -139,6 +154,8 @@ class Inliner:
         indices.
         """
         key = self.label(einsum, node), tuple(table[v] for v in ein.free_indices(node))
+        if isinstance(shared := self._reductions.get(key), Reduction):
+            table |= dict(zip(node.over, shared.over, strict=True))
         if key not in self._reductions:
             for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
                 table[v] = self.fresh(v, self.extents[einsum.name][v])

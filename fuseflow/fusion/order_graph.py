@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -10,12 +11,30 @@ from typing import NamedTuple, TypeAlias
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.errors import FusionError
+from fuseflow.errors import FusionError, Span
 from fuseflow.fusion.tree import Reduction, Selection, View
 
-ConstraintSource: TypeAlias = View | str | None
-"""The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or None where nothing can
-be changed. The first two can be read from, or written through, a permuted copy.
+
+@dataclass(frozen=True, slots=True)
+class AskedOrder:
+    """The order of the loops of an Einsum that the user wrote with it, in the names of its region. `span` is its place."""
+
+    einsum: str
+    indices: tuple[str, ...]
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"asked for in {self.place}" if self.span else f"asked for with `{self.einsum}`"
+
+    @property
+    def place(self) -> str:
+        """The file and the line."""
+        return f"{self.span.file}:{self.span.line}" if self.span else f"`{self.einsum}`"
+
+
+ConstraintSource: TypeAlias = View | str | AskedOrder | None
+"""The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, an order that the user
+wrote with an Einsum, or None where nothing can be changed. The first two can be read from, or written through, a permuted copy.
 """
 
 
@@ -35,6 +54,7 @@ def order_constraints(
     results: Iterable[tuple[str, tuple[str, ...], str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
     selections: Iterable[Selection] = (),
+    asked: Iterable[AskedOrder] = (),
 ) -> Iterator[Constraint]:
     """Yield what must enclose what:
 
@@ -43,7 +63,8 @@ def order_constraints(
     - every free index of a merged reduction encloses the index it was merged with: its value must be there when that loop starts;
     - along each of `results`, (name, indices, format): how a result is declared to be stored;
     - along each of `chains`, (reason, indices): what the user ordered;
-    - along the indices over which a selection compares, in its order, and into the first of them from its other indices.
+    - along the indices over which a selection compares, in its order, and into the first of them from its other indices;
+    - along each order that the user wrote with an Einsum.
     """
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
@@ -61,6 +82,9 @@ def order_constraints(
         around = ((v, node.over[0]) for v in node.free if node.over and v not in node.over)
         for above, below in (*around, *pairwise(node.over)):
             yield Constraint(above, below, None, partial(_selection_reason, node))
+    for order in asked:
+        for above, below in pairwise(order.indices):
+            yield Constraint(above, below, order, partial(str, order))
 
 
 def _storage_reason(view: View, stored: Mapping[str, TensorType]) -> str:
@@ -127,17 +151,22 @@ def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     edges = shortest_cycle(graph)
     if not edges:
         return
-    sources = [graph.edges[edge]["by"] for edge in edges]
+    sources = [source for edge in edges for source in graph.edges[edge]["by"]]
+    asked = {order.place: order for order in sources if isinstance(order, AskedOrder)}
+    orders = f"the loop orders of {' and '.join(asked)} contradict each other: " if len(asked) > 1 else ""
     raise FusionError(
-        f"region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
+        f"{orders}region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
         notes=[f"{u} before {v}: {graph.edges[u, v]['why']}" for u, v in edges],
-        hint=_way_out([source for by in sources for source in by]),
+        hint=_way_out(sources),
+        span=next((order.span for order in asked.values()), None),
     )
 
 
 def _way_out(sources: Sequence[ConstraintSource]) -> str:
     """Return a hint on how to break a cycle whose edges have these sources."""
     names = dict.fromkeys(s.tensor for s in sources if isinstance(s, View))
+    if not names and any(isinstance(s, AskedOrder) for s in sources):
+        return "fuse fewer Einsums, write the loops in another order, or order the region: `--order REGION=...` wins"
     if not names:
         return "order fewer loops"
     dense = " or ".join(f"`--format {name}=dense`" for name in names)

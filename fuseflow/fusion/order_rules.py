@@ -83,7 +83,7 @@ def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[st
         for f in (t.format,)
     }
     try:
-        return fuse(program, region.name, region.einsums, [r.name for r in region.results], compressed)
+        return fuse(program.unordered, region.name, region.einsums, [r.name for r in region.results], compressed)
     except FusionError:
         return None
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import Span
 from fuseflow.fusion.fuse import region_order_graph, to_region_names
 from fuseflow.fusion.inline import free_label
 from fuseflow.fusion.region import FusedRegion, RegionOutput
@@ -30,11 +31,12 @@ def renamed_region(
     stored: Mapping[str, TensorType],
     pinned: Collection[str] = (),
     chain: tuple[str, ...] = (),
+    spans: Mapping[str, Span | None] | None = None,
 ) -> FusedRegion:
     """Return a region as if it had been fused under another `name` and with other `names` of its tensors, which differ in nothing else.
 
-    `declared`, `stored`, `pinned` and `chain` are those of `fuse`, for the new names. The order of the loops, and the orders that it was
-    compared with, stay.
+    `declared`, `stored`, `pinned` and `chain` are those of `fuse`, for the new names, and `spans` the places of the Einsums. The order of
+    the loops, and the orders that it was compared with, stay.
     """
     einsums = tuple([names[e] for e in region.einsums])
     memo = renamed_trees(region.trees, names, einsums)
@@ -44,6 +46,7 @@ def renamed_region(
     local_names = {names[e]: table for e, table in region.local_names.items()}
     alone = next(iter(local_names.values()), {}) if len(region.einsums) == 1 else {}
     user_order = to_region_names(chain, alone, region.indices)
+    asked = tuple([replace(o, einsum=names[o.einsum], span=(spans or {}).get(names[o.einsum])) for o in region.asked])
     return replace(
         region,
         name=name,
@@ -52,8 +55,9 @@ def renamed_region(
         stored={names[n]: stored[names[n]] for n in region.stored},
         fill={memo[node]: fill for node, fill in region.fill.items()},
         merges=merges,
-        constraints=region_order_graph(trees, declared, stored, pinned, user_order),
+        constraints=region_order_graph(trees, declared, stored, pinned, user_order, asked),
         local_names=local_names,
+        asked=asked,
         resident=frozenset(names[n] for n in region.resident),
     )
 

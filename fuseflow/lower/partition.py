@@ -24,6 +24,7 @@ from fuseflow.lower.splits import region_splits
 from fuseflow.lower.views import source_of
 from fuseflow.lower.writer_rounding import leave_to_writers
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule.regions import grows
 from fuseflow.tensors import Format
 from fuseflow.tensors.format import without_all
 
@@ -58,6 +59,11 @@ class PartitionedProgram:
     def extents(self) -> Extents:
         """The extents of the indices of every Einsum of `program`."""
         return extents(self.program)
+
+    @property
+    def grows_regions(self) -> bool:
+        """Whether nobody has said which regions there are, so that they may be divided."""
+        return grows(self.original, self.schedule)
 
     @cached_property
     def viewed_tensors(self) -> frozenset[str]:
@@ -94,6 +100,7 @@ def partition_program(
 def _partitioned(
     program: Program, schedule: Schedule, regions: tuple[Region, ...] | None, splits: tuple[RegionSplit, ...] | None
 ) -> PartitionedProgram:
+    program = program if schedule.order_policy == "best" else program.unordered
     typed = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule)
     typed = typed.rewritten(round_results(typed.source, typed.program.declared))
     source = typed.source

@@ -64,7 +64,7 @@ def lower_for(
     """
     memo, partitioned = LoweringMemo(), partition_program(program, with_primitives(schedule, machine))
     public = partitioned.schedule.primitives == "public"
-    if not public and not schedule.grows_regions:
+    if not public and not partitioned.grows_regions:
         return partitioned, lower_regions(partitioned, tensors)
     partitioned, lowered = _without_crowds(program, partitioned, tensors, memo)
     if not public:
@@ -109,7 +109,7 @@ def _without_crowds(
     """Return the program in regions of which none that nobody named computes an Einsum in too many places, and the regions, lowered, or
     what refuses one of them."""
     crowded: list[PlacesError] = []
-    may_divide = crowded if partitioned.schedule.grows_regions else None
+    may_divide = crowded if partitioned.grows_regions else None
     while True:
         lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
         if not crowded:  # else a later region may be refused only since of those it was assumed what they write

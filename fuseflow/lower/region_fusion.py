@@ -56,7 +56,8 @@ def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent,
     """Return the region as its precedent was fused, under the names of the request."""
     region, new_names = precedent.candidate.region, dict(zip(precedent.names[1:], names[1:], strict=True))
     pinned = [new_names[result] for result in precedent.candidate.choice.pinned]
-    renamed = renamed_region(region, request.name, new_names, state.declared, state.stored, pinned, request.order)
+    spans = {e: state.partitioned.program.defined[e].location.span for e in request.einsums}
+    renamed = renamed_region(region, request.name, new_names, state.declared, state.stored, pinned, request.order, spans)
     return replace(renamed, compared=renamed_refusals(region.compared, precedent.names, names))
 
 
@@ -85,7 +86,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         repeats=lambda fused: region_work(state, fused).repeats(fused.order),
         extents=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
-        most_places=region_size.MOST_PLACES if schedule.grows_regions and not request.order else inline.MOST_PLACES,
+        most_places=region_size.MOST_PLACES if state.partitioned.grows_regions and not request.order else inline.MOST_PLACES,
     )
 
 
@@ -112,7 +113,7 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     einsums = [program.defined[e] for e in request.einsums]
     names = {name: n for n, name in enumerate(region_names(state, request)[1:])}
     placeholders = {n: f"t{k}" for n, k in names.items()}
-    bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders)) for e in einsums)
+    bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders), e.order) for e in einsums)
     operands = tuple(
         (t.shape, t.format, t.dtype, repr(t.fill), t.block, state.statistics.get(n))
         for n in names

@@ -66,7 +66,7 @@ def _rescanned(graph: Graph) -> list[str]:
 def chosen_because(region: FusedRegion) -> str:
     """Return the reason for the order of a region in words."""
     if len(list(islice(enumerate_orders(region.constraints, region.indices), 2))) == 1:
-        asked = any(why.startswith("the schedule orders") for *_, why in order_edges(region))
+        asked = bool(region.asked) or any(why.startswith("the schedule orders") for *_, why in order_edges(region))
         return "the only one that the schedule leaves" if asked else "the only legal one"
     refused = sum(c.cost is None for c in region.compared)
     among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: "

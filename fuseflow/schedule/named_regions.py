@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 from dataclasses import dataclass
+from itertools import count
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
 from fuseflow.errors import ScheduleError, did_you_mean
@@ -62,14 +63,43 @@ def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[
             einsums |= {e.name for e in program.einsums if in_module(e.location.path, word)}
         elif word in program.defined:
             einsums.add(word)
+        elif written := {e.name for e in program.einsums if e.location.region == word}:
+            einsums |= written
         else:
-            candidates = [*paths, *program.defined]
+            candidates = [
+                *paths,
+                *program.defined,
+                *dict.fromkeys(e.location.region for e in program.einsums if e.location.region),
+            ]
             if name in dict(schedule.regions):
                 problem, span = f"no module or Einsum `{word}` for region `{name}`", schedule.place("regions", name)
             else:
                 problem, span = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 candidates += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(problem, hint=did_you_mean(word, candidates), span=span)
+    refuse_borders(program, name, einsums, barriers)
+    return RegionMembers(frozenset(einsums), tuple(modules))
+
+
+def written_regions(program: Program, barriers: Set[str]) -> dict[str, RegionMembers]:
+    """Return the regions that the text of a program puts its Einsums into, by name. An Einsum that it puts into none is a region alone.
+    Raises `ScheduleError` for a region with one of the `barriers` inside.
+    """
+    einsums: dict[str, set[str]] = {}
+    for einsum in program.einsums:
+        if einsum.location.region:
+            einsums.setdefault(einsum.location.region, set()).add(einsum.name)
+    for einsum in program.einsums:
+        if not einsum.location.region:
+            name = next(n for k in count(1) if (n := einsum.name if k == 1 else f"{einsum.name}-{k}") not in einsums)
+            einsums[name] = {einsum.name}
+    for name, members in einsums.items():
+        refuse_borders(program, name, members, barriers)
+    return {name: RegionMembers(frozenset(members), ()) for name, members in einsums.items()}
+
+
+def refuse_borders(program: Program, name: str, einsums: Set[str], barriers: Set[str]) -> None:
+    """Raise `ScheduleError` if a region of the user holds an Einsum that ends a region, and others."""
     if len(einsums) > 1 and (inside := barriers & einsums):
         einsum = min((program.defined[s] for s in inside), key=program.einsums.index)
         raise ScheduleError(
@@ -84,7 +114,6 @@ def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[
             hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",
             span=materializing.location.span,
         )
-    return RegionMembers(frozenset(einsums), tuple(modules))
 
 
 def _owners(program: Program, members: dict[str, RegionMembers]) -> dict[str, str]:

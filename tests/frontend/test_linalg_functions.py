@@ -1,4 +1,4 @@
-"""Linalg modules of several functions: each call of the main one is a layer, so that it is a fused region of its own."""
+"""Linalg modules of several functions: each call of the main one is a fused region of its own."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def power(text: str) -> int:
         ),
         (
             TWICE + function("@main", product("2", "a", "x") + product("3", "a", "2") + call("4", "twice", "a", "3"), "4"),
-            {"main.0": 1, "main.1": 1, "twice": 2},
+            {"matmul": 1, "matmul_2": 1, "twice": 2},
             4,
         ),
         (  # a function that a region calls belongs to the region
@@ -64,11 +64,15 @@ def power(text: str) -> int:
             {"outer": 3, "twice": 2},
             5,
         ),
-        (  # two names that would be one module path
-            TWICE.replace("@twice", "@f.g") + ONCE.replace("@once", "@f_g")
-            + function("@main", call("2", "f.g", "a", "x") + call("3", "f_g", "a", "2"), "3"),
-            {"f_g": 2, "f_g-2": 1},
-            3,
+        (  # two functions that would be one name of a region, and an operation that has the name of a function
+            TWICE.replace("@twice", "@f$g") + ONCE.replace("@once", "@f_g") + ONCE.replace("@once", "@matmul_4")
+            + function(
+                "@main",
+                call("2", "f$g", "a", "x") + call("3", "f_g", "a", "2") + product("4", "a", "3") + call("5", "matmul_4", "a", "4"),
+                "5",
+            ),
+            {"f_g": 2, "f_g-2": 1, "matmul_4-2": 1, "matmul_4": 1},
+            5,
         ),
     ],
 )  # fmt: skip
@@ -84,9 +88,39 @@ def test_the_command_line_wins() -> None:
     assert sorted(regions(text, Schedule.fuse("twice")).values()) == [1, 1, 2]
 
 
-def test_one_function_has_no_layers() -> None:
+def test_one_function_has_no_regions() -> None:
     program = read_mlir(ONCE.replace("private ", ""), "m.mlir")
-    assert [(e.name, e.location.path) for e in program.einsums] == [("matmul", "")]
+    assert [(e.name, e.location.region) for e in program.einsums] == [("matmul", "")]
+
+
+def doubling(levels: int, calls: int) -> str:
+    """Return a module in which each function calls the next one so many times."""
+    names = [f"f{n}" for n in range(levels)]
+    text = function(f"private @{names[-1]}", product("0", "a", "x"), "0")
+    for name, inner in zip(["main", *names], names, strict=False):
+        body = "".join(call(str(n + 2), inner, "a", "x" if n == 0 else str(n + 1)) for n in range(calls))
+        text += function("@main" if name == "main" else f"private @{name}", body, str(calls + 1))
+    return text
+
+
+@pytest.mark.parametrize(
+    ("levels", "calls", "message"),
+    [
+        (16, 2, "the functions that are called have more than 20,000 operations"),
+        (9, 4, "the functions that are called have more than 20,000 operations"),
+        (3, 40, "the functions that are called have more than 20,000 operations"),
+        (400, 1, "more than 50 calls stand inside of each other"),
+    ],
+)
+def test_what_functions_hold_is_bounded(levels: int, calls: int, message: str) -> None:
+    with pytest.raises(FrontendError, match=message) as caught:
+        read_mlir(doubling(levels, calls), "m.mlir")
+    assert caught.value.span is not None and caught.value.span.file == "m.mlir"
+
+
+def test_as_many_calls_as_are_bounded() -> None:
+    assert len(read_mlir(doubling(7, 2), "m.mlir").einsums) == 128
+    assert len(read_mlir(doubling(49, 1), "m.mlir").einsums) == 1
 
 
 MAIN = function("@main", call("2", "once", "a", "x"), "2")
