@@ -153,6 +153,13 @@ class PlacesError(FusionError):
     region: str = ""
 
 
+class OrdersError(FusionError):
+    """The loop orders that the user wrote with the Einsums of a region contradict each other, or how something is stored. `region` is the
+    region."""
+
+    region: str = ""
+
+
 class GraphError(FuseFlowError):
     """A SAMML graph does not verify, parse or translate."""
 

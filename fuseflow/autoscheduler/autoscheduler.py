@@ -19,6 +19,7 @@ from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
+from fuseflow.lower.written_schedules import policy_notice
 from fuseflow.plan.plan import Plan
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
@@ -159,6 +160,7 @@ def choose_schedule(
     Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
     """
     check_open_schedule(schedule, top)
+    source = with_open_orders(source, schedule)
     if not schedule.plan.auto:
         source, schedule = planned(source, schedule, machine)
     without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
@@ -170,6 +172,12 @@ def choose_schedule(
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
     choice = search.divided(choice) if schedule.plan.auto else choice
     return search.ordered(choice) if schedule.order_policy == "auto" else choice
+
+
+def with_open_orders(source: Source, schedule: Schedule) -> Source:
+    """Return the source without the loop orders of its own text if a schedule leaves orders to `auto`, with a notice of it."""
+    notice = policy_notice(source.program, schedule.order_policy) if schedule.order_policy == "auto" else ""
+    return replace(source, program=source.program.unordered, notices=(*source.notices, notice)) if notice else source
 
 
 def check_open_schedule(schedule: Schedule, top: int) -> None:

@@ -152,10 +152,21 @@ def result_elements(
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
             continue  # An example is the argmax that comes with every max.
+        _refuse_scattered(op, inputs + n, loops.maps[inputs + n])
         accumulator = body.arguments[inputs + n]
         expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar, extracted).value(yielded[n])
         elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
     return elements
+
+
+def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
+    """Raise `FrontendError` for a result whose dimensions are not a loop each: some of its elements would never be written."""
+    written = [index for index in indices if index is not None]
+    if len(set(written)) < len(written) or not all(isinstance(index, str) for index in written):
+        raise FrontendError(
+            f"the result map {op.attributes['indexing_maps'][operand].value} is no permutation of loops",
+            hint="each dimension of a result is a loop of its own",
+        )
 
 
 def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:

@@ -99,7 +99,7 @@ def fuse(
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
     uncopied = {**{e: replace(program.declared[e], format=None) for e in members}, **stored}
     inliner = Inliner(name, members, sizes, frozenset(dropped).difference(results), most_places)
-    fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean")
+    fuser = _Fuser(name, program.declared, stored, uncopied, frozenset(pinned), price, inliner, merge == "lean", not chain)
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.hoist_sums(fused)
@@ -112,11 +112,10 @@ def fuse(
     user_order = check_region_names(chain, name, fuser.alone, fused.indices)
     if price is None and set(user_order) == set(fused.indices):
         refuse_order(unordered_graph, user_order, name, islice(enumerate_orders(unordered_graph, fused.indices), SHOWN_ORDERS))
-    asked = () if chain else fuser.inliner.asked(fused.indices)
-    ordered = fuser.acyclic(fused, user_order, asked)
+    ordered = fuser.acyclic(fused, user_order)
     graph = unordered_graph
-    if user_order or asked or ordered is not fused:
-        fused, graph = ordered, fuser.constraints(ordered, user_order, asked)
+    if user_order or ordered is not fused:
+        fused, graph = ordered, fuser.constraints(ordered, user_order)
         refuse_cycle(graph, name)
     readable = fuser.readable(fused)
     return FusedRegion(
@@ -130,7 +129,7 @@ def fuse(
         constraints=graph,
         local_names=fuser.inliner.local_names,
         copies=fused.copies,
-        asked=asked,
+        asked=fuser.asked(fused),
     )
 
 
@@ -158,6 +157,7 @@ class _Fuser:
     price: CopyCost | None
     inliner: Inliner
     lean: bool
+    orders: bool = True
     refused: RefusedPairs = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
@@ -192,11 +192,11 @@ class _Fuser:
         self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])
         return replace(merged, renamings=())
 
-    def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = (), asked: tuple[AskedOrder, ...] = ()) -> RegionTrees:
-        """Return the trees with copies where the constraints, and the orders that the user asked for, contradict each other."""
-        if self.price is None or (not user_order and not asked and self.precedence(fused) is not None):
+    def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> RegionTrees:
+        """Return the trees with copies where the constraints, and the order that the user asked for, contradict each other."""
+        if self.price is None or (not user_order and self.precedence(fused) is not None):
             return fused
-        constrain = lambda trial: self.constraints(trial, user_order, asked)  # noqa: E731
+        constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
         acyclic = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
         if acyclic is not fused:
             self.refused.clear()  # there are fewer constraints now
@@ -214,15 +214,17 @@ class _Fuser:
         """
         return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
-    def constraints(
-        self, fused: RegionTrees, user_order: tuple[str, ...] = (), asked: tuple[AskedOrder, ...] = ()
-    ) -> nx.DiGraph[str]:
+    def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
+        """Return the orders that the user wrote with the Einsums, if they count."""
+        return self.inliner.asked(fused) if self.orders else ()
+
+    def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
         """Return the order graph of the trees, with the orders that the user asked for."""
-        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order, asked)
+        return region_order_graph(fused, self.declared, self.readable(fused), self.pinned, user_order, self.asked(fused))
 
     def precedence(self, fused: RegionTrees) -> Precedence | None:
         """Return the order graph of the trees without its reasons, or None if it has a cycle."""
-        edges = region_constraints(fused, self.declared, self.readable(fused), self.pinned)
+        edges = region_constraints(fused, self.declared, self.readable(fused), self.pinned, asked=self.asked(fused))
         return Precedence.of((edge.above, edge.below) for edge in edges)
 
     def readable(self, fused: RegionTrees) -> Mapping[str, TensorType]:

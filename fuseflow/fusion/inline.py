@@ -48,14 +48,16 @@ class Inliner:
         """The region's names of the indices of each Einsum in its first view."""
         return {name: tables[0] for name, tables in self.tables.items()}
 
-    def asked(self, indices: Collection[str]) -> tuple[AskedOrder, ...]:
-        """Return the orders that the user wrote with the Einsums, in each view of theirs, of the loops among these `indices`."""
-        orders = (
-            AskedOrder(name, tuple([table[v] for v in einsum.order if table.get(v) in indices]), einsum.location.span)
-            for name, einsum in self.einsums.items()
-            for table in self.tables.get(name, ())
-        )
-        return tuple(dict.fromkeys(order for order in orders if len(order.indices) > 1))
+    def asked(self, fused: RegionTrees) -> tuple[AskedOrder, ...]:
+        """Return the orders that the user wrote with the Einsums, in each view that was expanded, of the loops that there are."""
+        orders: dict[AskedOrder, None] = {}
+        names, present = dict(fused.renamings), frozenset(fused.indices)
+        for einsum in self.einsums.values():
+            for table in self.tables.get(einsum.name, ()) if einsum.order else ():
+                loops = [table[v] for v in einsum.order if v in table]
+                indices = tuple(dict.fromkeys(v for loop in loops if (v := names.get(loop, loop)) in present))
+                orders[AskedOrder(einsum.name, indices, einsum.location.span)] = None
+        return tuple(order for order in orders if len(order.indices) > 1)
 
     def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
         """Return the trees with this Einsum as a result. Its own index names are kept where they are free; an Einsum that is also an
@@ -122,12 +124,13 @@ class Inliner:
         self.sizes[name] = size
         return name
 
-    def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
-        """Return the node that reads a tensor at these indices. Raises `FusionError` for a diagonal."""
+    def view(self, einsum: ein.Einsum, tensor: str, indices: tuple[str, ...]) -> Tree:
+        """Return the node with which an Einsum reads a tensor at these indices. Raises `FusionError` for a diagonal."""
         if len(set(indices)) < len(indices):
             raise FusionError(
                 f"`{tensor}[{', '.join(indices)}]` repeats an index: a diagonal cannot be streamed",
                 hint="multiply by an identity matrix, or take the diagonal outside",
+                span=einsum.location.span,
             )
         self._views[tensor, indices] = None
         return self.trees.view(tensor, indices)
@@ -138,7 +141,7 @@ class Inliner:
             case ein.Const():
                 return self.trees.number(node.value)
             case ein.Access():
-                return self.view(node.tensor, tuple(table[v] for v in plain_index_names(einsum, node.indices)))
+                return self.view(einsum, node.tensor, tuple(table[v] for v in plain_index_names(einsum, node.indices)))
             case ein.Apply():
                 return self.trees.op(node.op, tuple(self.body(einsum, a, table) for a in node.args))
             case ein.Reduce():

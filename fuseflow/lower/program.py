@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import PlacesError, ScheduleError, did_you_mean
+from fuseflow.errors import OrdersError, PlacesError, ScheduleError, did_you_mean
 from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
@@ -35,11 +35,11 @@ def lower_regions(
     partitioned: PartitionedProgram,
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo | None = None,
-    crowded: list[PlacesError] | None = None,
+    crowded: list[PlacesError | OrdersError] | None = None,
 ) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
     before an error. `memo` has decisions of the same schedule. With a list of `crowded` regions, the errors of those that would compute an
-    Einsum in too many places are added to it, and the others are lowered as if these had run.
+    Einsum in too many places, or in which loop orders contradict each other, are added to it, and the others are lowered as if these had run.
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
@@ -48,7 +48,7 @@ def lower_regions(
         with collector_off():
             try:
                 regions, state = lower_region(state, request)
-            except PlacesError as error:
+            except (PlacesError, OrdersError) as error:
                 if crowded is None or request.order:
                     raise
                 crowded.append(error)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import PlacesError, ScheduleError
+from fuseflow.errors import OrdersError, PlacesError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -106,9 +106,9 @@ def _without_repetition(
 def _without_crowds(
     program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
 ) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
-    """Return the program in regions of which none that nobody named computes an Einsum in too many places, and the regions, lowered, or
-    what refuses one of them."""
-    crowded: list[PlacesError] = []
+    """Return the program in regions of which none that nobody named computes an Einsum in too many places, or holds loop orders that
+    contradict each other, and the regions, lowered, or what refuses one of them."""
+    crowded: list[PlacesError | OrdersError] = []
     may_divide = crowded if partitioned.grows_regions else None
     while True:
         lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
@@ -126,7 +126,7 @@ def _lowered(
     partitioned: PartitionedProgram,
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo,
-    crowded: list[PlacesError] | None = None,
+    crowded: list[PlacesError | OrdersError] | None = None,
 ) -> tuple[CompiledRegion, ...]:
     return tuple(lower_regions(partitioned, tensors, memo, crowded))
 

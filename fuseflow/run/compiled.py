@@ -26,6 +26,7 @@ from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lane_results import writer_notices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
+from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.cores import cores
@@ -125,8 +126,8 @@ class Compiled:
     @property
     def notices(self) -> tuple[str, ...]:
         """The texts that must stand beside every result: those of the source, which regions had to be divided, which have no form in public
-        primitives, which products are associated otherwise than in the program, which reuse buffers, preloads and writers in lanes
-        have no effect, and whether narrow types gain nothing.
+        primitives, what of the program's own schedule is not taken, which products are associated otherwise than in the program, which
+        reuse buffers, preloads and writers in lanes have no effect, and whether narrow types gain nothing.
         """
         private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
         chosen = {name for name, _ in self.schedule.formats}
@@ -143,7 +144,8 @@ class Compiled:
             *preload_notices(self.schedule, graphs, self.machine),
             *writer_notices(self.schedule, self.regions),
         )
-        return (*self.source.notices, *self.divisions, *private, *associated, *on_chip, *of_inputs)
+        overruled = overruled_notices(self.source.program, self.schedule, self.regions)
+        return (*self.source.notices, *overruled, *self.divisions, *private, *associated, *on_chip, *of_inputs)
 
     @property
     def narrow_notice(self) -> str:

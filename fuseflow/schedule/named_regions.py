@@ -81,6 +81,11 @@ def find_members(program: Program, schedule: Schedule, name: str, barriers: Set[
     return RegionMembers(frozenset(einsums), tuple(modules))
 
 
+def has_regions(program: Program) -> bool:
+    """Return whether the text of a program puts Einsums into regions."""
+    return any(e.location.region for e in program.einsums)
+
+
 def written_regions(program: Program, barriers: Set[str]) -> dict[str, RegionMembers]:
     """Return the regions that the text of a program puts its Einsums into, by name. An Einsum that it puts into none is a region alone.
     Raises `ScheduleError` for a region with one of the `barriers` inside.

@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.schedule.granularities import layer_labels, undivided_regions
 from fuseflow.schedule.module_paths import reshape_einsums
-from fuseflow.schedule.named_regions import find_members
+from fuseflow.schedule.named_regions import find_members, has_regions
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
@@ -22,6 +22,8 @@ def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str
             return "a softmax or a norm stays together"
         case ("full",):
             return "`full` fuses what no reshape parts"
+        case ("layerwise",) if has_regions(program):
+            return f"both are in region `{program.defined[producer].location.region}` of the text of the program"
         case ("layerwise",):
             labels = layer_labels(program)
             if not labels:
@@ -54,6 +56,9 @@ def why_cut(
             return "`none` runs every Einsum alone"
         case ("full",):
             labels: dict[str, str] = {}
+        case ("layerwise",) if has_regions(program):
+            homes = [next(r.name for r in regions if e in r.einsums) for e in (producer, consumer)]
+            return f"regions `{homes[0]}` and `{homes[1]}` of the text of the program meet here"
         case ("layerwise",):
             labels = layer_labels(program)
         case names:
@@ -68,7 +73,8 @@ def why_cut(
     if labels and labels[producer] != labels[consumer]:
         return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
     if any({producer, consumer} <= set(r.einsums) for r in undivided_regions(program, bool(labels), kept)):
-        return "one region would have too many loops of reductions, or repeat too much, so it is divided"
+        orders = ", or loop orders that contradict each other" if any(e.order for e in program.einsums) else ""
+        return f"one region would have too many loops of reductions, or repeat too much{orders}, so it is divided"
     return detour(program, regions, producer, consumer) or f"`{consumer}` had joined a region of another operand"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.schedule.granularities import full_regions, layerwise_regions
-from fuseflow.schedule.named_regions import find_members, named_regions, written_regions
+from fuseflow.schedule.named_regions import find_members, has_regions, named_regions, written_regions
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
@@ -37,11 +37,6 @@ def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = (
 def grows(program: Program, schedule: Schedule) -> bool:
     """Return whether nobody has said which regions there are: they grow, and may be divided."""
     return schedule.grows_regions and not (schedule.fuse_regions == ("layerwise",) and has_regions(program))
-
-
-def has_regions(program: Program) -> bool:
-    """Return whether the text of a program puts Einsums into regions."""
-    return any(e.location.region for e in program.einsums)
 
 
 def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,55 @@
+"""What of the schedule that a text of MLIR has is not taken, since the schedule of the user says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fuseflow.einsum.nodes import Einsum, Program
+from fuseflow.fusion import FusedRegion
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.schedule import Schedule
+from fuseflow.schedule.named_regions import has_regions
+
+SHOWN_PLACES = 3
+"""The places that a notice lists, at most."""
+
+
+def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[CompiledRegion]) -> Iterator[str]:
+    """Yield a sentence for the regions, and for the loop orders of each region, that a schedule takes the place of."""
+    if has_regions(program) and schedule.fuse_regions != ("layerwise",):
+        fused, name = ", ".join(schedule.fuse_regions), _file(program.einsums)
+        yield f"`fuse: {fused}` says which regions there are, and not the functions of {name}"
+    if notice := policy_notice(program, schedule.order_policy):
+        yield notice
+        return
+    for region in regions:
+        overruled = [
+            e for name in region.einsums if (e := program.defined.get(name)) is not None and _is_overruled(e, region.fused)
+        ]
+        if overruled:
+            yield f"region `{region.name}` runs in the order of the schedule, and not in that of {_places(overruled)}"
+
+
+def policy_notice(program: Program, policy: str) -> str:
+    """Return the sentence that a policy of the user orders the loops. It is empty if the orders of the program stay."""
+    written = [e for e in program.einsums if e.order]
+    return f"`order: {policy}` orders the loops, and not {_file(written)}" if written and policy != "best" else ""
+
+
+def _is_overruled(einsum: Einsum, region: FusedRegion) -> bool:
+    """Return whether the loops of an Einsum run in another order than its user wrote."""
+    names = region.local_names.get(einsum.name, {})
+    places = [region.order.index(names[v]) for v in einsum.order if names.get(v) in region.order]
+    return places != sorted(places)
+
+
+def _file(einsums: Iterable[Einsum]) -> str:
+    """Return the file that Einsums are from."""
+    return next((e.location.span.file for e in einsums if e.location.span is not None), "the program")
+
+
+def _places(einsums: Iterable[Einsum]) -> str:
+    spans = [e.location.span for e in einsums if e.location.span is not None]
+    places = list(dict.fromkeys(f"{span.file}:{span.line}" for span in spans))
+    more = f" and {len(places) - SHOWN_PLACES} other places" if len(places) > SHOWN_PLACES else ""
+    return ", ".join(places[:SHOWN_PLACES]) + more or "the program"
