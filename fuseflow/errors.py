@@ -154,8 +154,7 @@ class PlacesError(FusionError):
 
 
 class OrdersError(FusionError):
-    """The loop orders that the user wrote with the Einsums of a region contradict each other, or how something is stored. `region` is the
-    region."""
+    """A region cannot run in the loop orders that the user wrote with its Einsums. `region` is the region."""
 
     region: str = ""
 

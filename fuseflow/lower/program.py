@@ -38,8 +38,9 @@ def lower_regions(
     crowded: list[PlacesError | OrdersError] | None = None,
 ) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
-    before an error. `memo` has decisions of the same schedule. With a list of `crowded` regions, the errors of those that would compute an
-    Einsum in too many places, or in which loop orders contradict each other, are added to it, and the others are lowered as if these had run.
+    before an error. `memo` has decisions of the same schedule. With a list of `crowded` regions, the errors of those that would compute
+    an Einsum in too many places, or in which loop orders contradict each other, are added to it, and the others are lowered as if these
+    had run.
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)

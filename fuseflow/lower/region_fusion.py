@@ -10,6 +10,8 @@ from functools import cache, partial
 from typing import Protocol
 
 from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.einsum.places import places_of
+from fuseflow.errors import OrdersError, PlacesError
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.expected.cost import expected_rank
 from fuseflow.fusion import FusedRegion, choose_order, inline
@@ -47,9 +49,22 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegi
     if key in precedents and can_rename(precedents[key].candidate.region):
         return _renamed(state, request, precedents[key], names), precedents[key]
     costs = OrderCosts(state)
-    candidate = require_candidate(search(fusion_problem(state, request, costs), request.order))
+    found = search(fusion_problem(state, request, costs), request.order)
+    candidate = require_candidate(_at_orders(state, request, found) if isinstance(found, Refusal) else found)
     precedents[key] = Precedent(names, candidate, costs.table(candidate.region))
     return candidate.region, precedents[key]
+
+
+def _at_orders(state: LoweringState, request: RegionRequest, refusal: Refusal) -> Refusal:
+    """Return the refusal of a region, with the places of the loop orders that its user wrote, which leave no other way."""
+    error, program = refusal.error, state.partitioned.program
+    written = [e for name in request.einsums if (e := program.defined[name]).order]
+    if request.order or not written or isinstance(error, PlacesError | OrdersError):
+        return refusal
+    note = f"the loops run in the orders asked for in {places_of(written)}"
+    located = OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=error.span or written[0].location.span)
+    located.region = request.name
+    return Refusal(located)
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:

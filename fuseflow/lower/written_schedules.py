@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fuseflow.einsum.nodes import Einsum, Program
+from fuseflow.einsum.places import places_of
 from fuseflow.fusion import FusedRegion
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.named_regions import has_regions
-
-SHOWN_PLACES = 3
-"""The places that a notice lists, at most."""
 
 
 def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[CompiledRegion]) -> Iterator[str]:
@@ -27,7 +25,7 @@ def overruled_notices(program: Program, schedule: Schedule, regions: Sequence[Co
             e for name in region.einsums if (e := program.defined.get(name)) is not None and _is_overruled(e, region.fused)
         ]
         if overruled:
-            yield f"region `{region.name}` runs in the order of the schedule, and not in that of {_places(overruled)}"
+            yield f"region `{region.name}` runs in the order of the schedule, and not in that of {places_of(overruled)}"
 
 
 def policy_notice(program: Program, policy: str) -> str:
@@ -46,10 +44,3 @@ def _is_overruled(einsum: Einsum, region: FusedRegion) -> bool:
 def _file(einsums: Iterable[Einsum]) -> str:
     """Return the file that Einsums are from."""
     return next((e.location.span.file for e in einsums if e.location.span is not None), "the program")
-
-
-def _places(einsums: Iterable[Einsum]) -> str:
-    spans = [e.location.span for e in einsums if e.location.span is not None]
-    places = list(dict.fromkeys(f"{span.file}:{span.line}" for span in spans))
-    more = f" and {len(places) - SHOWN_PLACES} other places" if len(places) > SHOWN_PLACES else ""
-    return ", ".join(places[:SHOWN_PLACES]) + more or "the program"
