@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 
+import ordered_linalg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -61,3 +63,22 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_help_of_the_group() -> None:
     shown = CliRunner().invoke(main, ["explain", "--help"]).output
     assert "order" in shown and "fusion" in shown
+
+
+@pytest.mark.parametrize("order", ["ikj", "ijk"])
+def test_an_order_of_an_mlir_file_has_its_place(order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.mlir").write_text(ordered_linalg.two_products(order))
+    result = explain("m.mlir", "--fuse", "none")
+    assert result.exit_code == 0, result.output
+    pairs = [f"{above} before {below}: asked for in m.mlir" for above, below in pairwise(order)]
+    assert all(f"{pair}:{line}\n" in result.output for pair in pairs for line in (6, 12))
+    assert result.output.count(f"order {','.join(order)}: the only one that the schedule leaves") == 2
+
+
+def test_orders_of_an_mlir_file_that_contradict_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.mlir").write_text(ordered_linalg.two_calls("kij"))
+    result = explain("m.mlir")
+    assert result.exit_code == 2 and "Traceback" not in result.output
+    assert "m.mlir:6:" in result.stderr and "m.mlir:12" in result.stderr
