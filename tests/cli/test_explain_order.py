@@ -74,6 +74,9 @@ def test_an_order_of_an_mlir_file_has_its_place(order: str, tmp_path: Path, monk
     pairs = [f"{above} before {below}: asked for in m.mlir" for above, below in pairwise(order)]
     assert all(f"{pair}:{line}\n" in result.output for pair in pairs for line in (6, 12))
     assert result.output.count(f"order {','.join(order)}: the only one that the schedule leaves") == 2
+    assert "note:" not in result.output
+    other = explain("m.mlir", "--fuse", "none", "--order", "matmul=j,k,i")
+    assert "note: region `matmul` runs in the order of the schedule, and not in that of m.mlir:6\n" in other.output
 
 
 def test_orders_of_an_mlir_file_that_contradict_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

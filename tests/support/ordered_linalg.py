@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -83,7 +83,7 @@ def operands() -> dict[str, np.ndarray]:
     return {f"arg{n}": array.astype(np.float32) for n, array in enumerate(arrays)}
 
 
-def runs_in(loops: Sequence[str], names: dict[str, str], order: str) -> bool:
+def runs_in(loops: Sequence[str], names: Mapping[str, str], order: str) -> bool:
     """Return whether loops are in an order of other names."""
     places = [loops.index(names.get(v, v)) for v in order]
     return all(a < b for a, b in pairwise(places))

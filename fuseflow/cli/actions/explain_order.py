@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fuseflow.cli.common import print_notices
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.explain.order import CountingRule, explain_order
+from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.tables import print_table
 
@@ -28,3 +30,4 @@ def order(
                 out.print(piece, soft_wrap=True)
             else:
                 print_table(out, piece)
+    print_notices(out, overruled_notices(compiled.source.program, compiled.schedule, compiled.regions))
