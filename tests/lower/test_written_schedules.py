@@ -13,6 +13,7 @@ import pytest
 import fuseflow
 from fuseflow.errors import FusionError
 from fuseflow.frontend import read_mlir
+from fuseflow.fusion.text import order_edges
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
@@ -33,7 +34,7 @@ def lowered(text: str, schedule: Schedule | None = None) -> tuple[CompiledRegion
 
 
 def reasons(region: CompiledRegion) -> set[str]:
-    return {edge[2] for edge in region.fused.constraints.edges(data="why")}
+    return {why for _, _, why in order_edges(region.fused)}
 
 
 @pytest.mark.parametrize("order", ["ikj", "ijk"])
