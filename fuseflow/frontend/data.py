@@ -171,7 +171,8 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     name = split_spec(spec)[0]
     require_known(name)
     if data_dir is not None and name not in FILE_READERS:
-        raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
+        why = f"`{name}` is a file itself" if names_file(name) else f"data set `{name}` reads no files"
+        raise DataError(why, hint="leave the data directory out")
     options = SpecOptions.parse(spec, VARIANTS.get(name, ()))
     if name == "images":
         return _images(options, seed)

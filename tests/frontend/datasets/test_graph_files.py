@@ -224,7 +224,7 @@ def test_a_name_that_is_no_file_is_refused_with_the_nearest(tmp_path: Path, monk
         with pytest.raises(DataError) as caught:
             load_data(spec)
         assert message in str(caught.value)
-    with pytest.raises(DataError, match=r"data set `g.el` reads no files"):
+    with pytest.raises(DataError, match=r"`g\.el` is a file itself"):
         load_data("g.el", tmp_path)
 
 
