@@ -14,8 +14,8 @@ def machines(name: str | None, settings: tuple[str, ...]) -> None:
             raise UsageError(
                 "`--set` changes a machine, and none is named", hint="as in `fuseflow machines rda --set fifo_depth=16`"
             )
-        for machine, summary in machine_summaries().items():
-            say(f"{machine:6} {summary}")
+        for shipped, summary in machine_summaries().items():
+            say(f"{shipped:6} {summary}")
         return
     machine = load_machine(name, parse_settings(settings))
     say(write_yaml({"name": machine.name, **machine.settings}).rstrip())

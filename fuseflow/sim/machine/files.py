@@ -140,7 +140,7 @@ def _merged(base: Machine, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a base with those of a file in their place. Tables are merged, but settings of another memory go."""
     values = base.model_dump()
     for key, value in own.items():
-        inside = values.get(key)
+        inside: Any = values.get(key)
         if key == "memory":
             model = value.get("model", inside["model"]) if isinstance(value, Mapping) else value
             inside = inside if model == inside["model"] else None
