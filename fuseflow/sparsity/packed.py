@@ -267,7 +267,8 @@ def _update_through_views(func: Operator, tensor: PackedTensor, args: tuple[Any,
     report_dense(func, (tensor, *args), kwargs)
     dense = densified(tensor)
     func(dense, *args, **kwargs)
-    return tensor.copy_(dense)
+    tensor.copy_(dense)
+    return tensor
 
 
 def _broadcasts(other: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -332,7 +333,7 @@ def _alias(func: Any, tensor: PackedTensor) -> PackedTensor:
 
 def _view(func: Any, tensor: PackedTensor, size: Sequence[int]) -> Any:
     """Return a tensor of the same shape, which shares its entries. One of another shape is dense."""
-    return tensor.alias() if tuple(size) == tuple(tensor.shape) else NotImplemented
+    return tensor.alias() if tuple(size) == tuple(tensor.shape) and not _is_traced(tensor) else NotImplemented
 
 
 def _clone(func: Any, tensor: PackedTensor, memory_format: Any = None) -> PackedTensor:
