@@ -10,11 +10,11 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class _Casts(TorchDispatchMode):
+class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """What autocast casts before an operator runs: the new type of each tensor by its identity. The operator itself does not run."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.types: dict[int, torch.dtype] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:

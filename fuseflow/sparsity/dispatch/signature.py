@@ -32,10 +32,12 @@ def canonical(operator: Operator) -> Operator:
     if getattr(torch.Tensor, name, None) is not operator:
         return operator
     function: Operator | None = getattr(torch, _DUNDERS.get(name, name), None)
-    if not callable(function) or isinstance(function, type):
-        return operator
-    moved = any("self" in list(signature.parameters)[1:] for signature in _signatures(function))
-    return operator if moved else function  # `x.where(mask, y)` is `torch.where(mask, x, y)`.
+    return function if callable(function) and not isinstance(function, type) and _is_method(function) else operator
+
+
+def _is_method(function: Operator) -> bool:
+    """Return whether a function has its tensor in the first place, as its method does: `x.where(mask, y)` is `torch.where(mask, x, y)`."""
+    return not any("self" in list(signature.parameters)[1:] for signature in _signatures(function))
 
 
 def operator_name(operator: Operator) -> str:
