@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 
-class Wheel(bdist_wheel):
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = not any(Path("fuseflow/sim/native/objects").rglob("*.kernel"))
+class Package(Distribution):
+    def has_ext_modules(self) -> bool:
+        return any(Path("fuseflow/sim/native/objects").rglob("*.kernel"))
 
+
+class Wheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]
 
 
-setup(cmdclass={"bdist_wheel": Wheel})
+setup(distclass=Package, cmdclass={"bdist_wheel": Wheel})

@@ -113,7 +113,7 @@ def test_a_failure_of_the_compiler_is_told_and_not_one_of_the_build(
 def test_a_wheel_has_no_times_and_nothing_of_an_earlier_build(
     backend: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    stale = tmp_path / "build" / "lib" / "fuseflow" / "removed.py"
+    stale = tmp_path / "build" / "lib.linux-x86_64-cpython-311" / "fuseflow" / "removed.py"
     stale.parent.mkdir(parents=True)
     stale.touch()
     monkeypatch.setattr(backend, "ROOT", tmp_path)

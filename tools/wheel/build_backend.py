@@ -73,7 +73,8 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     make_kernels()
     os.environ.setdefault("SOURCE_DATE_EPOCH", EARLIEST)
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # what an earlier build left there would be packed again
+    for earlier in (ROOT / "build").glob("lib*"):  # what is left there would be packed again
+        shutil.rmtree(earlier)
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
