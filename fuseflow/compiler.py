@@ -119,5 +119,12 @@ def compile_source(
     if schedule.depth_policy == "auto":
         regions = with_needed_depths(regions, partitioned.program, source.tensors, machine)
     return Compiled(
-        source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start, partitioned.notices
+        source,
+        partitioned.program,
+        schedule,
+        tuple(regions),
+        machine,
+        time.perf_counter() - start,
+        partitioned.notices,
+        partitioned,
     )

@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
     python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--nm] [--wide|--views|--hard] [--keep] [--narrow]
-        [--split] [--surfaces 5]
+        [--split] [--surfaces 5] [--linalg]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap] [--nm] [--select] [--narrow]
         [--f32] [--lanes]
 
@@ -20,6 +20,9 @@ integers, vectors and public primitives, and are for any machine. With --surface
 estimate is compared with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is
 made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
 was stopped, and every line of progress says with which one.
+
+With --linalg each program is also written as scheduled Linalg and read again, which must give the same regions, loop orders and graphs to
+the byte, and the same values.
 
 With --views the programs have what real models have: slices with offsets and strides, windows, gathers and scatters by known positions,
 concatenations, maxima by a pattern, and the largest entries of each row.
@@ -85,6 +88,7 @@ LONG = 1000
 @click.option("--views", is_flag=True, help="programs: slices, gathers, concatenations, maxima by pattern, top-k")
 @click.option("--hard", is_flag=True, help="programs: values that cancel, NaN, infinities, sizes of 0")
 @click.option("--keep", is_flag=True, help="programs: keep parts of some results")
+@click.option("--linalg", is_flag=True, help="programs: write them as scheduled Linalg and read them again, too")
 @click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
 def main(
     programs: int | None,
@@ -103,12 +107,13 @@ def main(
     views: bool,
     hard: bool,
     keep: bool,
+    linalg: bool,
     surfaces: int,
 ) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    if graphs is not None and (wide or views or hard or keep or split or surfaces):
-        raise click.UsageError("--wide, --views, --hard, --keep, --split and --surfaces are of --programs")
+    if graphs is not None and (wide or views or hard or keep or split or linalg or surfaces):
+        raise click.UsageError("--wide, --views, --hard, --keep, --split, --linalg and --surfaces are of --programs")
     if wide + views + hard > 1:
         raise click.UsageError("give one of --wide, --views and --hard")
     if hard and (keep or narrow or split):
@@ -118,7 +123,7 @@ def main(
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard)))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
@@ -135,6 +140,7 @@ class Options:
     split: bool
     surfaces: int
     hard: bool = False
+    linalg: bool = False
 
     @property
     def prefix(self) -> str:
@@ -207,7 +213,7 @@ def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[T
 
 def _run(work: tuple[int, int, Options]) -> Tally:
     seed, examples, options = work
-    return program_fuzz.run(seed, examples, surfaces=options.surfaces, **options.modes)
+    return program_fuzz.run(seed, examples, surfaces=options.surfaces, linalg=options.linalg, **options.modes)
 
 
 def fuzz_graphs(

@@ -229,12 +229,15 @@ class Einsum:
 
 @dataclass(frozen=True)  # with a place for what is computed once
 class Program:
-    """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs."""
+    """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs.
+    `region_orders` are the loop orders of regions that its text states, beside those of its Einsums.
+    """
 
     tensors: tuple[TensorType, ...]
     einsums: tuple[Einsum, ...]
     outputs: tuple[str, ...]
     name: str = "program"
+    region_orders: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"<Program {self.name}: {len(self.einsums)} Einsums, {len(self.inputs)} inputs, outputs {', '.join(self.outputs)}>"
@@ -259,12 +262,12 @@ class Program:
         """The declared tensors that no Einsum defines."""
         return tuple(t for t in self.tensors if t.name not in self.defined)
 
-    @property
+    @cached_property
     def unordered(self) -> Program:
         """The program without the loop orders that its user wrote."""
-        if not any(e.order for e in self.einsums):
+        if not self.region_orders and not any(e.order for e in self.einsums):
             return self
-        return replace(self, einsums=tuple([replace(e, order=()) for e in self.einsums]))
+        return replace(self, einsums=tuple([replace(e, order=()) for e in self.einsums]), region_orders=())
 
     @cached_property
     def _known(self) -> dict[Callable[[Program], Any], Any]:

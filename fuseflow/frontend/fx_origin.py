@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.errors import Span
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.named_region import REGION_KIND
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in (.*)')
@@ -110,11 +111,7 @@ def library_line(node: Node) -> str:
     """Return the line of a library that called the operator, such as `torch_geometric/nn/conv/edge_conv.py:58`, or '' if it was the user's
     own code."""
     frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
-    for file, line in frames[-1:]:
-        for library in _LIBRARIES:
-            if file.startswith(library):
-                return f"{os.path.relpath(file, library)}:{line}"
-    return ""
+    return next((f"{shown_path(file)}:{line}" for file, line in frames[-1:] if file.startswith(_LIBRARIES)), "")
 
 
 def exception_span(error: BaseException) -> Span | None:
@@ -122,6 +119,21 @@ def exception_span(error: BaseException) -> Span | None:
     while error.__cause__ is not None and not innermost_user_line(_frames(error)):
         error = error.__cause__
     return innermost_user_line(_frames(error))
+
+
+def export_error(error: Exception) -> FrontendError:
+    """Return why PyTorch cannot export a model."""
+    span = exception_span(error)
+    if "DataDependent" in type(error).__name__ or "data-dependent" in str(error).partition("\n")[0]:
+        hint = "use `torch.where`, or give the model the number as an argument"
+        return FrontendError("control flow, or a number in Python, depends on data", hint=hint, span=span)
+    return FrontendError(f"the model cannot be exported: {foreign_message(error)}", span=span)
+
+
+def shown_path(file: str) -> str:
+    """Return the path of a file from the folder of the library that it belongs to, or else as `_display_path` does."""
+    library = next((folder for folder in _LIBRARIES if file.startswith(folder)), None)
+    return _display_path(file) if library is None else os.path.relpath(file, library)
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:

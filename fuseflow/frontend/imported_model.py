@@ -61,5 +61,7 @@ class ModelImport:
     """Masks of pruned weights that are stored dense or in blocks, true at entries that are not pruned."""
     constants: tuple[str, ...] = ()
     """The inputs of the program that are weights or buffers of the model, or follow from them alone."""
+    exported: Callable[[], str] = str
+    """A function that returns the text of the model as PyTorch exports it (`exported_text`)."""
     intermediates: Callable[[], NodeValues] = dict
     """A function that computes what PyTorch computes on the way (`node_values`)."""

@@ -12,6 +12,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.export import export_graph, run_eagerly
 from fuseflow.frontend.export_to_linalg import lower_to_linalg
+from fuseflow.frontend.exported_text import exported_text
 from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.intermediates import with_keeps
@@ -42,6 +43,7 @@ def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> Mode
         notices,
         exported.masks,
         constants,
+        lambda: exported_text(call),
         lambda: node_values(call, formats, program),
     )
 

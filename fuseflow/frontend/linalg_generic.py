@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -74,6 +74,18 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
     if isinstance(expression, ir.AffineDimExpr):
         return f"d{expression.position}"
     return _kept(_linear(expression), size, extents)
+
+
+def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: Sequence[str]) -> Index:
+    """Return the index along a dimension of this extent that an expression over `loops` is, whatever the extent is."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return loops[expression.position]
+    form = _linear(expression)
+    form = Affine(tuple((loops[int(name[1:])], factor) for name, factor in form.terms), form.offset)
+    match form.terms if form.offset == 0 else ():
+        case [(outer, step), (inner, 1)] if extents[inner] == step and extents[outer] * step == size:
+            return Split(outer, inner, step)
+    return form
 
 
 def _kept(form: Affine, size: int, extents: Mapping[str, int]) -> Index | None:

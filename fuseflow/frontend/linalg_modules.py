@@ -3,6 +3,7 @@ loaded."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +25,28 @@ FORMAT_ATTRIBUTE = "samml.format"
 
 DTYPE_ATTRIBUTE = "samml.dtype"
 """The attribute of an argument that has the element type of the tensor, where the type in MLIR does not say it."""
+
+MAIN = "main"
+"""The name of the function that is the model."""
+PROGRAM = "samml.program"
+"""The attribute of a module that was written from a program, with the name of that program: each operation with a name is an Einsum."""
+INDICES = "samml.indices"
+"""The attribute of an operation that has the names of its loops, the outermost first."""
+OVER = "samml.over"
+"""The attribute of a reduction that has its indices as the program has them, where that is not the order of the loops."""
+ORDER = "samml.order"
+"""The attribute that has the loop order of an Einsum of several operations, or of the region of a function, where maps leave it open."""
+UNORDERED = "samml.unordered"
+"""The attribute of an Einsum whose loops nobody has ordered."""
+DECLARED = "samml.declared"
+"""The attribute of a result whose type is declared, and not inferred."""
+FILL = "samml.fill"
+"""The attribute that has the implicit value of a tensor, if that is not 0."""
+PATH = "samml.path"
+"""The attribute of an Einsum that has the path of its module in the user's model."""
+OPERATOR = "samml.operator"
+"""The attribute of the last of the operations that an operator is composed of, with the name of the operator."""
+
 ARGUMENT_ATTRIBUTES = (NAME_ATTRIBUTE, FORMAT_ATTRIBUTE, DTYPE_ATTRIBUTE)
 
 ORDERED_ATTRIBUTE = "samml.ordered"
@@ -55,10 +78,23 @@ def parse_module(text: str, file: str) -> Any:
     message = f"{file} is not a valid MLIR module"
     with new_context() as context, _diagnostics(context, message, file):
         try:
+            if is_named(text):
+                return ir.Module.parse(canonical_text(text))
             return ir.Module.parse(canonical_text(text, passes=GENERALIZE_PIPELINE, marks={"linalg.generic": ORDERED_ATTRIBUTE}))
         except InvalidModuleError as error:
             located = [(_origin(diagnostic.location, context, file), diagnostic.message) for diagnostic in error.diagnostics]
             raise _refusal(message, located, Span(file, 1)) from None
+
+
+def parse_own_module(text: str) -> Any:
+    """Read a module that fuseflow itself wrote, as it stands there. Raise `FrontendError` if it does not verify."""
+    with new_context() as context, _diagnostics(context, "the text is not a valid MLIR module", ""):
+        return ir.Module.parse(text)
+
+
+def is_named(text: str) -> bool:
+    """Return whether a text was written from a program (`linalg_writer`). Passes would change what stands in it."""
+    return re.search(rf"\b{PROGRAM}\s*=", text) is not None
 
 
 def _origin(location: str, context: Any, file: str) -> Origin:

@@ -18,13 +18,14 @@ from fuseflow.frontend.graph_modules import keep_origins
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelCall:
-    """A module and the arguments of one call of it. Every call draws the same random numbers, those that PyTorch would draw next where the
-    call is made, and takes the same way through the module: not the fast path of PyTorch's transformers, which writes other numbers at
-    padded places."""
+    """A module and the arguments of one call of it; and the exported `program` that the module is, if it is one. Every call draws the same
+    random numbers, those that PyTorch would draw next where the call is made, and takes the same way through the module: not the fast path
+    of PyTorch's transformers, which writes other numbers at padded places."""
 
     module: nn.Module
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    program: ExportedProgram | None = None
     generator_state: torch.Tensor = field(default_factory=torch.get_rng_state)
 
     def __call__(self) -> Any:
@@ -56,7 +57,7 @@ def model_call(model: object, inputs: Sequence[Any] | Mapping[str, Any] | None, 
     if isinstance(inputs, Mapping) and kwargs is None:
         return model_call(model, (), inputs)
     if isinstance(model, ExportedProgram) and isinstance(inputs, list | tuple | None):
-        return ModelCall(module, *call_arguments(model, "the exported program", inputs or (), kwargs or {}))
+        return ModelCall(module, *call_arguments(model, "the exported program", inputs or (), kwargs or {}), model)
     if inputs is None and kwargs is None:
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
     if isinstance(inputs, Mapping):

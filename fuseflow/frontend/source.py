@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError
 from fuseflow.frontend.imported_model import NodeValues
 from fuseflow.plan.plan import Plan
 from fuseflow.propagation.analysis import Analysis
@@ -30,7 +31,9 @@ class Source:
     pruned weights that are stored dense or in blocks, true at entries that are not pruned.
 
     A source that was rewritten has `original`, the source that it was made of, which says what its outputs must be. `simplified` says what
-    was left out of it, and `plan` which of its operands are divided into parts.
+    was left out of it, and `plan` which of its operands are divided into parts. `exported` returns the text of a PyTorch
+    model as PyTorch exports it. `affine` is the program before the compiler made selections of its indices with an offset or a factor, if
+    it has any.
     """
 
     name: str
@@ -50,6 +53,22 @@ class Source:
     simplified: Simplification | None = None
     plan: Plan = field(default_factory=Plan)
     intermediates: Callable[[], NodeValues] = field(default=dict, compare=False)
+    affine: Program | None = None
+    exported: Callable[[], str] | None = field(default=None, compare=False)
+
+    @property
+    def exported_text(self) -> str:
+        """The text of a PyTorch model as PyTorch exports it. Raises `UsageError` for any other source."""
+        if self.exported is None:
+            raise UsageError(
+                f"`{self.name}` is no PyTorch model, so it has no exported program", hint="show a stage from `linalg` on"
+            )
+        return self.exported()
+
+    @property
+    def stated_program(self) -> Program:
+        """The program, with its indices that have an offset or a factor as the user has them, unless it was rewritten since."""
+        return self.program if self.affine is None or self.original is not None else self.affine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

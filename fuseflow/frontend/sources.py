@@ -24,6 +24,7 @@ from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import propagated
 from fuseflow.frontend.source import Source
+from fuseflow.frontend.sparse_encodings import width_notices
 from fuseflow.frontend.sparsification import sparsified
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
@@ -69,6 +70,7 @@ def load(spec: ModelSpec) -> Source:
     source = replace(
         source,
         program=inline_constants(selected),
+        affine=inline_constants(source.program) if selections else None,
         tensors=tensors,
         seed=spec.seed,
         constants=constants,
@@ -104,7 +106,9 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
-            return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
+            notices = width_notices(text, str(path)) if linalg else ()
+            tensors = input_tensors(spec.tensors, program.inputs)
+            return Source(path.stem, program, tensors, None, text if linalg else None, notices=notices)
         case ".pt2":
             spec.refuse(f"the exported program `{path}`", "tensors", "data", "data_dir", "options", "fresh", "sparsity")
             return _load_exported(path, spec)
@@ -217,6 +221,7 @@ def _import(
         constants=imported.constants,
         masks=imported.masks,
         intermediates=imported.intermediates,
+        exported=imported.exported,
     )
 
 

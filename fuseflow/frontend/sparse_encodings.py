@@ -12,14 +12,16 @@ A level of n:m entries is two levels there, of which the second one stands for t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from fuseflow.errors import FrontendError, Span, TensorError
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, check_block
+from fuseflow.tensors.levels.base import WORD_BITS
 
-INDEX_BITS = 64
-"""The number of bits of positions and coordinates, as in the int64 index arrays of PyTorch."""
+HELD_BITS = 64
+"""The number of bits of positions and coordinates in the index arrays of PyTorch. Machines move words of `WORD_BITS` all the same."""
 
 Storage: TypeAlias = tuple[Format, Block]
 """The storage of a tensor: its format, and the block whose coordinates the levels hold."""
@@ -27,6 +29,8 @@ Storage: TypeAlias = tuple[Format, Block]
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")
 _STRUCTURED = re.compile(r"structured\s*\[\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\]")
+_KEY = re.compile(r"\b(posWidth|crdWidth|explicitVal|implicitVal)\s*=\s*([^,}]*[^,}\s])")
+_BATCH = re.compile(r":\s*batch\b")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
 SUBSTITUTE_LEVEL = "compressed"
 """The level that is written for one which MLIR does not have. Then the format itself stands beside the encoding (see `has_encoding`)."""
@@ -50,7 +54,7 @@ def to_encoding(format: Format, block: Block = ()) -> str:
     """Return the attribute of a format with a block. Singleton levels have their coordinates in separate arrays (`soa`), as in PyTorch.
 
     >>> to_encoding(Format.parse("csc", 2))
-    '#sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 64, crdWidth = 64 }>'
+    '#sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>'
     """
     names = [f"d{d}" for d in range(format.rank)]
     sizes = block or (1,) * format.rank
@@ -59,7 +63,9 @@ def to_encoding(format: Format, block: Block = ()) -> str:
         for level, d in zip(format.levels, format.order, strict=True)
     ]
     levels = ", ".join(f"{part.text(names)} : {part.level}" for part in (*outer, *_inside(outer)))
-    return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {INDEX_BITS}, crdWidth = {INDEX_BITS} }}>"
+    return (
+        f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {WORD_BITS}, crdWidth = {WORD_BITS} }}>"
+    )
 
 
 def has_encoding(format: Format) -> bool:
@@ -68,11 +74,13 @@ def has_encoding(format: Format) -> bool:
 
 
 def from_encoding(text: str) -> Storage:
-    """Return the format and the block that an attribute describes. Raise `FrontendError` for levels that fuseflow does not have.
+    """Return the format and the block that an attribute describes. Raise `FrontendError` for levels that fuseflow does not have, and for
+    numbers of bits and values that it does not keep apart.
 
     >>> str(from_encoding("#sparse_tensor.encoding<{ map = (i, j) -> (j : dense, i : compressed) }>")[0])
     '(dense, compressed) order (1, 0)'
     """
+    _refuse_keys(text)
     match = _MAP.search(text)
     if not match:
         raise FrontendError(
@@ -93,16 +101,59 @@ def from_encoding(text: str) -> Storage:
 
 
 def screen_encodings(text: str, file: str) -> None:
-    """Raise `FrontendError`, with the place, for an attribute whose blocks fuseflow does not have. MLIR's own parser does not
-    survive all of them."""
+    """Raise `FrontendError`, with the place, for an attribute whose blocks, numbers of bits or values fuseflow does not have. MLIR's own
+    parser does not survive all of them."""
+    for line, attribute in _attributes(text):
+        try:
+            _refuse_keys(attribute)
+            if re.search(r"\b(floordiv|mod)\b", attribute):
+                from_encoding(attribute)
+        except FrontendError as error:
+            error.span = Span(file, line)
+            raise
+
+
+def width_notices(text: str, file: str) -> tuple[str, ...]:
+    """Return what a user must know about the numbers of bits that the encodings of a module ask for."""
+    for line, attribute in _attributes(text):
+        wide = [f"{key} = {value}" for key, value in _KEY.findall(attribute) if key.endswith("Width") and value == str(HELD_BITS)]
+        if wide:
+            moved = f"machines move positions and coordinates of {WORD_BITS} bits, and bytes are counted so"
+            return (f"{file}:{line} says {' and '.join(wide)}, as PyTorch holds them; {moved}",)
+    return ()
+
+
+def _attributes(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the encodings of a module, each with its line."""
     code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
     for match in _ATTRIBUTE.finditer(code):
-        if re.search(r"\b(floordiv|mod)\b", match[0]):
-            try:
-                from_encoding(match[0])
-            except FrontendError as error:
-                error.span = Span(file, code.count("\n", 0, match.start()) + 1)
-                raise
+        yield code.count("\n", 0, match.start()) + 1, match[0]
+
+
+def _refuse_keys(text: str) -> None:
+    """Raise `FrontendError` for what an encoding says beside its levels and is not so here."""
+    if _BATCH.search(text):
+        raise FrontendError(
+            "level `batch` of a sparse encoding stores each batch as a tensor of its own, all with the same number of entries",
+            hint="write `dense`, which stores the entries of all batches in one tensor",
+        )
+    for key, value in _KEY.findall(text):
+        if key == "explicitVal":
+            raise FrontendError(
+                f"`explicitVal = {value}` of a sparse encoding says that all stored values are one number, and each value is stored here",
+                hint="leave it out",
+            )
+        if key == "implicitVal" and not re.fullmatch(r"[-+]?0*\.?0*([eE][-+]?\d+)?\s*(:.*)?", value):
+            raise FrontendError(
+                f"`implicitVal = {value}` of a sparse encoding is not 0, and MLIR knows no other implicit value",
+                hint="a text program (`.ein`) declares one: `tensor A[8, 8] csr fill 1`",
+            )
+        if key.endswith("Width") and value not in ("0", str(WORD_BITS), str(HELD_BITS)):
+            kind = "positions" if key == "posWidth" else "coordinates"
+            raise FrontendError(
+                f"`{key} = {value}` of a sparse encoding: machines move {kind} of {WORD_BITS} bits",
+                hint=f"write `{key} = {WORD_BITS}`, or leave it out",
+            )
 
 
 def _part(text: str, names: list[str]) -> _EncodedLevel:

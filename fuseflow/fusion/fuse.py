@@ -128,6 +128,7 @@ def fuse(
         merges=fused.merges,
         constraints=graph,
         local_names=fuser.inliner.local_names,
+        repeated=frozenset(e for e, tables in fuser.inliner.tables.items() if len(tables) > 1),
         copies=fused.copies,
         asked=fuser.asked(fused),
     )

@@ -58,7 +58,8 @@ class FusedRegion:
     `sizes` gives the extent of every index. `stored` declares the tensors that the region reads from memory, and the sources of its copies.
     `fill` gives the implicit value of every node. `merges` holds the reductions whose index was unified with an index of a consumer; each
     must be complete before that loop. `constraints` is the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `local_names` maps the index names of each Einsum to the region's, and `asked` has the orders that the user wrote with Einsums.
+    `local_names` maps the index names of each Einsum to the region's, those of a `repeated` one where it is computed first, and `asked`
+    has the orders that the user wrote with Einsums.
 
     `order` is the chosen loop order, outermost first (empty until one is chosen), and `compared` holds the orders it was chosen from.
     `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,
@@ -77,6 +78,7 @@ class FusedRegion:
     merges: tuple[tuple[Reduction, str], ...]
     constraints: nx.DiGraph[str]
     local_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    repeated: frozenset[str] = frozenset()
     asked: tuple[AskedOrder, ...] = ()
     order: LoopOrder = ()
     compared: ComparedOrders = field(default_factory=lambda: ComparedOrders.of(()))

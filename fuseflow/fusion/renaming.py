@@ -57,6 +57,7 @@ def renamed_region(
         merges=merges,
         constraints=region_order_graph(trees, declared, stored, pinned, user_order, asked),
         local_names=local_names,
+        repeated=frozenset(names[e] for e in region.repeated),
         asked=asked,
         resident=frozenset(names[n] for n in region.resident),
     )

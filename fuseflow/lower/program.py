@@ -103,6 +103,9 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
                 span=partitioned.schedule.place("order", target),
             )
         orders[region] = order
+    if partitioned.schedule.fuse_regions == ("layerwise",):
+        stated = dict(partitioned.source.region_orders)
+        orders = {name: order for name, order in stated.items() if name in names} | orders
     return orders
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.places import places_of
-from fuseflow.errors import OrdersError, PlacesError
+from fuseflow.errors import FusionError, OrdersError, PlacesError
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.expected.cost import expected_rank
 from fuseflow.fusion import FusedRegion, choose_order, inline
@@ -45,6 +45,28 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegi
     """Return the region fused in its best order, or in that of the user, and the region of which it has this from: itself, or an earlier
     one. Raises `FusionError` if there is no order.
     """
+    region, precedent = _fused(state, request)
+    _refuse_contradiction(state, request, region)
+    return region, precedent
+
+
+def _refuse_contradiction(state: LoweringState, request: RegionRequest, region: FusedRegion) -> None:
+    """Raise `FusionError` if the text of a program states an order of a region, and another one with an Einsum of the region."""
+    program = state.partitioned.program
+    if dict(program.region_orders).get(request.name) != request.order:
+        return
+    for einsum in (program.defined[e] for e in request.einsums if e in region.local_names):
+        names = region.local_names[einsum.name]
+        asked = list(dict.fromkeys(names[v] for v in einsum.order if names.get(v) in region.order))
+        if asked != sorted(asked, key=region.order.index):
+            raise FusionError(
+                f"the loops of `{einsum.name}` run {','.join(asked)}, and region `{request.name}` states {','.join(request.order)}",
+                hint="change both, or leave the order of the region out",
+                span=einsum.location.span,
+            )
+
+
+def _fused(state: LoweringState, request: RegionRequest) -> tuple[FusedRegion, Precedent]:
     names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
     if key in precedents and can_rename(precedents[key].candidate.region):
         return _renamed(state, request, precedents[key], names), precedents[key]
@@ -85,9 +107,9 @@ def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
 
 def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCosts) -> FusionProblem:
     """Return what the search for a way to fuse the region needs to know. `costs` are those of the region."""
-    schedule = state.partitioned.schedule
+    schedule, program = state.partitioned.schedule, state.partitioned.program
     return FusionProblem(
-        program=state.partitioned.program,
+        program=program.unordered if request.order else program,  # the order of a region wins over those of its Einsums
         region=request.name,
         einsums=request.einsums,
         results=request.results,

@@ -14,7 +14,9 @@ from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.hardware.output import circuit_text
+from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.stated_schedule import with_stated_schedule
 from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
@@ -77,24 +79,32 @@ CIRCUITS = "hw"
 """The circuits of the graphs, which can be shown for a machine that has circuits."""
 DIRECTORY_FORMS = ("fibertree", "verilog")
 """What is a directory of files by itself."""
-SHOWN = (*STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
+EXPORTED = "torch"
+"""The exported program of a PyTorch model, which is there before any stage."""
+SHOWN = (EXPORTED, *STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
 """All that `--emit` writes."""
 
 MLIR_SEPARATOR = "\n// -----\n\n"
 """What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
 
 
+def scheduled_linalg(source: Source, partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> str:
+    """Return the program with its regions and loop orders as a Linalg module. Raises `FrontendError`, with the place, for an Einsum that
+    has no form there."""
+    from fuseflow.frontend.linalg_writer import write_program
+
+    return write_program(with_stated_schedule(source.stated_program, partitioned, regions))
+
+
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:
     """Return one stage as text or bytes, with the regions one after the other. Circuits are those for a machine. Raises `UsageError` for
     a stage that does not exist."""
+    if stage == EXPORTED:
+        return source.exported_text
     if stage == "einsum":
         return einsum_text.show(program)
     if stage == "einsum-mlir":
         return _program_mlir(program)
-    if stage == "linalg":
-        if source.mlir is None:
-            raise UsageError(f"`{source.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
-        return source.mlir
     shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {
         "table-mlir": _table_mlir,
         CIRCUITS: lambda r: circuit_text(r.graph, machine),

@@ -24,6 +24,7 @@ from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lane_results import writer_notices
+from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.lower.written_schedules import overruled_notices
@@ -56,7 +57,7 @@ class Compiled:
     """A compiled program.
 
     All formats of `program` are inferred. `regions` stand in the order in which they run. `seconds` is the time that compiling took, and
-    `divisions` say which regions had to be divided.
+    `divisions` say which regions had to be divided. `partitioned` is the program as it was cut into regions.
     """
 
     source: Source
@@ -66,6 +67,7 @@ class Compiled:
     machine: Machine
     seconds: float
     divisions: tuple[str, ...] = ()
+    partitioned: PartitionedProgram | None = None
 
     def __repr__(self) -> str:
         return f"<Compiled {self.name}: {len(self.regions)} regions, {len(self.program.einsums)} Einsums, on {self.machine.name}>"
@@ -91,6 +93,8 @@ class Compiled:
         Stages behind the program show one region after the other. `proto` is the binary form of a single region.
         Raises `UsageError` for an unknown stage and for a stage that this program did not go through.
         """
+        if stage == "linalg":
+            return artifacts.scheduled_linalg(self.source, self.partitioned, self.regions)
         return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(

@@ -354,7 +354,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["compile", "p.ein", "--dump-after", "linalg", "--dump-after", "table", "--dump-dir", "d"],
         "does not go through Linalg",
     ),
-    "linalg of a text program": (["compile", "p.ein", "--emit", "linalg"], "did not go through Linalg"),
+    "exported program of a text program": (["compile", "p.ein", "--emit", "torch"], "`p` is no PyTorch model"),
     "dump without a place": (["compile", "p.ein", "--dump-after", "all"], "needs `--dump-dir DIR`"),
     "place without a dump": (["compile", "p.ein", "--dump-dir", "d"], "needs `--dump-after STAGE`"),
     "fibertree without a place": (["compile", "p.ein", "--emit", "fibertree"], "`-o DIR`"),

@@ -1,10 +1,13 @@
 """Formats and `#sparse_tensor.encoding` attributes, both ways and through MLIR itself."""
 
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
-from fuseflow.errors import FrontendError
+import fuseflow as ff
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend import read_mlir
 from fuseflow.frontend.sparse_encodings import from_encoding, has_encoding, screen_encodings, to_encoding
 from fuseflow.tensors import Format
 
@@ -198,3 +201,50 @@ func.func @f(%w: tensor<3x8xf32, #NV>, %x: tensor<8x2xf32>) -> tensor<3x2xf32> {
     weights[:, [0, 1, 4, 6]] = 0
     result = ff.compile(program, tensors={"arg0": weights, "arg1": x}, schedule=ff.Schedule.fuse(fuse)).run()
     np.testing.assert_allclose(result.outputs["matmul"], weights @ x, rtol=1e-5)
+
+
+ENCODED = """\
+#e = #sparse_tensor.encoding<{{ map = (d0, d1) -> (d0 : {outer}, d1 : compressed){keys} }}>
+module {{
+  func.func @main(%A: tensor<4x4xf32, #e>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {{
+    %z = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<4x4xf32>
+    %f = linalg.fill ins(%z : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+    %0 = linalg.matmul ins(%A, %x : tensor<4x4xf32, #e>, tensor<4x4xf32>) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32>
+  }}
+}}
+"""
+REFUSED = {
+    "narrow positions": ("dense", ", posWidth = 16", "`posWidth = 16` of a sparse encoding: machines move positions of 32 bits"),
+    "narrow coordinates": ("dense", ", posWidth = 32, crdWidth = 8", "machines move coordinates of 32 bits"),
+    "no number of bits": ("dense", ", crdWidth = 33", "`crdWidth = 33`"),
+    "values that are one": ("dense", ", explicitVal = 1.0 : f32", "`explicitVal = 1.0 : f32`"),
+    "an implicit value": ("dense", ", implicitVal = 1.0 : f32", "MLIR knows no other implicit value"),
+    "an implicit value of integers": ("dense", ", implicitVal = 2 : i32", "`implicitVal = 2 : i32`"),
+    "batches": ("batch", "", "level `batch` of a sparse encoding stores each batch as a tensor of its own"),
+}
+
+
+@pytest.mark.parametrize(("outer", "keys", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_an_encoding_asks_for_is_refused_with_its_line(outer: str, keys: str, message: str) -> None:
+    with pytest.raises(FrontendError) as error:
+        read_mlir(ENCODED.format(outer=outer, keys=keys), "m.mlir")
+    assert message in error.value.message and error.value.hint
+    assert error.value.span == Span("m.mlir", 1)
+
+
+@pytest.mark.parametrize(
+    "keys", ["", ", posWidth = 32, crdWidth = 32", ", posWidth = 64", ", implicitVal = 0.0 : f32", ", crdWidth = 0"]
+)
+def test_what_an_encoding_says_and_is_so_is_read(keys: str) -> None:
+    program = read_mlir(ENCODED.format(outer="dense", keys=keys), "m.mlir")
+    assert program.inputs[0].format == Format.parse("csr", 2)
+
+
+def test_wide_positions_are_told(tmp_path: Path) -> None:
+    for keys, told in ((", posWidth = 64, crdWidth = 64", True), (", posWidth = 32, crdWidth = 32", False)):
+        file = tmp_path / "m.mlir"
+        file.write_text(ENCODED.format(outer="dense", keys=keys))
+        notices = ff.compile(file).notices
+        assert any("posWidth = 64 and crdWidth = 64, as PyTorch holds them" in notice for notice in notices) == told

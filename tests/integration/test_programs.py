@@ -157,6 +157,13 @@ def test_random_programs_with_views() -> None:
     assert [name for name in program_fuzz.VIEW_QUOTAS if not tally.quotas[name]] == []
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_random_programs_written_as_linalg(wide: bool) -> None:
+    tally = program_fuzz.run(SEEDS[0], 10, wide=wide, linalg=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.compiled >= 9
+
+
 def test_random_programs_with_hard_values() -> None:
     tally = program_fuzz.run(SEEDS[0], EXAMPLES, hard=True)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"

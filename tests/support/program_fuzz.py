@@ -27,6 +27,7 @@ from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
 from random_programs import Case, hard_programs, planned, view_programs, wide_programs
 from views import FEATURES, features
+from written_linalg import check_written
 
 from fuseflow.einsum.nodes import Keep, Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
@@ -160,11 +161,13 @@ def run(
     views: bool = False,
     split: bool = False,
     hard: bool = False,
+    linalg: bool = False,
 ) -> Tally:
     """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
     programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none. `keep`: with parts of
     results that are kept (`keeps`). `nm`: with n:m levels (`nm_levels`). `narrow`: with narrow element types (`narrows`).
-    `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values."""
+    `views`: programs with views. `split`: with indices that are two loops (`splits`). `hard`: programs with hard values.
+    `linalg`: each is also written as scheduled Linalg and read again (`written_linalg`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
     drawn = (
         hard_programs()
@@ -189,6 +192,8 @@ def run(
             asked = surfaces > 0 and (bool(failed) or tally.programs % surfaces == 0)
             if asked:
                 check_surfaces(case, checked.schedule)
+            if linalg:
+                check_written(case, checked.schedule)
         except TooLarge:
             tally.too_large += not failed
         except FuseFlowError as error:

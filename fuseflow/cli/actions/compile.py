@@ -21,6 +21,7 @@ from fuseflow.cli.target import Target
 from fuseflow.errors import UsageError
 from fuseflow.hardware.output import MANIFEST
 from fuseflow.hardware.verilog import require_circt
+from fuseflow.lower.stated_schedule import unstated_sections
 from fuseflow.report.tables import compiled_table, print_table
 from fuseflow.run.artifacts import CIRCUITS, DIRECTORY_FORMS
 from fuseflow.sim import Machine, load_machine
@@ -54,6 +55,10 @@ def compile_command(
         compiled.save_verilog(target)
     elif emit is not None:
         write_out(compiled.emit(emit), target, stdout)
+        unstated = unstated_sections(compiled.schedule) if emit == "linalg" and not quiet else ()
+        if unstated:
+            sections = ", ".join(f"`{section}`" for section in unstated)
+            say(f"note: the text does not say {sections} of the schedule: give it again where you read the text")
     elif target is not None:
         compiled.save(target)
         if not quiet:

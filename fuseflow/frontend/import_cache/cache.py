@@ -63,6 +63,7 @@ def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> So
         entry.source,
         expected=expected,
         intermediates=lambda: import_or_recall(replace(spec, fresh=True), import_model).intermediates(),
+        exported=lambda: import_model(spec).exported_text,
     )
 
 
@@ -71,7 +72,7 @@ def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, 
     with recording() as recorder:
         source = import_model(spec)
     expected = source.expected
-    entry = Entry(replace(source, expected=None, intermediates=dict), _states(recorder), expected is not None)
+    entry = Entry(replace(source, expected=None, intermediates=dict, exported=None), _states(recorder), expected is not None)
     if recorder.reasons:
         _log.info("%s is imported anew in every run, because it %s", spec.model, recorder.reasons[0])
         return source

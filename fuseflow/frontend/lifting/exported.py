@@ -15,9 +15,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
-from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
-from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.lifting.rules import RULES, operators_of
 from fuseflow.frontend.model_call import ModelCall
 from fuseflow.frontend.quiet import quiet
@@ -59,7 +57,7 @@ def export_module(call: ModelCall) -> ExportedModule:
             constants = _batch_norm_parameters(program)
             program = program.run_decompositions(_decompositions())
         except Exception as error:  # whatever the model and PyTorch raise
-            raise _export_error(error) from error
+            raise fx_origin.export_error(error) from error
     _require_no_writes(program)
     graph = program.graph
     graph.eliminate_dead_code()
@@ -156,15 +154,6 @@ def _require_tensors(node: Node) -> None:
             f"what `{node.target}` computes has another shape, or is another number, with other data",
             hint,
         )
-
-
-def _export_error(error: Exception) -> FrontendError:
-    """Return why PyTorch cannot export a model."""
-    span = fx_origin.exception_span(error)
-    if "DataDependent" in type(error).__name__ or "data-dependent" in str(error).partition("\n")[0]:
-        hint = "use `torch.where`, or give the model the number as an argument"
-        return FrontendError("control flow, or a number in Python, depends on data", hint=hint, span=span)
-    return FrontendError(f"the model cannot be exported: {foreign_message(error)}", span=span)
 
 
 def named_results(exported: ExportedModule) -> Iterator[tuple[str, Node]]:

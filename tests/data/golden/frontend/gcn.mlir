@@ -11,7 +11,7 @@
 #map6 = affine_map<(d0) -> ()>
 #map7 = affine_map<(d0) -> (d0)>
 #map8 = affine_map<(d0, d1) -> (d0)>
-#sparse = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 64, crdWidth = 64 }>
+#sparse = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 #loc5 = loc("@log_softmax."(#loc1))
 #loc7 = loc("@_sparse_mm"(#loc3))
 #loc8 = loc("@add"(#loc3))

@@ -1,0 +1,60 @@
+"""A program that states its schedule itself: the region of each Einsum, and the loop orders of Einsums and regions. `--emit linalg` writes
+it.
+
+Everything else that a schedule says (lanes, depths, how it is lowered) is no part of a program, and is given again where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+from fuseflow.einsum.format_inference import TypedProgram
+from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
+from fuseflow.fusion import FusedRegion
+from fuseflow.lower.partition import PartitionedProgram, declare_formats, with_associations
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.schedule import Schedule
+
+
+def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regions: Iterable[CompiledRegion]) -> Program:
+    """Return a program with the formats and associations of the schedule that it was cut with, and with its `regions`, lowered, and their
+    loop orders."""
+    schedule = partitioned.schedule
+    stated = declare_formats(TypedProgram.of(with_associations(program, schedule)), schedule).source
+    fused = {region.name: region.fused for region in regions if region.einsums}
+    home = {einsum: region.name for region in partitioned.formed for einsum in region.einsums}
+    einsums = list[Einsum]()
+    for einsum in stated.einsums:
+        region = home[einsum.name]
+        order = _order_in(einsum, fused.get(region), partitioned.reshapes.statements)
+        einsums.append(replace(einsum, location=replace(einsum.location, region=region), order=order))
+    asked = dict((*schedule.orders, *program.region_orders))
+    orders = tuple((r.name, r.order) for r in fused.values() if r.name in asked or not _is_determined(r, einsums))
+    return replace(stated, einsums=tuple(einsums), region_orders=orders)
+
+
+def unstated_sections(schedule: Schedule) -> tuple[str, ...]:
+    """Return the sections of a schedule that a program does not state."""
+    rest = replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=(), order_policy="best")
+    return tuple(
+        line.partition(":")[0] for line in rest.to_yaml().splitlines() if line[:1].isalpha() and not line.startswith("fuse:")
+    )
+
+
+def _order_in(einsum: Einsum, region: FusedRegion | None, statements: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the loops of an Einsum in the order in which they run in its region, or () if they are others there."""
+    if region is None:
+        return ()
+    names = region.local_names.get(statements.get(einsum.name, einsum.name), {})
+    own = dict.fromkeys((*index_names(einsum.indices), *(v for access in accesses(einsum.body) for v in access.names)))
+    places = {v: region.order.index(names[v]) for v in own if names.get(v) in region.order}
+    return tuple(sorted(own, key=places.__getitem__)) if places.keys() == own.keys() else ()
+
+
+def _is_determined(region: FusedRegion, einsums: Iterable[Einsum]) -> bool:
+    """Return whether the orders of its Einsums leave one order of a region."""
+    orders = [[region.local_names[e.name][v] for v in e.order] for e in einsums if e.name in region.local_names]
+    pairs = {pair for order in orders for pair in combinations(order, 2)}
+    return not region.repeated and set(pairwise(region.order)) <= pairs
