@@ -123,7 +123,9 @@ def main(
     if lanes and (size or bitmap or nm or select or narrow or f32):
         raise click.UsageError("--lanes draws graphs of its own, which take no other options")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg)))
+        sys.exit(
+            fuzz_programs(programs, seed, jobs, Options(bitmap, nm, wide, views, keep, narrow, split, surfaces, hard, linalg))
+        )
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap, nm, select, narrow, f32, lanes))
 
 
