@@ -24,7 +24,7 @@ from fuseflow.frontend.sources import Source
 from fuseflow.hardware.output import save_verilog
 from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lane_results import writer_notices
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.lower.written_schedules import overruled_notices
@@ -88,13 +88,14 @@ class Compiled:
         return self.source.seed
 
     def emit(self, stage: str) -> str | bytes:
-        """Return one stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot or hw.
+        """Return one stage of the program: torch, linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot or hw.
 
         Stages behind the program show one region after the other. `proto` is the binary form of a single region.
         Raises `UsageError` for an unknown stage and for a stage that this program did not go through.
         """
         if stage == "linalg":
-            return artifacts.scheduled_linalg(self.source, self.partitioned, self.regions)
+            partitioned = self.partitioned or partition_program(self.source.program, self.schedule)
+            return artifacts.scheduled_linalg(self.source, partitioned, self.regions)
         return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(
