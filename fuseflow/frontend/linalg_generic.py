@@ -79,7 +79,7 @@ def _index(expression: Any, size: int, extents: Mapping[str, int]) -> Index | No
 def linear_index(expression: Any, size: int, extents: Mapping[str, int], loops: Sequence[str]) -> Index:
     """Return the index along a dimension of this extent that an expression over `loops` is, whatever the extent is."""
     if isinstance(expression, ir.AffineDimExpr):
-        return loops[expression.position]
+        return loops[int(expression.position)]
     form = _linear(expression)
     form = Affine(tuple((loops[int(name[1:])], factor) for name, factor in form.terms), form.offset)
     match form.terms if form.offset == 0 else ():
