@@ -130,7 +130,7 @@ class _Writer:
         values = {name: replace(v, type=_aliased(v.type, aliases)) for name, v in values.items()}
         main, functions = _Function(self.program, self.typed, values), list[str]()
         for region, einsums in regions.items():
-            if len(einsums) == 1 and region == einsums[0].name:
+            if len(einsums) == 1 and region == einsums[0].name and region not in dict(self.program.region_orders):
                 main.state(einsums[0])
                 continue
             if region == names.MAIN:
