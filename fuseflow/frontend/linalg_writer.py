@@ -296,7 +296,7 @@ class _Statement:
         operands = self._operands(expr if folded is None else folded.body)
         dtype = _computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
         if folded is not None and dtype != result.dtype:  # it is rounded once, when all is summed up
-            folded, operands = None, [self._part(folded)]
+            operands, folded = [self._part(folded)], None
             dtype = operands[0].value.dtype
         loops = self._loops((*free, *(folded.over if folded else ())))
         plain = {i for operand in operands for i in operand.indices}
