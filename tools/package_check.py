@@ -195,12 +195,12 @@ def try_second_python(wheel: Path, folder: Path) -> str:
     work.mkdir()
     execute([str(python), "-m", "venv", str(environment)], folder)
     commands = environment / "bin"
-    install = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps", "--no-compile"]
+    pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     try:
-        execute([*install, *installed_versions()], folder)
+        execute([*pip, "install", "--no-deps", "--no-compile", *installed_versions()], folder)
     except Broken as error:
         return f"no run on {python}: what fuseflow needs cannot be installed for it: {str(error).splitlines()[-1]}"
-    execute([*install, str(wheel)], folder)
+    execute([*pip, "install", "--no-deps", "--no-compile", str(wheel)], folder)
     for path in (*(ROOT / "docs" / "example" / name for name in EXAMPLE), ROOT / "models" / "gcn.py"):
         shutil.copy(path, work)
     if has_levels():

@@ -57,5 +57,5 @@ def _is_determined(region: FusedRegion, einsums: Iterable[Einsum]) -> bool:
     """Return whether the orders of its Einsums leave one order of a region."""
     orders = [[region.local_names[e.name][v] for v in e.order] for e in einsums if e.name in region.local_names]
     pairs = {pair for order in orders for pair in combinations(order, 2)}
-    apart = all(len(set(order)) == len(order) for order in orders)  # two loops of an Einsum that are one here are one again only so
+    apart = all(len(set(order)) == len(order) for order in orders)  # no two loops of an Einsum are one in the region
     return apart and not region.repeated and set(pairwise(region.order)) <= pairs
