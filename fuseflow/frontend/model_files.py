@@ -7,12 +7,11 @@ The function returns a PyTorch module with its inputs, or an Einsum program with
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from fuseflow.filesystem import read_text
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import DEFAULT_FUNCTION, Factory, importable_from_here, require_module
 from fuseflow.frontend.foreign_errors import ForeignFailure
+from fuseflow.frontend.import_cache.installation import is_installed
 from fuseflow.frontend.model_options import DATA_ARGUMENT, BuildSignature
 
 if TYPE_CHECKING:
@@ -189,15 +189,19 @@ def _user_module(path: Path) -> Iterator[ModuleType]:
         yield module
     finally:
         sys.path.remove(folder)
-        for name in _modules_loaded_from((folder, os.path.realpath(tempfile.gettempdir())), before):
+        for name in _modules_of_models(folder, before):
             del sys.modules[name]
 
 
-def _modules_loaded_from(folders: Iterable[str], before: Collection[str]) -> list[str]:
-    """Return the modules that were loaded from these folders. They must be forgotten, because a module of the same name in another folder
-    differs. In the temporary one is code that PyTorch Geometric makes of the layers of this very model."""
+def _modules_of_models(folder: str, before: Collection[str]) -> list[str]:
+    """Return the modules that were loaded from a folder of models, or for them. They must be forgotten, because a module of the same name
+    in another folder differs. PyTorch Geometric writes code for the layers of a model into temporary files. Installed modules stay,
+    wherever their environment is: PyTorch cannot be loaded twice.
+    """
+    temporary = Path(tempfile.gettempdir()).resolve()
     files = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items() if name not in before)
-    return [name for name, file in files if file and any(Path(file).resolve().is_relative_to(folder) for folder in folders)]
+    paths = ((name, Path(file).resolve()) for name, file in files if file and not is_installed(file))
+    return [name for name, path in paths if path.is_relative_to(folder) or path.parent == temporary]
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """Model files: what they may define, and errors at the line of the user's file. The GCN that comes with the project."""
 
+import importlib
 import sys
+import sysconfig
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from fuseflow import compile as compile_model
 from fuseflow.einsum.text import show
 from fuseflow.errors import FileError, FrontendError, FuseFlowError, UsageError
 from fuseflow.frontend import LoadedModel, import_model, load_data, load_model
+from fuseflow.frontend.model_files import _user_module
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 
@@ -229,3 +233,16 @@ def test_neighbours_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -
         )
         load_model(tmp_path / name / "m.py", None, 0)
     assert "helper" not in sys.modules
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_installed_modules_stay_where_their_environment_is_in_the_folder(
+    beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project has its environment in its own folder, as `.venv`, or all is in a temporary one. PyTorch cannot be loaded twice."""
+    library = Path(sysconfig.get_path("stdlib"))
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path if beside else library))
+    with _user_module(library / "model.py" if beside else write(tmp_path, "")):
+        importlib.import_module("colorsys")
+    assert "colorsys" in sys.modules
