@@ -35,12 +35,15 @@ def with_stated_schedule(program: Program, partitioned: PartitionedProgram, regi
     return replace(stated, einsums=tuple(einsums), region_orders=orders)
 
 
+def unstated_schedule(schedule: Schedule) -> Schedule:
+    """Return what a schedule says beside regions, orders, formats and associations, which a program states."""
+    return replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=(), order_policy="best")
+
+
 def unstated_sections(schedule: Schedule) -> tuple[str, ...]:
     """Return the sections of a schedule that a program does not state."""
-    rest = replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=(), order_policy="best")
-    return tuple(
-        line.partition(":")[0] for line in rest.to_yaml().splitlines() if line[:1].isalpha() and not line.startswith("fuse:")
-    )
+    lines = unstated_schedule(schedule).to_yaml().splitlines()
+    return tuple(line.partition(":")[0] for line in lines if line[:1].isalpha() and not line.startswith("fuse:"))
 
 
 def _order_in(einsum: Einsum, region: FusedRegion | None, statements: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,9 +14,7 @@ from fuseflow.filesystem import json_text, list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.hardware.output import circuit_text
-from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.stated_schedule import with_stated_schedule
 from fuseflow.run.directory import MANIFEST, SELECTIONS
 from fuseflow.run.manifest import manifest, write_artifact
 from fuseflow.run.program_values import PROGRAM_FILE, node_einsums, program_values
@@ -86,14 +84,6 @@ SHOWN = (EXPORTED, *STAGES, *MLIR_FORMS, CIRCUITS, *DIRECTORY_FORMS)
 
 MLIR_SEPARATOR = "\n// -----\n\n"
 """What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
-
-
-def scheduled_linalg(source: Source, partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> str:
-    """Return the program with its regions and loop orders as a Linalg module. Raises `FrontendError`, with the place, for an Einsum that
-    has no form there."""
-    from fuseflow.frontend.linalg_writer import write_program
-
-    return write_program(with_stated_schedule(source.stated_program, partitioned, regions))
 
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str, machine: Machine) -> str | bytes:

@@ -41,6 +41,7 @@ from fuseflow.run.not_finite import not_finite_notice
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
+from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.run.settings import Settings
 from fuseflow.run.stand_ins import combine_checks
 from fuseflow.samml.auxiliary import auxiliary_tensors
@@ -95,7 +96,8 @@ class Compiled:
         """
         if stage == "linalg":
             partitioned = self.partitioned or partition_program(self.source.program, self.schedule)
-            return artifacts.scheduled_linalg(self.source, partitioned, self.regions)
+            program, tensors = self.source.stated_program, self.source.tensors
+            return scheduled_linalg(program, self.schedule, partitioned, self.regions, self.machine, tensors)
         return artifacts.emit_stage(self.source, self.program, self.regions, stage, self.machine)
 
     def save(

@@ -6,8 +6,9 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FusionError
+from fuseflow.errors import FrontendError, FusionError
 from fuseflow.lower.stated_schedule import unstated_sections
+from fuseflow.run import scheduled_linalg
 
 TWO_LAYERS = """\
 tensor A[8, 8] csr
@@ -86,6 +87,14 @@ def test_an_order_of_a_region_that_its_maps_contradict_is_refused(tmp_path: Path
     with pytest.raises(FusionError, match="and region `g` states") as error:
         reread(compiled, tmp_path, text.replace('samml.order = ["i", "j", "k", "l"]', 'samml.order = ["j", "i", "k", "l"]'))
     assert error.value.span is not None
+
+
+def test_a_region_that_would_come_back_as_another_graph_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = ff.compile(parse(TWO_LAYERS, "p.ein"), schedule=ff.Schedule.fuse("none").order("T1", "k,j,i").lower(copies=True))
+    monkeypatch.setattr(scheduled_linalg, "with_stated_schedule", lambda program, *_: program)
+    with pytest.raises(FrontendError, match="what is read would be compiled to another graph") as error:
+        compiled.emit("linalg")
+    assert str(error.value.span) == "p.ein:4:1"
 
 
 def test_what_a_text_does_not_say_is_named() -> None:

@@ -10,38 +10,30 @@ from random_programs import Case
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
-from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import read_mlir
-from fuseflow.frontend.linalg_writer import write_program
-from fuseflow.lower.partition import partition_program
-from fuseflow.lower.program import lower_regions
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.stated_schedule import with_stated_schedule
+from fuseflow.lower.stated_schedule import unstated_schedule
+from fuseflow.run.scheduled_linalg import scheduled_linalg
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
 
 
 def check_written(case: Case, schedule: Schedule) -> None:
     """Write a case as it is compiled with a schedule, read it, and compile it with what the text does not say. Raises `Difference` if
     anything is another one, and `FuseFlowError` for a program that has no form in Linalg."""
-    compiled = selected(case)
+    compiled, machine = selected(case), load_machine(case.machine)
     with merged(case):
-        partitioned = partition_program(compiled.program, schedule)
-        made = tuple(lower_regions(partitioned, compiled.tensors))
-        text = write_program(with_stated_schedule(case.program, partitioned, made))
+        partitioned, lowered = lower_for(compiled.program, schedule, machine, compiled.tensors)
+        made = tuple(lowered)
+        text = scheduled_linalg(case.program, schedule, partitioned, made, machine, compiled.tensors)
         program = read_mlir(text, "written.mlir")
-        rest = replace(schedule, fuse_regions=("layerwise",), regions=(), orders=(), formats=(), associations=())
-        try:
-            again = tuple(
-                lower_regions(partition_program(selected(replace(case, program=program)).program, rest), compiled.tensors)
-            )
-        except FuseFlowError as error:
-            raise Difference(f"written as Linalg: what is read does not compile: {error}\n{text}") from error
-    for one, two in zip(_shown(made), _shown(again), strict=False):
+        read = selected(replace(case, program=program)).program
+        again = tuple(lower_for(read, unstated_schedule(schedule), machine, compiled.tensors)[1])
+    for one, two in zip(_shown(made), _shown(again), strict=True):
         if one != two:
             raise Difference(f"written as Linalg: {two}\nnot\n{one}\n{text}")
-    if len(made) != len(again):
-        raise Difference(f"written as Linalg: {len(again)} regions, not {len(made)}\n{text}")
     _refuse_other_values(case, program)
 
 

@@ -1,0 +1,67 @@
+"""A compiled program as a Linalg module that states its regions and loop orders, and is compiled to the same graphs where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from fuseflow.einsum.constants import inline_constants
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.selections import replace_affine
+from fuseflow.errors import FrontendError, FuseFlowError
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.public import lower_for
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.stated_schedule import unstated_schedule, with_stated_schedule
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+HINT = "`fuseflow compile -o DIR` keeps the schedule in a file"
+
+
+def scheduled_linalg(
+    program: Program,
+    schedule: Schedule,
+    partitioned: PartitionedProgram,
+    regions: Sequence[CompiledRegion],
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+) -> str:
+    """Return the text of a program that was cut with a schedule into these `regions`, lowered for a machine and these inputs.
+
+    Raise `FrontendError`, with the place, for an Einsum or a region that would come back as another one. For example, loop orders do not
+    say of which tensor a region reads a permuted copy, where several would do.
+    """
+    from fuseflow.frontend import read_mlir
+    from fuseflow.frontend.linalg_writer import write_program  # loads torch-mlir
+
+    text = write_program(with_stated_schedule(program, partitioned, regions))
+    selected, _ = replace_affine(read_mlir(text))
+    try:
+        _, again = lower_for(inline_constants(selected), unstated_schedule(schedule), machine, tensors)
+        _refuse_difference(partitioned, regions, again)
+    except FuseFlowError as error:
+        if isinstance(error, FrontendError):
+            raise
+        raise FrontendError(f"the text of this program would not compile: {error.message}", hint=HINT, span=error.span) from error
+    return text
+
+
+def _refuse_difference(
+    partitioned: PartitionedProgram, regions: Sequence[CompiledRegion], again: Iterable[CompiledRegion]
+) -> None:
+    read = list(again)
+    for n, region in enumerate(regions):
+        if n == len(read) or _graph_of(region) != _graph_of(read[n]):
+            einsum = next(name for reader in regions[n:] for name in reader.einsums)  # a copy is made for the region behind it
+            raise FrontendError(
+                f"region `{region.name}` has no form in Linalg: what is read would be compiled to another graph",
+                hint=HINT,
+                span=partitioned.program.defined[einsum].location.span,
+            )
+
+
+def _graph_of(region: CompiledRegion) -> object:
+    """Return what is compared: depths of FIFOs are chosen when all is lowered, and again where the text is read."""
+    return region.fused.order, replace(region.graph, depths=())
