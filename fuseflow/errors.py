@@ -156,6 +156,7 @@ class PlacesError(FusionError):
 class OrdersError(FusionError):
     """A region cannot run in the loop orders that the user wrote with its Einsums. `region` is the region."""
 
+    code = "orders"
     region: str = ""
 
 
