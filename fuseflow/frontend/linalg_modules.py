@@ -71,6 +71,25 @@ def new_context() -> Any:
     return context
 
 
+def text_of(attributes: Any, key: str) -> str:
+    """Return the text of an attribute, or '' if there is none. Raise `FrontendError` if it is no text."""
+    if key not in attributes:
+        return ""
+    try:
+        return str(ir.StringAttr(attributes[key]).value)
+    except ValueError:
+        raise FrontendError(f"attribute `{key}` is {attributes[key]}", hint="it is a text, in quotes") from None
+
+
+def words_of(attributes: Any, key: str) -> tuple[str, ...]:
+    """Return the texts of an attribute. Raise `FrontendError` if it is no list of texts."""
+    try:
+        return tuple(str(ir.StringAttr(word).value) for word in ir.ArrayAttr(attributes[key]))
+    except ValueError:
+        hint = 'it is a list of texts, as in `["i", "j"]`'
+        raise FrontendError(f"attribute `{key}` is {attributes[key]}", hint=hint) from None
+
+
 def parse_module(text: str, file: str) -> Any:
     """Read a module and turn its named Linalg operations into generic ones. Raise `FrontendError` with the place in `file` for a text that
     does not parse or verify."""

@@ -12,7 +12,8 @@ generic operation in a text is the user's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from itertools import count
@@ -86,8 +87,10 @@ class _Builder:
         self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
+        refuse_ignored(self._functions.values(), file)
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            name, format, dtype = (_attribute(function, position, key) for key in linalg_modules.ARGUMENT_ATTRIBUTES)
+            with _at_line_of(function, file):
+                name, format, dtype = (_attribute(function, position, key) for key in linalg_modules.ARGUMENT_ATTRIBUTES)
             user_name = name or from_location(argument.location).path or f"arg{position}"
             name = self._emitter.declare(_declaration(user_name, argument.type, format, dtype))
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
@@ -100,6 +103,9 @@ class _Builder:
                 handler(self, op, origin)
             elif not _is_scalar(op.name):
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint=HINT_OUTSIDE)
+            elif any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
+                hint = "write a `linalg.generic`, or a named operation such as `linalg.add`"
+                raise FrontendError(f"`{op.name}` is of scalars, and these are tensors", hint=hint)
         except FrontendError as error:
             place = f" at module `{origin.path}`" if origin.path else ""
             raise FrontendError(
@@ -355,12 +361,31 @@ def _is_scalar(name: str) -> bool:
     return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
 
 
+@contextmanager
+def _at_line_of(op: Any, file: str) -> Iterator[None]:
+    try:
+        yield
+    except FrontendError as error:
+        error.span = error.span or from_location(op.location, file).span
+        raise
+
+
+def refuse_ignored(functions: Iterable[Any], file: str) -> None:
+    """Raise `FrontendError` for attributes that mean something only in a module that says which program it is."""
+    for function in functions:
+        stated = [function.attributes, *function.attributes.get("arg_attrs", ())]
+        for key in (linalg_modules.ORDER, linalg_modules.FILL):
+            if any(key in attributes for attributes in stated):
+                hint = f'say `module attributes {{{linalg_modules.PROGRAM} = "NAME"}}`, or leave it out'
+                span = from_location(function.location, file).span
+                raise FrontendError(f"`{key}` is read in a module with `{linalg_modules.PROGRAM}` alone", hint=hint, span=span)
+
+
 def _attribute(function: Any, position: int, key: str) -> str:
     """Return the text of an attribute of an argument, or '' if the argument does not have it."""
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
-        if key in attributes:
-            return str(ir.StringAttr(attributes[key]).value)
+        return linalg_modules.text_of(attributes, key)
     return ""
 
 

@@ -56,14 +56,14 @@ def read_module(module: Any, file: str) -> Program:
     """
     functions = names.functions_of(module)
     main = names.main_function(module, file)
-    reader = _Reader(functions, file, {_text(main.attributes["sym_name"])})
+    reader = _Reader(functions, file, {names.text_of(main.attributes, "sym_name")})
     reader.declare_inputs(main)
     reader.read(main, "")
     for name, function in functions.items():
         if name not in reader.called:
             span = from_location(function.location, file).span
             raise FrontendError(f"nobody calls the function {name}", hint="call it or leave it out", span=span)
-    program = reader.program(_text(module.operation.attributes[names.PROGRAM]))
+    program = reader.program(names.text_of(module.operation.attributes, names.PROGRAM))
     verify(program)
     reader.refuse_other_types(infer(program))
     return program
@@ -97,8 +97,8 @@ class _Reader:
         arguments = main.body.blocks[0].arguments
         attributes = ir.ArrayAttr(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else [{}] * len(arguments)
         for argument, stated in zip(arguments, attributes, strict=True):
-            name = _text(stated[names.NAME_ATTRIBUTE]) if names.NAME_ATTRIBUTE in stated else f"arg{argument.arg_number}"
             try:
+                name = names.text_of(stated, names.NAME_ATTRIBUTE) or f"arg{argument.arg_number}"
                 type = _type(name, argument.type, stated)
             except FrontendError as error:
                 error.span = from_location(main.location, self.file).span
@@ -170,7 +170,7 @@ class _Reader:
         end = block.operations[len(block.operations) - 1].operation
         self._values |= {result: self._values[value] for result, value in zip(op.results, end.operands, strict=True)}
         if names.ORDER in function.attributes:
-            self._orders[name] = _words(function.attributes[names.ORDER])
+            self._orders[name] = names.words_of(function.attributes, names.ORDER)
 
     def _output(self, value: Any) -> str:
         expr = self._values[value].expr
@@ -198,7 +198,7 @@ class _Reader:
         expr = _Scalars({**elements, accumulator: _ACCUMULATOR}).value(yielded[0])
         reduced = tuple(v for v, kind in zip(loops, op.attributes["iterator_types"], strict=True) if "reduction" in str(kind))
         if reduced:
-            over = _words(op.attributes[names.OVER]) if names.OVER in op.attributes else reduced
+            over = names.words_of(op.attributes, names.OVER) if names.OVER in op.attributes else reduced
             if sorted(over) != sorted(reduced):
                 raise FrontendError(
                     f"`{names.OVER}` has other loops than are reduced: {', '.join(over)}", hint=f"name {', '.join(reduced)}"
@@ -226,10 +226,10 @@ class _Reader:
             dimensions = {str(v): dimension_index(p) for p, v in enumerate(free)}
             self._values[result] = _Value(substitute(expr, dimensions))
             return
-        name = _text(op.attributes[names.NAME_ATTRIBUTE])
-        path = _text(op.attributes[names.PATH]) if names.PATH in op.attributes else ""
+        name = names.text_of(op.attributes, names.NAME_ATTRIBUTE)
+        path = names.text_of(op.attributes, names.PATH) if names.PATH in op.attributes else ""
         order = () if names.UNORDERED in op.attributes else loops
-        order = _words(op.attributes[names.ORDER]) if names.ORDER in op.attributes else order
+        order = names.words_of(op.attributes, names.ORDER) if names.ORDER in op.attributes else order
         if op.name == "linalg.generic" and [v for v in order if v in loops] != list(order and loops):
             raise FrontendError(
                 f"the loops of `{name}` run {','.join(loops)} here, and `{names.ORDER}` says {','.join(order)}",
@@ -277,7 +277,7 @@ class _Scalars:
     def _result(self, op: Any) -> Expr:
         if names.OPERATOR not in op.attributes:
             return self._plain(op)
-        name = _text(op.attributes[names.OPERATOR])
+        name = names.text_of(op.attributes, names.OPERATOR)
         if name == ROUNDING and op.name == "arith.truncf":
             return Apply(ROUNDING, (self.value(op.operands[0]), *map(Const, DTYPES[str(op.results[0].type)].parameters)))
         found = operands(name, self._plain(op))
@@ -318,7 +318,7 @@ def _folded(expr: Expr, start: Expr, over: tuple[str, ...]) -> Expr:
 def _loops(op: Any) -> tuple[str, ...]:
     """Return the names of the loops of an operation."""
     count = len(op.attributes["iterator_types"]) if op.name == "linalg.generic" else len(op.operands[0].type.shape)
-    loops = _words(op.attributes[names.INDICES]) if names.INDICES in op.attributes else ()
+    loops = names.words_of(op.attributes, names.INDICES) if names.INDICES in op.attributes else ()
     if len(loops) != count or len(set(loops)) < count:
         raise FrontendError(f"`{names.INDICES}` does not name {count} loops: {', '.join(loops)}", hint="give each loop a name")
     return loops
@@ -343,13 +343,13 @@ def _type(name: str, type: Any, attributes: Any) -> TensorType:
         raise FrontendError(f"`{name}` is a {type}", hint="a tensor has known extents")
     shape = tuple(type.shape)
     format, block = (None, ()) if type.encoding is None else from_encoding(str(type.encoding))
-    dtype = _text(attributes[names.DTYPE_ATTRIBUTE]) if names.DTYPE_ATTRIBUTE in attributes else str(type.element_type)
-    fill = ir.FloatAttr(attributes[names.FILL]).value if names.FILL in attributes else 0.0
+    dtype = names.text_of(attributes, names.DTYPE_ATTRIBUTE) or str(type.element_type)
+    fill = _fill(attributes[names.FILL]) if names.FILL in attributes else 0.0
     if dtype not in DTYPES:
         raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint=f"use {', '.join(DTYPES)}")
     if names.FORMAT_ATTRIBUTE in attributes:
         try:
-            format = Format.parse(_text(attributes[names.FORMAT_ATTRIBUTE]), len(shape))
+            format = Format.parse(names.text_of(attributes, names.FORMAT_ATTRIBUTE), len(shape))
         except TensorError as error:
             raise FrontendError(
                 f"tensor `{name}`, attribute `{names.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
@@ -357,9 +357,8 @@ def _type(name: str, type: Any, attributes: Any) -> TensorType:
     return TensorType(name, shape, format, dtype, fill, block=block)
 
 
-def _text(attribute: Any) -> str:
-    return str(ir.StringAttr(attribute).value)
-
-
-def _words(attribute: Any) -> tuple[str, ...]:
-    return tuple(_text(word) for word in ir.ArrayAttr(attribute))
+def _fill(attribute: Any) -> float:
+    try:
+        return float(ir.FloatAttr(attribute).value)
+    except ValueError:
+        raise FrontendError(f"attribute `{names.FILL}` is {attribute}", hint="it is a number, as in `2.0 : f64`") from None

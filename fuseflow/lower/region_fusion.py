@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Protocol
 
 from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.places import places_of
 from fuseflow.errors import FusionError, OrdersError, PlacesError
 from fuseflow.estimate import Estimate
@@ -45,16 +46,20 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> tuple[FusedRegi
     """Return the region fused in its best order, or in that of the user, and the region of which it has this from: itself, or an earlier
     one. Raises `FusionError` if there is no order.
     """
-    region, precedent = _fused(state, request)
-    _refuse_contradiction(state, request, region)
+    program = state.partitioned.program
+    stated = bool(request.order) and dict(program.region_orders).get(request.name) == request.order
+    try:
+        region, precedent = _fused(state, request)
+    except FusionError as error:
+        error.span = error.span or (program.defined[request.einsums[0]].location.span if stated else None)
+        raise
+    if stated:
+        _refuse_contradiction(program, request, region)
     return region, precedent
 
 
-def _refuse_contradiction(state: LoweringState, request: RegionRequest, region: FusedRegion) -> None:
+def _refuse_contradiction(program: Program, request: RegionRequest, region: FusedRegion) -> None:
     """Raise `FusionError` if the text of a program states an order of a region, and another one with an Einsum of the region."""
-    program = state.partitioned.program
-    if dict(program.region_orders).get(request.name) != request.order:
-        return
     for einsum in (program.defined[e] for e in request.einsums if e in region.local_names):
         names = region.local_names[einsum.name]
         asked = list(dict.fromkeys(names[v] for v in einsum.order if names.get(v) in region.order))

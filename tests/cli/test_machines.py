@@ -46,3 +46,9 @@ def test_a_file_is_printed_with_its_base_and_what_changes(tmp_path: Path) -> Non
 def test_what_is_no_machine(words: tuple[str, ...], message: str) -> None:
     status, out, err = fuseflow(*words)
     assert (status, out) == (2, "") and message in err
+
+
+def test_a_base_is_no_setting() -> None:
+    result = CliRunner().invoke(main, ["machines", "rda", "--set", "base=rtl"])
+    assert result.exit_code == 2
+    assert "`base` is a key of machine files" in result.stderr

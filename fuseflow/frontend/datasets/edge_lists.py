@@ -7,6 +7,7 @@ of a table, `.csv` or `.tsv`, may name its columns. SNAP (https://snap.stanford.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ _FIRST_ROW: Final = re.compile(rb"^.*\S.*$", re.MULTILINE)
 _NAMES: Final = re.compile(rb"[A-Za-z_]")
 _GAP: Final = re.compile(rb"^[ \t]*,|,[ \t]*(?:,|$)", re.MULTILINE)
 """A comma beside which a number is missing."""
+_BEHIND_NODES: Final = {2: "nothing else, as in the first line", 3: "a weight, as the first line has one"}
 _FREE_NODES: Final = 1 << 20
 _MOST_NODES: Final = 32
 """A graph may have so many times as many nodes as edges, or `_FREE_NODES`: one line must not fill the memory."""
@@ -46,7 +48,7 @@ def read_edge_list(path: Path) -> EdgeList:
     """Return the edges in a text file. A graph has as many nodes as its largest number asks for. Raise `DataError` with the line that is no
     edge."""
     text = read_packed(path) if path.suffix == ".gz" else read_bytes(path)
-    text = _COMMENT.sub(b"", text.replace(b"\r\n", b"\n"))
+    text = _COMMENT.sub(b"", text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n"))
     if {".csv", ".tsv"} & set(path.suffixes[-2:]):
         text = _without_names(path, text)
     first = _FIRST_ROW.search(text)
@@ -57,7 +59,8 @@ def read_edge_list(path: Path) -> EdgeList:
             raise NotARow(text.count(b"\n", 0, gap.start()))
         columns = read_columns(text.replace(b",", b" "), types[: max(width, 2)])
     except NotARow as error:
-        raise _refused(path, text, error.line, "expected the numbers of two nodes, and a weight or nothing") from None
+        expected = f"expected the numbers of two nodes, and {_BEHIND_NODES.get(width, 'a weight or nothing')}"
+        raise _refused(path, text, error.line, expected, "blanks or commas stand between plain numbers") from None
     rows, ends, *weights = columns
     nodes = int(max(rows.max(initial=-1), ends.max(initial=-1))) + 1
     most = most_nodes(len(rows))

@@ -42,8 +42,10 @@ def require_graph_file(path: Path) -> None:
     if path.is_file():
         if graph_suffix(path.name) in (*MATRICES, *EDGE_LISTS):
             return
-        known = f"a graph is a matrix ({', '.join(MATRICES)}) or a list of edges ({', '.join(EDGE_LISTS)}, also with .gz)"
-        raise DataError(f"cannot read `{path}` as a graph: unknown kind of file `{path.suffix}`", hint=known)
+        suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+        lists = f"{', '.join(EDGE_LISTS)}, which alone may be packed, as in .csv.gz"
+        known = f"a graph is a matrix ({', '.join(MATRICES)}) or a list of edges ({lists})"
+        raise DataError(f"cannot read `{path}` as a graph: unknown kind of file `{suffix}`", hint=known)
     if path.is_dir():
         hint = "a data set that is read from a directory has a name: `--data cora --data-dir DIR`"
         raise DataError(f"`{path}` is a directory", hint=hint)

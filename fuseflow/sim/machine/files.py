@@ -73,6 +73,8 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
     impossible value."""
     values = machine.model_dump()
+    if "base" in settings:
+        raise MachineError("`base` is a key of machine files", hint="name the machine itself: `--machine rtl`")
     for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
         if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:

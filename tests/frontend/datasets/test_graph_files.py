@@ -163,7 +163,7 @@ def test_an_archive_may_have_features_and_labels(tmp_path: Path) -> None:
         ("g.npz", "PK", "g.npz"),
         ("g.csv.gz", "0,1\n", "g.csv.gz"),
         ("g.graphml", "<graph/>", "unknown kind of file `.graphml`\n  hint: a graph is a matrix (.mtx, .npz) or a list of edges (.txt"),
-        ("g.mtx.gz", "", "unknown kind of file `.gz`"),
+        ("g.mtx.gz", "", "unknown kind of file `.mtx.gz`"),
     ],
 )  # fmt: skip
 def test_what_holds_no_graph_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
@@ -294,3 +294,18 @@ def test_data_describe_themselves() -> None:
     )
     assert "adjacency" not in load_data("images:imagenet").interface
     assert not hasattr(data, "x") and getattr(data, "y", 3) == 3
+
+
+def test_a_mark_of_the_encoding_is_no_number(tmp_path: Path) -> None:
+    """Spreadsheets begin a text in UTF-8 with one."""
+    (tmp_path / "g.csv").write_text("0,1\n1,2\n", encoding="utf-8-sig")
+    assert load_data(str(tmp_path / "g.csv")).nodes == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("0 1\n0 1 0.5\n", "nothing else, as in"), ("0 1 2\n0 1\n", "a weight, as the first line has")]
+)
+def test_lines_with_and_without_a_weight_are_told_apart(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "g.el").write_text(text)
+    with pytest.raises(DataError, match=said):
+        load_data(str(tmp_path / "g.el"))
