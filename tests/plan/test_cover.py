@@ -88,7 +88,7 @@ def least_cost(mask: Mask, options: list[Option]) -> float:
     return float(weights @ found) / 10
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])  # the proof that a cover is the least takes minutes beyond
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cover_costs_about_as_little_as_the_best(seed: int, share: float):
     mask = np.random.default_rng(seed).random((12, 16)) < share
