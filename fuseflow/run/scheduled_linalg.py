@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from fuseflow.einsum.constants import inline_constants
 from fuseflow.einsum.nodes import Program
@@ -51,15 +52,17 @@ def scheduled_linalg(
 def _refuse_difference(
     partitioned: PartitionedProgram, regions: Sequence[CompiledRegion], again: Iterable[CompiledRegion]
 ) -> None:
-    read = list(again)
-    for n, region in enumerate(regions):
-        if n == len(read) or _graph_of(region) != _graph_of(read[n]):
-            einsum = next(name for reader in regions[n:] for name in reader.einsums)  # a copy is made for the region behind it
-            raise FrontendError(
-                f"region `{region.name}` has no form in Linalg: what is read would be compiled to another graph",
-                hint=HINT,
-                span=partitioned.program.defined[einsum].location.span,
-            )
+    pairs = enumerate(zip_longest(map(_graph_of, regions), map(_graph_of, again)))
+    first = next((n for n, (written, read) in pairs if written != read), None)
+    if first is None:
+        return
+    behind = regions[first:] or regions[-1:]
+    einsum = next(name for region in behind for name in region.einsums)  # a copy is made for the region behind it
+    raise FrontendError(
+        f"region `{behind[0].name}` has no form in Linalg: what is read would be compiled to another graph",
+        hint=HINT,
+        span=partitioned.program.defined[einsum].location.span,
+    )
 
 
 def _graph_of(region: CompiledRegion) -> object:

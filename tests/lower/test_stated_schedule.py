@@ -1,5 +1,6 @@
 """A program that states its schedule, written as Linalg, is compiled as it was."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,17 @@ def test_a_region_that_would_come_back_as_another_graph_is_refused_with_its_line
     with pytest.raises(FrontendError, match="what is read would be compiled to another graph") as error:
         compiled.emit("linalg")
     assert str(error.value.span) == "p.ein:4:1"
+
+
+@pytest.mark.parametrize("change", [lambda regions: [*regions, regions[-1]], lambda regions: regions[:-1]], ids=["more", "fewer"])
+def test_other_numbers_of_regions_are_refused(
+    change: Callable[[list[object]], list[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = ff.compile(parse(TWO_LAYERS, "p.ein"), schedule=ff.Schedule.fuse("none"))
+    lowered = scheduled_linalg.lower_for
+    monkeypatch.setattr(scheduled_linalg, "lower_for", lambda *args: (None, change(list(lowered(*args)[1]))))
+    with pytest.raises(FrontendError, match="region `T4` has no form in Linalg"):
+        compiled.emit("linalg")
 
 
 def test_what_a_text_does_not_say_is_named() -> None:
