@@ -7,52 +7,53 @@ before it: no tensor is stored there.
 
 from __future__ import annotations
 
-import math
 import re
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import assert_never
 
 import networkx as nx
-import numpy as np
 
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import (
     Access,
     Affine,
-    Apply,
     Const,
     Einsum,
     Expr,
     Index,
-    Keep,
     Program,
     Reduce,
     TensorType,
     children,
     free_indices,
     index_names,
-    linear_form,
     walk,
 )
 from fuseflow.einsum.text import show_einsum
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules as names
-from fuseflow.frontend.linalg_operators import ARGUMENTS, COMBINERS, COMPARISONS, COMPOSITIONS, OPERATIONS, ROUNDING
+from fuseflow.frontend.linalg_bodies import ScalarBody, computed_in, converted
+from fuseflow.frontend.linalg_operators import COMBINERS
+from fuseflow.frontend.mlir_text import (
+    UNSIGNED,
+    affine_map,
+    element_type,
+    float_attribute,
+    parenthesized,
+    quoted,
+    quoted_list,
+    symbol_name,
+    tensor_type,
+)
 from fuseflow.frontend.named_linalg import read_module
 from fuseflow.frontend.sparse_encodings import has_encoding, to_encoding
 from fuseflow.ops import REDUCERS
 from fuseflow.tensors import DTYPES, Format
 
 _VALUE_NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
-_SYMBOL_NAME = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
-_LOOP_NAME = re.compile(r"(?!mod$|floordiv$|ceildiv$|symbol$)[A-Za-z_]\w*", re.ASCII)
 _ENCODING = re.compile(r"#sparse_tensor\.encoding<{[^{}]*}>")
-_UNSIGNED = {"u4": "i4", "u8": "i8"}
-"""The types of elements for which MLIR's operations have no type of their own."""
 
 
 def write_program(program: Program) -> str:
@@ -146,12 +147,12 @@ class _Writer:
             for einsum in einsums:
                 function.state(einsum)
             order = dict(self.program.region_orders).get(region, ())
-            attributes = (f"{names.ORDER} = {_strings(order)}",) if order else ()
-            functions.append(function.text(f"private {_symbol(region)}", read, results, attributes))
+            attributes = (f"{names.ORDER} = {quoted_list(order)}",) if order else ()
+            functions.append(function.text(f"private {symbol_name(region)}", read, results, attributes))
         inputs = tuple(t.name for t in self.program.inputs)
         text = main.text(f"@{names.MAIN}", inputs, self.program.outputs, named=True)
         head = "".join(f"{alias} = {encoding}\n" for encoding, alias in aliases.items())
-        return f"{head}module attributes {{{names.PROGRAM} = {_string(self.program.name)}}} {{\n{text}{''.join(functions)}}}\n"
+        return f"{head}module attributes {{{names.PROGRAM} = {quoted(self.program.name)}}} {{\n{text}{''.join(functions)}}}\n"
 
     def _value(self, number: int, type: TensorType) -> _Value:
         """Return a tensor as a value. The format of a result that the user has not declared is left to inference again."""
@@ -161,18 +162,18 @@ class _Writer:
         )
         merged = computed and self.program.defined[type.name].indices != index_names(self.program.defined[type.name].indices)
         is_encoded = format is not None and not merged and (bool(block) or format != Format.dense(format.rank))
-        attributes = [f"{names.NAME_ATTRIBUTE} = {_string(type.name)}"]
+        attributes = [f"{names.NAME_ATTRIBUTE} = {quoted(type.name)}"]
         if declared is not None and computed and format is None:
             attributes.append(names.DECLARED)
         if format is not None and (not has_encoding(format) or (computed and not is_encoded)):
-            attributes.append(f"{names.FORMAT_ATTRIBUTE} = {_string(str(format))}")
-        if type.dtype in _UNSIGNED:
-            attributes.append(f"{names.DTYPE_ATTRIBUTE} = {_string(type.dtype)}")
+            attributes.append(f"{names.FORMAT_ATTRIBUTE} = {quoted(str(format))}")
+        if type.dtype in UNSIGNED:
+            attributes.append(f"{names.DTYPE_ATTRIBUTE} = {quoted(type.dtype)}")
         if type.fill != 0 and (declared is not None or not computed):
-            attributes.append(f"{names.FILL} = {_number(type.fill, 'f64')}")
+            attributes.append(f"{names.FILL} = {float_attribute(type.fill, 'f64')}")
         ssa = f"%{type.name}" if _VALUE_NAME.fullmatch(type.name) else f"%v${number}"
         encoding = f", {to_encoding(format, block)}" if is_encoded and format is not None else ""
-        return _Value(ssa, _tensor(type.shape, type.dtype, encoding), type.dtype, tuple(attributes))
+        return _Value(ssa, tensor_type(type.shape, type.dtype, encoding), type.dtype, tuple(attributes))
 
 
 def _aliases(typed: Program, values: Mapping[str, _Value]) -> dict[str, str]:
@@ -215,14 +216,14 @@ class _Function:
         returned = [self.values[t] for t in results]
         suffix = f" attributes {{{', '.join(attributes)}}}" if attributes else ""
         types = ", ".join(v.type for v in returned)
-        head = f"  func.func {symbol}({', '.join(arguments)}) -> {_parenthesized([v.type for v in returned])}{suffix} {{\n"
+        head = f"  func.func {symbol}({', '.join(arguments)}) -> {parenthesized([v.type for v in returned])}{suffix} {{\n"
         end = f"    return {', '.join(v.ssa for v in returned)} : {types}\n  }}\n" if returned else "    return\n  }\n"
         return head + "".join(f"    {line}\n" for line in self.lines) + end
 
     def call(self, region: str, read: Sequence[str], results: Sequence[str]) -> None:
         operands, returned = [self.values[t] for t in read], [self.values[t] for t in results]
-        types = f"({', '.join(v.type for v in operands)}) -> {_parenthesized([v.type for v in returned])}"
-        called = f"call {_symbol(region)}({', '.join(v.ssa for v in operands)})"
+        types = f"({', '.join(v.type for v in operands)}) -> {parenthesized([v.type for v in returned])}"
+        called = f"call {symbol_name(region)}({', '.join(v.ssa for v in operands)})"
         self.line(f"{', '.join(v.ssa for v in returned)}{' = ' if returned else ''}{called} : {types}")
 
     def line(self, text: str) -> None:
@@ -261,7 +262,7 @@ class _Statement:
     def write(self) -> None:
         einsum, value = self.einsum, self.function.values[self.einsum.name]
         free = index_names(einsum.indices)
-        heads = [*value.attributes, *([f"{names.PATH} = {_string(einsum.location.path)}"] if einsum.location.path else [])]
+        heads = [*value.attributes, *([f"{names.PATH} = {quoted(einsum.location.path)}"] if einsum.location.path else [])]
         if not einsum.order:
             heads.append(names.UNORDERED)
         if free == einsum.indices:
@@ -273,13 +274,16 @@ class _Statement:
         for size in (len(index_names((index,))) for index in einsum.indices):
             groups.append(str(list(range(place, place + size))))
             place += size
-        heads += [f"{names.INDICES} = {_strings(free)}", *([f"{names.ORDER} = {_strings(einsum.order)}"] if einsum.order else [])]
+        heads += [
+            f"{names.INDICES} = {quoted_list(free)}",
+            *([f"{names.ORDER} = {quoted_list(einsum.order)}"] if einsum.order else []),
+        ]
         collapse = f"tensor.collapse_shape {inner.ssa} [{', '.join(groups)}] {{{', '.join(heads)}}}"
         self._line(f"{value.ssa} = {collapse} : {inner.type} into {value.type}")
 
     def _unnamed(self, indices: Sequence[str], dtype: str) -> _Value:
         shape = tuple(self.sizes[v] for v in indices)
-        return _Value(self.function.fresh(), _tensor(shape, dtype), dtype, ())
+        return _Value(self.function.fresh(), tensor_type(shape, dtype), dtype, ())
 
     def _line(self, text: str) -> None:
         self.function.line(text)
@@ -294,7 +298,7 @@ class _Statement:
         """Write a generic whose result has the value of an expression at the indices that are `free` in it."""
         folded = expr if isinstance(expr, Reduce) else None
         operands = self._operands(expr if folded is None else folded.body)
-        dtype = _computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
+        dtype = computed_in(expr if folded is None else folded.body, [o.value.dtype for o in operands], result.dtype)
         if folded is not None and dtype != result.dtype:  # it is rounded once, when all is summed up
             operands, folded = [self._part(folded)], None
             dtype = operands[0].value.dtype
@@ -308,37 +312,37 @@ class _Statement:
         start = self._new(f"tensor.empty() : {result.type}")
         if folded is not None:
             identity = self._constant(REDUCERS[folded.op].identity, result.dtype)
-            filled = f"ins({identity} : {_element(result.dtype)}) outs({start} : {result.type})"
+            filled = f"ins({identity} : {element_type(result.dtype)}) outs({start} : {result.type})"
             start = self._new(f"linalg.fill {filled} -> {result.type}")
-        maps = [_map(loops, indices) for indices in (*(o.indices for o in operands), free)]
+        maps = [affine_map(loops, indices) for indices in (*(o.indices for o in operands), free)]
         kinds = ", ".join('"parallel"' if v in free else '"reduction"' for v in loops)
         read = (
             f" ins({', '.join(o.value.ssa for o in operands)} : {', '.join(o.value.type for o in operands)})" if operands else ""
         )
-        attributes = [*heads, f"{names.INDICES} = {_strings(loops)}"]
+        attributes = [*heads, f"{names.INDICES} = {quoted_list(loops)}"]
         if heads and self.einsum.order not in ((), loops):
-            attributes.append(f"{names.ORDER} = {_strings(self.einsum.order)}")
+            attributes.append(f"{names.ORDER} = {quoted_list(self.einsum.order)}")
         if folded is not None and folded.over != tuple(v for v in loops if v in folded.over):
-            attributes.append(f"{names.OVER} = {_strings(folded.over)}")
+            attributes.append(f"{names.OVER} = {quoted_list(folded.over)}")
         self._line(f"{result.ssa} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{kinds}]}}")
         self._line(f"   {read} outs({start} : {result.type})")
         self._line(f"    attrs = {{{', '.join(attributes)}}} {{")
         arguments = [self.function.fresh() for _ in (*operands, result)]
         types = [*(o.value.dtype for o in operands), result.dtype]
-        self._line("^bb0(" + ", ".join(f"{a}: {_element(t)}" for a, t in zip(arguments, types, strict=True)) + "):")
+        self._line("^bb0(" + ", ".join(f"{a}: {element_type(t)}" for a, t in zip(arguments, types, strict=True)) + "):")
         self.function.depth += 1
         elements = {o.expr: (a, o.value.dtype) for o, a in zip(operands, arguments, strict=False) if o.expr != Const(0.0)}
-        body = _Body(self._new, elements, dtype)
+        body = ScalarBody(self._new, elements, dtype)
         if folded is None:
-            yielded = _converted(self._new, body.value(expr), dtype, result.dtype)
+            yielded = converted(self._new, body.value(expr), dtype, result.dtype)
         else:
             yielded = body.operation(COMBINERS[folded.op], (arguments[-1], body.value(folded.body)))
-        self._line(f"linalg.yield {yielded} : {_element(result.dtype)}")
+        self._line(f"linalg.yield {yielded} : {element_type(result.dtype)}")
         self.function.depth -= 1
         self._line(f"}} -> {result.type}")
 
     def _constant(self, number: float, dtype: str) -> str:
-        return self._new(f"arith.constant {_number(number, dtype)}")
+        return self._new(f"arith.constant {float_attribute(number, dtype)}")
 
     def _loops(self, indices: tuple[str, ...]) -> tuple[str, ...]:
         order = self.einsum.order
@@ -352,7 +356,7 @@ class _Statement:
         """Write a reduction inside of the right side, and return it as an operand."""
         free = free_indices(node)
         dtypes = [self.function.values[a.tensor].dtype for a in walk(node) if isinstance(a, Access)]
-        part = self._unnamed(free, _computed_in(node, dtypes, "f32"))
+        part = self._unnamed(free, computed_in(node, dtypes, "f32"))
         self._generic(node, free, part, [])
         return _Operand(node, part, free)
 
@@ -365,14 +369,14 @@ class _Statement:
         zero = (
             self._constant(0.0, value.dtype)
             if not DTYPES[value.dtype].is_integer
-            else self._new(f"arith.constant 0 : {_element(value.dtype)}")
+            else self._new(f"arith.constant 0 : {element_type(value.dtype)}")
         )
         wide = tuple(low + size + high for (low, high), size in zip(bounds, shape, strict=True))
-        padded = _Value(self.function.fresh(), _tensor(wide, value.dtype), value.dtype, ())
+        padded = _Value(self.function.fresh(), tensor_type(wide, value.dtype), value.dtype, ())
         sides = (f"{word}[{', '.join(str(b[n]) for b in bounds)}]" for n, word in enumerate(("low", "high")))
         self._line(f"{padded.ssa} = tensor.pad {value.ssa} {' '.join(sides)} {{")
         self._line("^bb0(" + ", ".join(f"{self.function.fresh()}: index" for _ in shape) + "):")
-        self._line(f"  tensor.yield {zero} : {_element(value.dtype)}")
+        self._line(f"  tensor.yield {zero} : {element_type(value.dtype)}")
         self._line(f"}} : {value.type} to {padded.type}")
         moved = tuple(
             replace(i, offset=i.offset + low) if isinstance(i, Affine) else i
@@ -391,81 +395,6 @@ class _Statement:
         return low + is_plain, high  # a plain index would have to run along the whole dimension
 
 
-@dataclass(slots=True)
-class _Body:
-    """The scalar operations of a generic, on numbers of the type `dtype`. `elements` are the numbers that it reads, with their types."""
-
-    new: Callable[[str], str]
-    elements: Mapping[Expr, tuple[str, str]]
-    dtype: str
-    known: dict[Expr, str] = field(default_factory=dict)
-
-    def value(self, expr: Expr) -> str:
-        """Write the operations of an expression, and return its value."""
-        if expr not in self.known:
-            self.known[expr] = self._value(expr)
-        return self.known[expr]
-
-    def _value(self, expr: Expr) -> str:
-        match expr:
-            case Access() | Reduce():
-                return _converted(self.new, *self.elements[expr], self.dtype)
-            case Const():
-                return self._constant(expr.value)
-            case Apply() if expr.op == ROUNDING:
-                return self._rounding(expr)
-            case Apply() if expr.op in COMPOSITIONS:
-                return self._composed(COMPOSITIONS[expr.op], tuple(map(self.value, expr.args)), expr.op)
-            case Apply():
-                return self.operation(expr.op, tuple(map(self.value, expr.args)))
-            case Keep():
-                raise FrontendError("Linalg keeps no part of a result", hint="`--emit einsum-mlir` has a form for every program")
-            case unknown:
-                assert_never(unknown)
-
-    def operation(self, op: str, operands: Sequence[str], mark: str = "") -> str:
-        """Write an operator that MLIR has. `mark` names the operator of the table that it completes."""
-        attributes = f" {{{names.OPERATOR} = {_string(mark)}}}" if mark else ""
-        if op in COMPARISONS:
-            return self.new(f"arith.uitofp {self._comparison(op, operands)}{attributes} : i1 to {self.dtype}")
-        return self.new(f"{OPERATIONS[op]} {', '.join(operands)}{attributes} : {self.dtype}")
-
-    def _comparison(self, op: str, operands: Sequence[str]) -> str:
-        return self.new(f"arith.cmpf {COMPARISONS[op]}, {', '.join(operands)} : {self.dtype}")
-
-    def _constant(self, number: float) -> str:
-        return self.new(f"arith.constant {_number(number, self.dtype)}")
-
-    def _composed(self, pattern: Expr, arguments: Sequence[str], mark: str = "") -> str:
-        """Write the operations that an operator is composed of, the last with its name."""
-        attributes = f" {{{names.OPERATOR} = {_string(mark)}}}" if mark else ""
-        match pattern:
-            case Access():
-                return arguments[ARGUMENTS.index(pattern)]
-            case Const():
-                return self._constant(pattern.value)
-            case Apply("where", (Apply() as test, *choices)):
-                condition = self._comparison(test.op, [self._composed(arg, arguments) for arg in test.args])
-                first, second = (self._composed(choice, arguments) for choice in choices)
-                return self.new(f"arith.select {condition}, {first}, {second}{attributes} : {self.dtype}")
-            case Apply("saturate", (number, *_)):
-                return self.new(f"math.roundeven {self._composed(number, arguments)}{attributes} : {self.dtype}")
-            case Apply():
-                return self.operation(pattern.op, [self._composed(arg, arguments) for arg in pattern.args], mark)
-        raise AssertionError(pattern)
-
-    def _rounding(self, expr: Apply) -> str:
-        """Write the rounding to a type of floats with fewer bits, and the way back."""
-        number, *parameters = expr.args
-        narrower = [row.name for row in DTYPES.values() if row.rounding == ROUNDING and row.bits < DTYPES[self.dtype].bits]
-        for name in narrower:
-            if tuple(parameters) == tuple(map(Const, DTYPES[name].parameters)):
-                mark = f" {{{names.OPERATOR} = {_string(ROUNDING)}}}"
-                rounded = self.new(f"arith.truncf {self.value(number)}{mark} : {self.dtype} to {name}")
-                return self.new(f"arith.extf {rounded} : {name} to {self.dtype}")
-        raise FrontendError("it rounds to a type that MLIR does not have", hint="round to f32, f16 or bf16")
-
-
 def _leaves(expr: Expr) -> Iterator[Access | Reduce]:
     """Yield what is read in an expression, reductions as a whole."""
     if isinstance(expr, Access | Reduce):
@@ -473,83 +402,3 @@ def _leaves(expr: Expr) -> Iterator[Access | Reduce]:
     else:
         for child in children(expr):
             yield from _leaves(child)
-
-
-def _computed_in(expr: Expr, dtypes: Sequence[str], result: str) -> str:
-    """Return the float in which an expression is computed, so that no number that it reads or names has to be rounded."""
-    wide = any(DTYPES[t].is_integer or t == "f64" for t in (*dtypes, result))
-    return "f64" if wide or any(_needs_f64(node) for node in walk(expr)) else "f32"
-
-
-def _needs_f64(node: Expr) -> bool:
-    match node:
-        case Const():
-            return not math.isnan(node.value) and float(str(np.float32(node.value))) != node.value
-        case Apply():
-            return node.op == ROUNDING
-    return False
-
-
-def _converted(new: Callable[[str], str], value: str, source: str, target: str) -> str:
-    """Write the conversion of a number between two types, and return the result."""
-    a, b = DTYPES[source], DTYPES[target]
-    if source == target:
-        return value
-    match a.is_integer, b.is_integer:
-        case True, False:
-            operation = "arith.uitofp" if source in _UNSIGNED else "arith.sitofp"
-        case False, True:
-            operation = "arith.fptoui" if target in _UNSIGNED else "arith.fptosi"
-        case _:
-            operation = "arith.extf" if a.bits < b.bits else "arith.truncf"
-    return new(f"{operation} {value} : {_element(source)} to {_element(target)}")
-
-
-def _map(loops: Sequence[str], indices: Sequence[Index]) -> str:
-    """Return the affine map from loops to the coordinates of an operand."""
-    written = {v: v if _LOOP_NAME.fullmatch(v) else f"d${n}" for n, v in enumerate(loops)}
-    return f"affine_map<({', '.join(written.values())}) -> ({', '.join(_coordinate(i, written) for i in indices)})>"
-
-
-def _coordinate(index: Index, written: Mapping[str, str]) -> str:
-    if isinstance(index, str):
-        return written[index]
-    form = linear_form(index)
-    terms = [f"{written[name]} * {factor}" if factor != 1 else written[name] for name, factor in form.terms]
-    return " + ".join([*terms, *([str(form.offset)] if form.offset or not terms else [])])
-
-
-def _tensor(shape: Sequence[int], dtype: str, encoding: str = "") -> str:
-    return f"tensor<{''.join(f'{size}x' for size in shape)}{_element(dtype)}{encoding}>"
-
-
-def _element(dtype: str) -> str:
-    return _UNSIGNED.get(dtype, dtype)
-
-
-def _number(number: float, dtype: str) -> str:
-    """Return a float as MLIR reads it, with its type. Those that decimals cannot say are written in bits."""
-    if math.isfinite(number):
-        mantissa, _, exponent = repr(float(number)).partition("e")
-        return f"{mantissa if '.' in mantissa else mantissa + '.0'}{f'e{exponent}' if exponent else ''} : {dtype}"
-    if dtype == "f64":
-        return f"0x{struct.pack('>d', number).hex().upper()} : f64"
-    return f"0x{struct.pack('>f', number).hex().upper()} : f32"
-
-
-def _strings(words: Sequence[str]) -> str:
-    return f"[{', '.join(map(_string, words))}]"
-
-
-def _string(text: str) -> str:
-    """Return a text as MLIR quotes it: beyond ASCII, and for quotation marks, it takes the bytes of UTF-8."""
-    plain = (chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
-    return f'"{"".join(plain)}"'
-
-
-def _symbol(name: str) -> str:
-    return f"@{name}" if _SYMBOL_NAME.fullmatch(name) else f"@{_string(name)}"
-
-
-def _parenthesized(types: Sequence[str]) -> str:
-    return types[0] if len(types) == 1 else f"({', '.join(types)})"
