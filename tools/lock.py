@@ -24,8 +24,8 @@ def main() -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     command = [*pip, "--dry-run", "--ignore-installed", "--report", "-", *wanted]
     report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    found = [entry["metadata"] for entry in report["install"]]
-    lines = sorted(f"{_normal(package['name'])}=={package['version'].partition('+')[0]}\n" for package in found)
+    packages = [entry["metadata"] for entry in report["install"]]
+    lines = sorted(f"{_normal(package['name'])}=={package['version'].partition('+')[0]}\n" for package in packages)
     LOCK.write_text(HEADER + "".join(lines), encoding="utf-8")
 
 

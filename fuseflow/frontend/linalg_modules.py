@@ -4,7 +4,7 @@ loaded."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -88,6 +88,17 @@ def words_of(attributes: Any, key: str) -> tuple[str, ...]:
     except ValueError:
         hint = 'it is a list of texts, as in `["i", "j"]`'
         raise FrontendError(f"attribute `{key}` is {attributes[key]}", hint=hint) from None
+
+
+def refuse_ignored(functions: Iterable[Any], file: str) -> None:
+    """Raise `FrontendError` for attributes that mean something only in a module that says which program it is."""
+    for function in functions:
+        stated = [function.attributes, *function.attributes.get("arg_attrs", ())]
+        for key in (ORDER, FILL):
+            if any(key in attributes for attributes in stated):
+                hint = f'say `module attributes {{{PROGRAM} = "NAME"}}`, or leave it out'
+                span = from_location(function.location, file).span
+                raise FrontendError(f"`{key}` is read in a module with `{PROGRAM}` alone", hint=hint, span=span)
 
 
 def parse_module(text: str, file: str) -> Any:

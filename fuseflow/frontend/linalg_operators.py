@@ -61,17 +61,17 @@ def operands(name: str, composed: Expr) -> tuple[Expr, ...] | None:
     >>> operands("relu", Apply("max", (Access("x", ("i",)), Const(0.0))))
     (Access(tensor='x', indices=('i',)),)
     """
-    found: dict[Expr, Expr] = {}
-    if name not in COMPOSITIONS or not _matches(COMPOSITIONS[name], composed, found):
+    bindings: dict[Expr, Expr] = {}
+    if name not in COMPOSITIONS or not _matches(COMPOSITIONS[name], composed, bindings):
         return None
-    return tuple(found[argument] for argument in ARGUMENTS if argument in found)
+    return tuple(bindings[argument] for argument in ARGUMENTS if argument in bindings)
 
 
-def _matches(pattern: Expr, expr: Expr, found: dict[Expr, Expr]) -> bool:
+def _matches(pattern: Expr, expr: Expr, bindings: dict[Expr, Expr]) -> bool:
     """Return whether an expression is a pattern, and record what its arguments stand for."""
     match pattern, expr:
         case (Access(), _):
-            return found.setdefault(pattern, expr) == expr
+            return bindings.setdefault(pattern, expr) == expr
         case (Apply(), Apply()) if (pattern.op, len(pattern.args)) == (expr.op, len(expr.args)):
-            return all(_matches(p, e, found) for p, e in zip(children(pattern), children(expr), strict=True))
+            return all(_matches(p, e, bindings) for p, e in zip(children(pattern), children(expr), strict=True))
     return pattern == expr

@@ -12,8 +12,7 @@ generic operation in a text is the user's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import count
@@ -31,7 +30,7 @@ from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.emitter import EinsumEmitter
 from fuseflow.frontend.linalg_generic import IndexingMap, LoopNest, result_elements
 from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
-from fuseflow.frontend.mlir_locations import Origin, from_location
+from fuseflow.frontend.mlir_locations import Origin, at_line_of, from_location
 from fuseflow.frontend.reshape import DimensionMerge, DimensionSplit, reshape_steps
 from fuseflow.frontend.sparse_encodings import from_encoding
 from fuseflow.frontend.symbolic_values import (
@@ -87,9 +86,9 @@ class _Builder:
         self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
-        refuse_ignored(self._functions.values(), file)
+        linalg_modules.refuse_ignored(self._functions.values(), file)
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            with _at_line_of(function, file):
+            with at_line_of(function, file):
                 name, format, dtype = (_attribute(function, position, key) for key in linalg_modules.ARGUMENT_ATTRIBUTES)
             user_name = name or from_location(argument.location).path or f"arg{position}"
             name = self._emitter.declare(_declaration(user_name, argument.type, format, dtype))
@@ -359,26 +358,6 @@ def slice_numbers(op: Any) -> list[tuple[int, int, int]]:
 def _is_scalar(name: str) -> bool:
     """Return whether an operation is scalar or a check. Scalars are evaluated where they are used, and checks are ignored."""
     return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
-
-
-@contextmanager
-def _at_line_of(op: Any, file: str) -> Iterator[None]:
-    try:
-        yield
-    except FrontendError as error:
-        error.span = error.span or from_location(op.location, file).span
-        raise
-
-
-def refuse_ignored(functions: Iterable[Any], file: str) -> None:
-    """Raise `FrontendError` for attributes that mean something only in a module that says which program it is."""
-    for function in functions:
-        stated = [function.attributes, *function.attributes.get("arg_attrs", ())]
-        for key in (linalg_modules.ORDER, linalg_modules.FILL):
-            if any(key in attributes for attributes in stated):
-                hint = f'say `module attributes {{{linalg_modules.PROGRAM} = "NAME"}}`, or leave it out'
-                span = from_location(function.location, file).span
-                raise FrontendError(f"`{key}` is read in a module with `{linalg_modules.PROGRAM}` alone", hint=hint, span=span)
 
 
 def _attribute(function: Any, position: int, key: str) -> str:

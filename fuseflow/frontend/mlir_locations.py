@@ -7,13 +7,15 @@ pass that the front end runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Location
-from fuseflow.errors import Span
+from fuseflow.errors import FuseFlowError, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,13 @@ def _span(location: Any, file: str) -> Span:
     name = str(location.filename)
     column = int(location.start_col)
     return Span(file if name == "-" and file else name, int(location.start_line), column or None)
+
+
+@contextmanager
+def at_line_of(op: Any, file: str) -> Iterator[None]:
+    """Give an error inside that has no place the place of an operation."""
+    try:
+        yield
+    except FuseFlowError as error:
+        error.span = error.span or from_location(op.location, file).span
+        raise

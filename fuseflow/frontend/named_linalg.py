@@ -31,12 +31,12 @@ from fuseflow.einsum.nodes import (
     walk,
 )
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FrontendError, FuseFlowError, TensorError
+from fuseflow.errors import FrontendError, TensorError
 from fuseflow.frontend import linalg_modules as names
 from fuseflow.frontend.linalg_generic import linear_index
 from fuseflow.frontend.linalg_operators import COMBINERS, CONVERSIONS, OPERATIONS, PREDICATES, ROUNDING, operands
 from fuseflow.frontend.linalg_scalars import constant_value
-from fuseflow.frontend.mlir_locations import from_location
+from fuseflow.frontend.mlir_locations import at_line_of, from_location
 from fuseflow.frontend.sparse_encodings import from_encoding
 from fuseflow.frontend.symbolic_values import UNDEFINED, dimension_index, uses_undefined
 from fuseflow.ops import REDUCERS
@@ -97,12 +97,9 @@ class _Reader:
         arguments = main.body.blocks[0].arguments
         attributes = ir.ArrayAttr(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else [{}] * len(arguments)
         for argument, stated in zip(arguments, attributes, strict=True):
-            try:
+            with at_line_of(main, self.file):
                 name = names.text_of(stated, names.NAME_ATTRIBUTE) or f"arg{argument.arg_number}"
                 type = _type(name, argument.type, stated)
-            except FrontendError as error:
-                error.span = from_location(main.location, self.file).span
-                raise
             self._declared[name] = type if type.format else replace(type, format=Format.dense(len(type.shape)))
             self._values[argument] = _whole(name, len(type.shape))
 
@@ -124,11 +121,8 @@ class _Reader:
 
     def read(self, function: Any, region: str) -> None:
         for op in function.body.blocks[0].operations:
-            try:
+            with at_line_of(op, self.file):
                 self._read(op.operation, region)
-            except FuseFlowError as error:
-                error.span = error.span or from_location(op.location, self.file).span
-                raise
 
     def _read(self, op: Any, region: str) -> None:
         match op.name:
@@ -280,10 +274,10 @@ class _Scalars:
         name = names.text_of(op.attributes, names.OPERATOR)
         if name == ROUNDING and op.name == "arith.truncf":
             return Apply(ROUNDING, (self.value(op.operands[0]), *map(Const, DTYPES[str(op.results[0].type)].parameters)))
-        found = operands(name, self._plain(op))
-        if found is None:
+        arguments = operands(name, self._plain(op))
+        if arguments is None:
             raise FrontendError(f"these operations are not how `{name}` is composed", hint=f"leave `{names.OPERATOR}` out")
-        return Apply(name, found)
+        return Apply(name, arguments)
 
     def _plain(self, op: Any) -> Expr:
         """Return what an operation computes, whatever its operator is called."""

@@ -33,10 +33,10 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
 
 def common_levels(streams: Iterable[Levels]) -> Levels:
     """Return the levels of streams that are nested in each other. Each level has the indices on which all streams with it agree."""
-    shared, given = [], tuple(streams)
-    if len(given) == 1:
-        return given[0]
-    for level in zip_longest(*given):
+    shared, nested = [], tuple(streams)
+    if len(nested) == 1:
+        return nested[0]
+    for level in zip_longest(*nested):
         first, *others = (indices for indices in level if indices is not None)
         shared.append(first.intersection(*others))
     return tuple(shared)

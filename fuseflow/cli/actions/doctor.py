@@ -73,9 +73,9 @@ def _jit() -> str:
 def _cp_sat() -> str:
     problem = CpSatProblem([3, 3])
     problem.require({0: 1, 1: 1}, least=4)
-    found = problem.minimize([Objective(np.array([2, 1]), 9)])
-    if found is None or found.tolist() != [1, 3]:
-        raise ArithmeticError(f"CP-SAT finds {found}, and not [1, 3]")
+    solution = problem.minimize([Objective(np.array([2, 1]), 9)])
+    if solution is None or solution.tolist() != [1, 3]:
+        raise ArithmeticError(f"CP-SAT finds {solution}, and not [1, 3]")
     return "the best of a problem"
 
 

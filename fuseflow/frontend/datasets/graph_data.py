@@ -11,12 +11,14 @@ from scipy import sparse
 
 Matrix: TypeAlias = sparse.csr_array | npt.NDArray[np.float32]
 """A matrix that is sparse or dense, as the data set is distributed."""
+MOST_CLASSES = 1 << 20
+"""The most classes that labels in a user's files may have: one line must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphData:
-    """A graph with features and labels. `edges` is an adjacency of zeros and ones in f32, which is symmetric unless the data set is
-    directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes."""
+    """A graph with features and labels. `edges` is an adjacency in f32, of zeros and ones unless weights are asked for, and symmetric
+    unless the data set is directed. `features` is [nodes, features], `labels` is [nodes], and `classes` is the number of classes."""
 
     edges: sparse.csr_array
     features: Matrix

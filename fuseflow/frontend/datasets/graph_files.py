@@ -18,13 +18,12 @@ from scipy import sparse
 from fuseflow.errors import DataError, FileError, did_you_mean
 from fuseflow.frontend.datasets.edge_lists import most_nodes, read_edge_list
 from fuseflow.frontend.datasets.files import open_archive
-from fuseflow.frontend.datasets.graph_data import GraphData, Matrix
+from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, Matrix
 from fuseflow.frontend.datasets.random_graphs import random_features
 from fuseflow.frontend.datasets.spec_options import EDGE_LISTS, MATRICES, SpecOptions, graph_suffix
 from fuseflow.tensors.array_files import load_array
 from fuseflow.tensors.sparse_files import read_named_csr
 
-_MOST_CLASSES: Final = 1 << 20
 _TRUTHS: Final = ("true", "false")
 
 
@@ -174,7 +173,7 @@ def _read_whole(path: Path) -> _Contents:
     if labels is not None and (
         labels.shape != (nodes,)
         or labels.dtype.kind not in "iu"
-        or not 0 <= labels.min(initial=0) <= labels.max(initial=0) < _MOST_CLASSES
+        or not 0 <= labels.min(initial=0) <= labels.max(initial=0) < MOST_CLASSES
     ):
         raise DataError(f"`{path}`: `labels` are no list of {nodes:,} whole numbers, one for each node, from 0")
     with np.errstate(over="ignore"):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.files import find_folder, read_csv
-from fuseflow.frontend.datasets.graph_data import GraphData, directed_adjacency, undirected_adjacency
+from fuseflow.frontend.datasets.graph_data import MOST_CLASSES, GraphData, directed_adjacency, undirected_adjacency
 
 TITLES = {
     "collab": "OGB-Collab",
@@ -30,7 +30,6 @@ _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
 _EDGES, _FEATURES, _LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
-_MOST_CLASSES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,9 @@ def _labels(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], int]:
     labels = read_csv(file, 1, np.int64)[:, 0]
     if len(labels) != nodes:
         raise DataError(f"{file}: {nodes} nodes have features, {len(labels)} a label")
-    if (wrong := (labels < 0) | (labels >= _MOST_CLASSES)).any():
+    if (wrong := (labels < 0) | (labels >= MOST_CLASSES)).any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{file}, line {row + 1}: a label is a whole number from 0 to {_MOST_CLASSES - 1:,}, not {labels[row]}")
+        raise DataError(f"{file}, line {row + 1}: a label is a whole number from 0 to {MOST_CLASSES - 1:,}, not {labels[row]}")
     return labels, int(labels.max(initial=-1)) + 1
 
 
