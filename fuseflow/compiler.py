@@ -2,8 +2,8 @@
 
 source      `load`                the model as an Einsum program, with its tensors
 plan        `planned`             the program with some operands divided into parts
-program     `lower_for`           the program with formats and blocks, cut into the regions of the schedule
-regions     `lower_for`           one region after the other, fused, with its loops in their best order
+program     `lower_cut`           the program with formats and blocks, cut into the regions of the schedule
+regions     `lower_cut`           one region after the other, fused, with its loops in their best order
 table       `build_table`         the steps of each region, inside of `lower_regions`
 graph       `emit`                the SAMML graph of each table, inside of `lower_regions`
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
 from fuseflow.frontend.propagation import as_propagation
@@ -23,7 +24,6 @@ from fuseflow.frontend.sparsification import as_sparsity
 from fuseflow.lower.element_types import refuse_wide_tensors
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import refuse_auto
-from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.planning import planned
 from fuseflow.run.compiled import Compiled
@@ -108,7 +108,7 @@ def compile_source(
     """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
     source, schedule = planned(source, schedule, machine)
-    partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     refuse_wide_tensors(partitioned.original, source.tensors, machine)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []

@@ -58,10 +58,11 @@ def block_weight(settings: str, form: Form) -> float:
 
 
 def _cycles(program: Program, arrays: Arrays, machine: Machine) -> int:
+    schedule = Schedule.fuse("full")
     tensors = {tensor.name: pack_declared(arrays[tensor.name], tensor) for tensor in program.inputs}
-    partitioned, lowered = lower_for(program, Schedule(), machine, tensors)
+    partitioned, lowered = lower_for(program, schedule, machine, tensors)
     source = Source(program.name, program, tensors)
-    return Compiled(source, partitioned.program, Schedule(), tuple(lowered), machine, 0.0).run(check=False).cycles
+    return Compiled(source, partitioned.program, schedule, tuple(lowered), machine, 0.0).run(check=False).cycles
 
 
 def quantize(

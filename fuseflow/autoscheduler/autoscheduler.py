@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fuseflow.autoscheduler.costs import PartCosts, prepare_costs
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
-from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.plans import PlanSearch, PlanTrial
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
+from fuseflow.cut.best import expected_cuts
+from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.partitions import cheapest_partitions
 from fuseflow.errors import FuseFlowError, FusionError, MachineError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.sources import Source
@@ -294,16 +295,20 @@ class _ScheduleSearch:
 
     def _costs(self) -> PartCosts | None:
         """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
-        costs = prepare_costs(self.source, self.settled, self.machine, self.estimator)
+        program, tensors = self.source.program, self.source.tensors
+        costs = prepare_costs(program, self.settled, self.machine, tensors, self.estimator)
         return costs if costs is not None and costs.refine(MAX_EINSUMS) else None
 
     def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
-        for keyword in GRANULARITIES:
-            yield PartitionTrial(keyword, replace(self.settled, fuse_regions=(keyword,)))
+        if costs is None or costs.schedule.fuse_regions == ("none",):
+            for keyword in GRANULARITIES:
+                yield PartitionTrial(keyword, replace(self.settled, fuse_regions=(keyword,)))
         if costs is not None:
-            for _, cut in cheapest_partitions(len(costs.units), costs, KEPT_PARTITIONS):
-                fused = [costs.units.name(part) for part in cut if costs.units.parts(part) > 1]
-                yield PartitionTrial(" | ".join(fused) or "none", costs.units.scheduled(self.settled, cut))
+            for cut in expected_cuts(costs):
+                yield PartitionTrial(cut.name, cut.schedule)
+            for _, partition in cheapest_partitions(len(costs.units), costs, KEPT_PARTITIONS):
+                fused = [costs.units.name(part) for part in partition if costs.units.parts(part) > 1]
+                yield PartitionTrial(" | ".join(fused) or "none", costs.scheduled(partition))
 
     def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
         """Return all candidates with the programs of those that compile. The cheapest is first, and those that are refused are last."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fuseflow.autoscheduler.costs import estimate_regions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
+from fuseflow.cut.costs import RegionEstimates
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.program import region_requests
@@ -55,7 +55,7 @@ class OrderSearch:
 
     compiled: Compiled
     top: int
-    estimator: Estimator
+    estimates: RegionEstimates
     cache: SimulationCache
     engine: Engine
     _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class OrderSearch:
         compiled, schedule = self.compiled, self.compiled.schedule
         partitioned, _ = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
         state = initial_state(partitioned, compiled.source.tensors)
-        knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
+        knowledge = self.estimates.estimator.knowledge(partitioned.program, compiled.source.tensors)
         memory, history = compiled.memory() if self.top else {}, RunHistory(compiled.machine, dedup=True)
         trials: list[OrderTrial] = []
         for request in region_requests(partitioned):
@@ -75,7 +75,7 @@ class OrderSearch:
                 if order:
                     request, schedule = replace(request, order=order), schedule.order(request.name, order)
             regions, state = lower_region(state, request)
-            estimate_regions(regions, self.estimator, compiled.machine, knowledge)
+            self.estimates.cycles(regions, knowledge)
             if self.top:
                 self._run(regions, memory, history)
         return replace(schedule, places={}), tuple(trials)
@@ -120,7 +120,7 @@ class OrderSearch:
             except FuseFlowError:
                 continue  # the names of its loops are those of another way to fuse the region
             regions_by_order[candidate.order] = pieces
-            cycles = estimate_regions(pieces, self.estimator, self.compiled.machine, knowledge.copy())
+            cycles = self.estimates.cycles(pieces, knowledge.copy())
             trials.append(OrderTrial(request.name, candidate.order, cycles))
         trials.sort(key=lambda t: t.estimate)
         for at, trial in enumerate(trials):
@@ -165,5 +165,5 @@ def choose_orders(
     compiled: Compiled, top: int, estimator: Estimator, cache: SimulationCache, engine: Engine
 ) -> tuple[Compiled, tuple[OrderTrial, ...]]:
     """Choose the order of every region, and return the program in these orders with the orders that were considered."""
-    schedule, trials = OrderSearch(compiled, top, estimator, cache, engine).choose()
+    schedule, trials = OrderSearch(compiled, top, RegionEstimates(estimator, compiled.machine), cache, engine).choose()
     return compile_source(compiled.source, schedule, compiled.machine), trials

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
@@ -17,7 +18,6 @@ from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
-from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.planning import planned
 from fuseflow.samml.nodes import Port
@@ -105,7 +105,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     Raises a `FuseFlowError` if the schedule itself does not compile.
     """
     source, schedule = planned(source, schedule, machine)
-    partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     program, compiled = partitioned.program, tuple(lowered)
     decisions = _decisions(partitioned, compiled)
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
@@ -113,6 +113,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     input_statistics = collect_statistics(inputs, source.tensors)
     # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
     unfused = Schedule(
+        fuse_regions=("none",),
         formats=schedule.formats,
         blocks=schedule.blocks,
         vector=schedule.vector,

@@ -53,6 +53,7 @@ def lower_for(
     schedule: Schedule,
     machine: Machine,
     tensors: Mapping[str, Tensor],
+    memo: LoweringMemo | None = None,
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
     """Return the program in the regions of a schedule, for a machine, and the regions, lowered one by one.
 
@@ -60,12 +61,12 @@ def lower_for(
     schedule did not order is stored as the loops of its reader run, if that gives more regions a public form. Only regions whose tensors
     are stored anew are fused anew for that.
 
-    The collector of cyclic garbage does not look between two regions that are lowered here.
+    The collector of cyclic garbage does not look between two regions that are lowered here. `memo` has decisions about the same program.
     """
-    memo, partitioned = LoweringMemo(), partition_program(program, with_primitives(schedule, machine))
+    memo, partitioned = memo or LoweringMemo(), partition_program(program, with_primitives(schedule, machine))
     public = partitioned.schedule.primitives == "public"
     if not public and not partitioned.grows_regions:
-        return partitioned, lower_regions(partitioned, tensors)
+        return partitioned, lower_regions(partitioned, tensors, memo)
     partitioned, lowered = _without_crowds(program, partitioned, tensors, memo)
     if not public:
         return _without_repetition(program, partitioned, lowered, tensors, memo)

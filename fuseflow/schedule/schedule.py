@@ -73,8 +73,8 @@ class Schedule:
     where a field contradicts itself; names are compared with a program when it is compiled.
     """
 
-    fuse_regions: tuple[str, ...] = ("layerwise",)
-    """What is fused: one of `none`, `layerwise`, `full` and `auto`, or the names of modules, Einsums and `regions`."""
+    fuse_regions: tuple[str, ...] = ("best",)
+    """What is fused: one of `none`, `layerwise`, `full`, `best` and `auto`, or the names of modules, Einsums and `regions`."""
     regions: Entries[tuple[str, ...]] = ()
     """Named regions, with the Einsums and modules of each."""
     orders: Entries[tuple[str, ...]] = ()
@@ -168,7 +168,8 @@ class Schedule:
 
     @_fluent
     def fuse(self, *names: str) -> Schedule:
-        """Fuse these regions, in addition to those named before; `none`, `layerwise`, `full` and `auto` replace what was said before."""
+        """Fuse these regions, in addition to those named before. The words `none`, `layerwise`, `full`, `best` and `auto` replace what was
+        said before."""
         if not names:
             return self
         present = () if set(names) & set(KEYWORDS) else tuple(n for n in self.fuse_regions if n not in KEYWORDS)

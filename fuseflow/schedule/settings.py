@@ -1,6 +1,6 @@
 """The settings of a schedule: the words that each may be."""
 
-KEYWORDS = ("none", "layerwise", "full", "auto")
+KEYWORDS = ("none", "layerwise", "full", "best", "auto")
 """The names that say what is fused in the whole model; no region can be called so."""
 
 SETTINGS = {

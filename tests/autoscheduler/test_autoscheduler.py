@@ -10,9 +10,9 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.autoscheduler.costs import PartCosts
+from fuseflow.cut.costs import PartCosts
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import operator_units, partition_at, product_units
+from fuseflow.cut.units import operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
@@ -36,14 +36,14 @@ def gcn() -> Source:
 
 def costs(source: Source, level: str = "operators") -> PartCosts:
     partitioned = partition_program(source.program, NONE)
-    units = operator_units(partitioned, NONE)
+    units = operator_units(partitioned)
     units = units if level == "operators" else product_units(partitioned, units)
     return PartCosts.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
 
 
 def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
     choice, ran = choose_schedule(gcn, AUTO, IDEAL), SimulationCache()
-    units = operator_units(partition_program(gcn.program, NONE), NONE)
+    units = operator_units(partition_program(gcn.program, NONE))
     cycles = []
     for cut in ((), (2,), (3,), (4,), (4, 7), *combinations((1, 3, 4), 2), tuple(range(1, 8))):
         program = compile_source(gcn, units.scheduled(NONE, partition_at(cut, len(units))), IDEAL)

@@ -8,8 +8,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.autoscheduler.partitions import cheapest_partitions
-from fuseflow.autoscheduler.units import UnitRange, partition_at
+from fuseflow.cut.partitions import cheapest_partitions
+from fuseflow.cut.units import UnitRange, partition_at
 
 COSTS = st.integers(1, 7).flatmap(
     lambda n: st.tuples(

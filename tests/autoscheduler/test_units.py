@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, partition_at, product_units
+from fuseflow.cut.units import UnitSequence, layer_units, operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.model_spec import ModelSpec
@@ -26,23 +26,23 @@ def names(units: UnitSequence) -> list[str]:
 
 
 def test_a_softmax_is_one_operator() -> None:
-    units = operator_units(partitioned("gcn"), NONE)
+    units = operator_units(partitioned("gcn"))
     assert names(units) == ["T0", "T1", "T2", "H", "T4", "T5", "T6", "Y"]
     assert units.einsums((7, 8)) == ("m", "S", "E", "Y")
 
 
 def test_a_decoder_has_nine_products_and_its_reshapes_vanish() -> None:
     program = partitioned("gpt", decoders="1")
-    units = product_units(program, operator_units(program, NONE))
+    units = product_units(program, operator_units(program))
     assert len(units) == 9
     assert units.einsums((1, 2)) == ("d0.p0", "d0.p", "d0.Q", "d0.K", "d0.V")
     assert [unit.parts for unit in units.units] == [1, 2, 3, 1, 1, 3, 1, 3, 3]
-    assert len(layer_units(program, operator_units(program, NONE))) == 1
+    assert len(layer_units(program, operator_units(program))) == 1
 
 
 def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
     source = load(ModelSpec(PAPER / "gcn.py", options={"small": "true"}))
-    units = operator_units(partition_program(source.program, NONE), NONE)
+    units = operator_units(partition_program(source.program, NONE))
     schedule = units.scheduled(NONE, partition_at((2, 4, 7), len(units)))
     assert schedule == Schedule.from_yaml(str(schedule))
     assert [name for name, _ in schedule.regions] == ["T0-T1", "T2-H", "T4-T6"]
@@ -52,7 +52,7 @@ def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
 
 def test_every_range_is_a_region_that_can_run() -> None:
     source = load(ModelSpec(PAPER / "graphsage.py", options={"small": "true"}))
-    units = operator_units(partition_program(source.program, NONE), NONE)
+    units = operator_units(partition_program(source.program, NONE))
     for start in range(len(units)):
         schedule = units.scheduled(NONE, [(start, len(units))])
         assert partition_program(source.program, schedule).regions[-1].einsums == units.einsums((start, len(units)))
@@ -68,7 +68,7 @@ C[i, a, b] = relu(B[i, a, b])
 output A, C
 """)
     program_parts = partition_program(program, NONE)
-    units = operator_units(program_parts, NONE)
+    units = operator_units(program_parts)
     stuck = [unit.first for unit in units.units if unit.alone]
     assert stuck == ["B"]
     assert not units.legal((0, len(units)))

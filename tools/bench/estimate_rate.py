@@ -24,7 +24,7 @@ from typing import Any
 import click
 from host import host
 
-from fuseflow.autoscheduler.units import UnitSequence, operator_units, partition_at
+from fuseflow.cut.units import UnitSequence, operator_units, partition_at
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, EstimatorRegion
@@ -56,7 +56,7 @@ def lowered(source: Source, schedule: Schedule) -> LoweredProgram:
 def partitions(source: Source, number: int) -> list[LoweredProgram]:
     """Return so many partitions of a program that can be lowered, drawn evenly."""
     none, rng = Schedule.fuse("none"), random.Random(0)
-    units: UnitSequence = operator_units(partition_program(source.program, none), none)
+    units: UnitSequence = operator_units(partition_program(source.program, none))
     drawn: dict[tuple[int, ...], LoweredProgram] = {}
     for _ in range(20 * number):
         cuts = tuple(cut for cut in range(1, len(units)) if rng.random() < 0.5)

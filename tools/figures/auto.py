@@ -21,9 +21,9 @@ import click
 from store import append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.autoscheduler.partitions import cheapest_partitions
+from fuseflow.cut.partitions import cheapest_partitions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
+from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -82,7 +82,7 @@ def source_of(work: Workload, data_dir: Path | None) -> Source:
 def units_of(work: Workload, source: Source) -> UnitSequence:
     none = Schedule.fuse("none")
     partitioned = partition_program(source.program, none)
-    found = operator_units(partitioned, none)
+    found = operator_units(partitioned)
     return product_units(partitioned, found) if work.level == "products" else found
 
 

@@ -13,7 +13,7 @@ from heapq import nsmallest
 from math import inf
 
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, CutState, OrderedRange
-from fuseflow.autoscheduler.units import UnitPartition
+from fuseflow.cut.units import UnitPartition
 
 EdgeCost = Callable[[OrderedRange], float]
 """The cycles of a range; infinite for one that no program may have."""

@@ -14,8 +14,8 @@ from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import Lanes, LoopOrder, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.piece_figures import PieceFigures
-from fuseflow.autoscheduler.ranges import ProgramRanges
-from fuseflow.autoscheduler.units import UnitRange
+from fuseflow.cut.ranges import ProgramRanges
+from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt

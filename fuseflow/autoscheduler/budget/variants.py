@@ -23,7 +23,7 @@ from fuseflow.autoscheduler.budget.storage import (
     other_kinds,
     turned_formats,
 )
-from fuseflow.autoscheduler.costs import prepare_costs
+from fuseflow.cut.costs import prepare_costs
 from fuseflow.einsum.chain_orders import chain_orders
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
@@ -67,7 +67,7 @@ class VariantFactory:
 
     def __call__(self, schedule: Schedule) -> Variant | None:
         """Return the program under a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
-        costs = prepare_costs(self.source, schedule, self.machine, self.estimator)
+        costs = prepare_costs(self.source.program, schedule, self.machine, self.source.tensors, self.estimator)
         if costs is None or not costs.refine(MAX_EINSUMS):
             return None
         memo = self.memo.for_other_formats()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fuseflow.autoscheduler.units import UnitRange, UnitSequence
+from fuseflow.cut.units import UnitRange, UnitSequence
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.state import RegionRequest
+from fuseflow.schedule import Region
 
 LARGEST_REGION = 32
 """The most Einsums of a region that is estimated to find partitions. Larger regions take seconds each."""
@@ -36,15 +37,27 @@ class ProgramRanges:
         """The position of each Einsum in the program."""
         return {e.name: n for n, e in enumerate(self.partitioned.program.einsums)}
 
+    @cached_property
+    def _home(self) -> Mapping[str, Region]:
+        """The region of each Einsum of the program in single operators."""
+        return {e: region for region in self.partitioned.regions for e in region.einsums}
+
     def request(self, part: UnitRange) -> RegionRequest:
-        """Return the region of a range. It writes the results that Einsums outside of it read."""
-        members = self._computed_in(self.members(part))
+        """Return the region of a range."""
+        return self.region(self.units.name(part), self.units.einsums(part))
+
+    def region(self, name: str, einsums: Iterable[str]) -> RegionRequest:
+        """Return the region of these Einsums. It writes the results that Einsums outside of it read."""
+        members = self._computed_in(self._members(einsums))
         results = (e for e in members if not self.readers[e] <= set(members))
-        return RegionRequest(self.units.name(part), members, tuple(results))
+        return RegionRequest(name, members, tuple(results))
 
     def members(self, part: UnitRange) -> list[str]:
         """Return the Einsums of a range as they are lowered, in program order."""
-        return sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
+        return self._members(self.units.einsums(part))
+
+    def _members(self, einsums: Iterable[str]) -> list[str]:
+        return sorted(self.partitioned.reshapes.members(tuple(einsums)), key=self.position.__getitem__)
 
     def is_region(self, part: UnitRange) -> bool:
         """Return whether a range may be one region and is small enough to be estimated."""
@@ -54,10 +67,9 @@ class ProgramRanges:
         """Return the Einsums that a region of these computes: all but those that only name an output again whose Einsum is elsewhere, since
         every partition computes them where their operand is."""
         defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
-        home = {e: region for region in self.partitioned.regions for e in region.einsums}
         computed: list[str] = []
         for name in members:
-            along = [n for n in defined[name].operands if n in home[name].einsums] if name in renames else []
+            along = [n for n in defined[name].operands if n in self._home[name].einsums] if name in renames else []
             if set(along) <= set(computed):
                 computed.append(name)
         return tuple(computed)

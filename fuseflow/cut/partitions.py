@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from heapq import nsmallest
 
-from fuseflow.autoscheduler.units import UnitPartition, UnitRange
+from fuseflow.cut.units import UnitPartition, UnitRange
 
 
 def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: int) -> tuple[tuple[float, UnitPartition], ...]:

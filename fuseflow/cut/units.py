@@ -6,7 +6,7 @@ sequence of cuts between units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from fuseflow.einsum.nodes import Einsum, Reduce, walk
 from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.schedule import Schedule, form_regions
+from fuseflow.schedule import Schedule
 from fuseflow.schedule.granularities import layer_labels
 
 UnitRange: TypeAlias = tuple[int, int]
@@ -48,6 +48,11 @@ class UnitSequence:
     def __len__(self) -> int:
         return len(self.units)
 
+    @property
+    def home(self) -> dict[str, ProgramUnit]:
+        """The unit of each Einsum."""
+        return {e: unit for unit in self.units for e in unit.einsums}
+
     def name(self, part: UnitRange) -> str:
         """Return the name of the region of a range, which is made of its first and its last operator."""
         first, last = self.units[part[0]].first, self.units[part[1] - 1].last
@@ -66,9 +71,16 @@ class UnitSequence:
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
-        """Return the schedule with the regions of a partition. Regions that `none` would form, too, are not named."""
+        """Return the schedule with the regions of a partition, beside those that it names. Regions that `none` would form, too, are not
+        named."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
-        return replace(schedule, fuse_regions=tuple(fused) or ("none",), regions=tuple(fused.items()))
+        return with_regions(schedule, fused)
+
+
+def with_regions(schedule: Schedule, fused: Mapping[str, tuple[str, ...]]) -> Schedule:
+    """Return the schedule with these regions, beside those that it names."""
+    named = () if schedule.fuse_regions == ("none",) else schedule.fuse_regions
+    return replace(schedule, fuse_regions=(*named, *fused) or ("none",), regions=(*schedule.regions, *fused.items()))
 
 
 def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
@@ -80,15 +92,16 @@ def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
     return tuple(pairwise((0, *cuts, count)))
 
 
-def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
-    """Return each operator as a unit; a softmax or a norm is one operator. A reshape that vanishes joins the unit before it."""
+def operator_units(partitioned: PartitionedProgram) -> UnitSequence:
+    """Return each region of a program that is cut between all operators as a unit; a softmax or a norm is one operator. A reshape that
+    vanishes joins the unit before it. Regions that the schedule names are units that stay alone."""
     lone = {e.name for e in partitioned.original.einsums if e.materializes}
     stuck = partitioned.reshapes.barriers | lone | eliminate_reshapes(partitioned.original, partitioned.kept).barriers
     units: list[ProgramUnit] = []
     leading: tuple[str, ...] = ()
-    single = replace(schedule, fuse_regions=("none",), regions=())
-    for region in form_regions(partitioned.original, single, partitioned.kept):
-        members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
+    for region in partitioned.formed:
+        members = partitioned.reshapes.members(region.einsums)
+        alone = region.name in partitioned.schedule.fuse_regions or not stuck.isdisjoint(region.einsums)
         if not alone and all(e in partitioned.reshapes.renames for e in members):
             if units:
                 units[-1] = replace(units[-1], einsums=(*units[-1].einsums, *region.einsums))

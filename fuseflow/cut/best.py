@@ -1,0 +1,132 @@
+"""The cut that is taken where nobody says what is fused: the one of which the fewest cycles are expected.
+
+Nothing is simulated. Four cuts are compared by estimate: no fusion; the regions of `layerwise` and those of `full`, but for those that are
+expected to take longer than their operators one by one; and regions that grow as long as that pays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.greedy import grown_partition
+from fuseflow.cut.units import ProgramUnit, with_regions
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import FusionError, ScheduleError
+from fuseflow.estimate.program import Estimator
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.public import lower_for
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.state import LoweringMemo
+from fuseflow.schedule import Schedule, form_regions
+from fuseflow.schedule.named_regions import has_regions
+from fuseflow.schedule.region_size import RegionDivider
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+BEST = ("best",)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A way to cut a program into regions, with the cycles that it is expected to take: NaN if that is not known."""
+
+    name: str
+    schedule: Schedule
+    cycles: float = math.nan
+
+
+def lower_cut(
+    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
+    """Return the schedule, the program in its regions, and these, lowered one by one, as `lower_for` does. Where the schedule leaves the
+    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them.
+
+    A cut that cannot be lowered is passed over. If none can, the error is that of the operators one by one.
+    """
+    if schedule.fuse_regions != BEST:
+        return schedule, *lower_for(program, schedule, machine, tensors)
+    memo = LoweringMemo()
+    for cut in best_cuts(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo):
+        try:
+            partitioned, lowered = lower_for(program, cut.schedule, machine, tensors, memo)
+            return cut.schedule, partitioned, tuple(lowered)
+        except (FusionError, ScheduleError):
+            continue
+    alone = replace(schedule, fuse_regions=("none",))
+    return alone, *lower_for(program, alone, machine, tensors)
+
+
+def best_cuts(
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+    estimator: Estimator,
+    memo: LoweringMemo,
+) -> tuple[Cut, ...]:
+    """Return the cuts that are compared, those that are expected to be fastest first. Where no cycles are expected since an operator cannot
+    run alone, or its time is not known, they stand in the order none, layerwise, full."""
+    if has_regions(program) or schedule.intermediates == "dense":
+        return (Cut("layerwise", replace(schedule, fuse_regions=("layerwise",))),)
+    costs = prepare_costs(program, schedule, machine, tensors, estimator, memo)
+    if costs is None:
+        return tuple(Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full"))
+    return tuple(sorted(expected_cuts(costs), key=lambda cut: cut.cycles))
+
+
+def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
+    """Yield the cuts that are compared, the simplest first. Where the schedule names regions, there are none of modules."""
+    yield Cut("none", costs.schedule, sum(costs.alone.values()))
+    if costs.schedule.fuse_regions == ("none",):
+        for granularity in ("layerwise", "full"):
+            yield _refined(costs, granularity, replace(costs.schedule, fuse_regions=(granularity,)))
+    cycles, partition = grown_partition(len(costs.units), costs)
+    yield Cut("grown", costs.scheduled(partition), cycles)
+
+
+def _refined(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:
+    """Return the cut of a granularity. A region that is expected to take longer than its operators one by one is cut between them, and one
+    that cannot be lowered, or is too large to be estimated, is divided in the middle."""
+    partitioned, divider = costs.partitioned, _OperatorDivider(RegionDivider(costs.partitioned.original), costs.units.home)
+    waiting = [region.einsums for region in form_regions(partitioned.original, schedule, partitioned.kept)][::-1]
+    regions, cycles, whole = dict[str, tuple[str, ...]](), 0.0, True
+    while waiting:
+        einsums = waiting.pop()
+        together, apart = costs.of_region(einsums), costs.apart(einsums)
+        if not divider.is_divisible(einsums):
+            cycles += apart
+        elif together <= apart:
+            cycles += together
+            regions[divider.name(einsums)] = einsums
+        else:
+            whole = False
+            waiting += reversed(divider.halves(einsums)) if together == math.inf else ()
+            cycles += 0.0 if together == math.inf else apart
+    return Cut(granularity, schedule if whole else with_regions(costs.schedule, regions), cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class _OperatorDivider:
+    """The rule that divides regions between operators: a softmax stays whole. `home` has the operator of each Einsum."""
+
+    divider: RegionDivider
+    home: Mapping[str, ProgramUnit]
+
+    def name(self, einsums: tuple[str, ...]) -> str:
+        """Return the name of a region, which is made of its first and its last operator."""
+        return f"{self.home[einsums[0]].first}-{self.home[einsums[-1]].last}"
+
+    def is_divisible(self, einsums: tuple[str, ...]) -> bool:
+        """Return whether these Einsums are of several operators."""
+        return len({self.home[e].first for e in einsums}) > 1
+
+    def halves(self, einsums: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the Einsums of a region of several operators in two pieces."""
+        first, _ = self.divider.halves(einsums)
+        begun, border = {self.home[e].first for e in first}, self.home[first[-1]].first
+        behind = [e for e in einsums if self.home[e].first not in begun]
+        behind = behind or [e for e in einsums if self.home[e].first == border]
+        return tuple(e for e in einsums if e not in behind), tuple(behind)

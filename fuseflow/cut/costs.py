@@ -1,0 +1,232 @@
+"""The cycles that each part of a program is expected to take as one region on a machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fuseflow.cut.ranges import LARGEST_REGION, ProgramRanges
+from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, layer_units, operator_units, product_units
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import FusionError, MachineError, ScheduleError
+from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
+from fuseflow.estimate.program_estimate import RegionEstimate
+from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.program import region_requests
+from fuseflow.lower.public import lower_for
+from fuseflow.lower.region_fusion import fusion_key
+from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.state import LoweringMemo, LoweringState, RegionRequest, initial_state
+from fuseflow.lower.views import source_of
+from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.schedule import Schedule
+from fuseflow.schedule.module_paths import module_paths
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+
+@dataclass(slots=True)
+class RegionEstimates:
+    """Estimates of regions on a machine. Regions that differ in names alone are estimated once."""
+
+    estimator: Estimator
+    machine: Machine
+    _first: dict[Hashable, tuple[tuple[str, ...], RegionEstimate]] = field(default_factory=dict)
+
+    def cycles(self, regions: tuple[CompiledRegion, ...], knowledge: TensorKnowledge) -> float:
+        """Return the cycles of regions that run one after the other, and add what they write to `knowledge`."""
+        return sum(self._cycles(region, knowledge) for region in estimator_regions(regions))
+
+    def _cycles(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> float:
+        self.estimator.add_views(region.views_before, knowledge)
+        key, (names, _) = self.estimator.key(region.graph, knowledge), self.estimator.shape(region.graph)
+        if key not in self._first:
+            self._first[key] = names, self.estimator.region(region, self.machine, knowledge)
+        first, estimate = self._first[key]
+        knowledge.write(region.graph, estimate.work, dict(zip(first, names, strict=True)))
+        self.estimator.add_views(region.views_after, knowledge)
+        return estimate.bound.cycles
+
+
+@dataclass(slots=True)
+class PartCosts:
+    """The expected cycles of ranges of units. Each range is estimated once, and so are ranges that differ in names alone.
+
+    A region is lowered on the tensors that regions of single operators store. Which coordinates a tensor stores does not depend on the
+    partition. But a dense result whose mode order nothing demands is stored in the order of the loops that compute it, so the sum over a
+    partition is an approximation.
+    """
+
+    ranges: ProgramRanges
+    schedule: Schedule
+    """The schedule by which every operator runs by itself, but for the regions that the user's own schedule names."""
+    estimates: RegionEstimates
+    state: LoweringState
+    """The state after every region ran."""
+    knowledge: TensorKnowledge
+    alone: dict[tuple[str, ...], float]
+    """The cycles of each region of single operators, by its Einsums."""
+    estimated: int = 0
+    _cycles: dict[Hashable, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        partitioned: PartitionedProgram,
+        schedule: Schedule,
+        tensors: Mapping[str, Tensor],
+        estimates: RegionEstimates,
+        memo: LoweringMemo | None = None,
+    ) -> PartCosts:
+        """Prepare the costs of a program that is partitioned into single operators. Raises `FusionError` if one cannot be lowered."""
+        program = partitioned.program
+        state, knowledge = initial_state(partitioned, tensors, memo), estimates.estimator.knowledge(program, tensors)
+        alone: dict[tuple[str, ...], float] = {}
+        for request in region_requests(partitioned):
+            regions, state = lower_region(state, request)
+            alone[request.einsums] = estimates.cycles(regions, knowledge)
+        return cls(ProgramRanges(partitioned, operator_units(partitioned)), schedule, estimates, state, knowledge, alone)
+
+    @property
+    def partitioned(self) -> PartitionedProgram:
+        """The program in single operators."""
+        return self.ranges.partitioned
+
+    @property
+    def units(self) -> UnitSequence:
+        """The units between which the program may be cut."""
+        return self.ranges.units
+
+    def __call__(self, part: UnitRange) -> float:
+        """Return the cycles of a range as one region. They are infinite if it cannot be a region."""
+        return self.cycles(self.ranges.request(part)) if self.is_estimated(part) else math.inf
+
+    def of_region(self, einsums: tuple[str, ...]) -> float:
+        """Return the cycles of these Einsums as one region. They are infinite if they cannot be one, or are too many to be estimated."""
+        request = self.ranges.region("region", einsums)
+        return self.cycles(request) if len(request.einsums) <= LARGEST_REGION else math.inf
+
+    def cycles(self, request: RegionRequest) -> float:
+        """Return the cycles of a region. They are infinite if it cannot be lowered."""
+        if not request.results:
+            return 0.0
+        if request.einsums in self.alone:
+            return self.alone[request.einsums]
+        key = self.key(request)
+        if key not in self._cycles:
+            self.estimated += 1
+            self._cycles[key] = self._expected(request)
+        return self._cycles[key]
+
+    def fits(self, limit: int) -> bool:
+        """Return whether all regions to estimate have at most `limit` Einsums, each counted in every region that holds it."""
+        sizes: dict[Hashable, int] = {}
+        for end in range(1, len(self.units) + 1):
+            for start in range(end):
+                if self.is_estimated(part := (start, end)):
+                    sizes[self.key(self.ranges.request(part))] = self._size(part)
+            if sum(sizes.values()) > limit:
+                return False
+        return True
+
+    def refine(self, limit: int) -> bool:
+        """Cut between the finest units of which all regions are few enough to estimate: operators, products or layers. Return whether there
+        are any."""
+        finest = self.units
+        levels: tuple[Callable[[], UnitSequence], ...] = (
+            lambda: finest,
+            lambda: product_units(self.partitioned, finest),
+            lambda: layer_units(self.partitioned, finest),
+        )
+        for level in levels:
+            self.ranges.units = level()
+            if self.fits(limit):
+                return True
+        return False
+
+    def is_estimated(self, part: UnitRange) -> bool:
+        """Return whether a range is estimated as one region: whether it may be one and is small enough."""
+        return self.ranges.is_region(part)
+
+    def key(self, request: RegionRequest) -> Hashable:
+        """Return the key of the cost of a region: regions with equal keys take the same cycles."""
+        defined = self.partitioned.program.defined
+        read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
+        patterns = (self.knowledge.patterns.get(n) for n in read)
+        return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
+
+    def _size(self, part: UnitRange) -> int:
+        return len(self.ranges.members(part))
+
+    def _before(self, request: RegionRequest) -> LoweringState:
+        """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""
+        program, views = self.partitioned.program, self.partitioned.views
+        reads = dict.fromkeys(n for e in request.einsums for n in program.defined[e].operands)
+        reads |= dict.fromkeys(n for n in program.outputs if n in views)
+        pending_views = [n for n in reads if n in views]
+        for name in pending_views:
+            source = source_of(views[name]).tensor
+            reads[source] = None
+            if source in views:
+                pending_views.append(source)
+        return self.state.restricted_to(
+            n for n in reads if n in self.state.stored and n not in request.einsums and n not in views
+        )
+
+    def _expected(self, request: RegionRequest) -> float:
+        """Estimate the cycles of a region. They are infinite if it cannot be lowered."""
+        lowered = attempt(lower_region, self._before(request), request)
+        if isinstance(lowered, Refusal):
+            return math.inf
+        return self.estimates.cycles(lowered[0], self.knowledge.copy())
+
+    def apart(self, einsums: Iterable[str]) -> float:
+        """Return the cycles of the operators of these Einsums, each as a region of its own. An operator counts where its last Einsum is."""
+        return sum(self._ends.get(e, 0.0) for e in self.ranges.region("", einsums).einsums)
+
+    @property
+    def _ends(self) -> Mapping[str, float]:
+        return {einsums[-1]: cycles for einsums, cycles in self.alone.items()}
+
+    def scheduled(self, partition: UnitPartition) -> Schedule:
+        """Return the schedule of a partition. Regions that run so without being named are not named."""
+        return self.units.scheduled(self.schedule, partition)
+
+
+def prepare_costs(
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
+    estimator: Estimator,
+    memo: LoweringMemo | None = None,
+) -> PartCosts | None:
+    """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names. None if
+    one of them cannot be lowered, or if what it takes is not known."""
+    alone = replace(schedule, fuse_regions=named_by_sections(program, schedule) or ("none",))
+    try:
+        partitioned, _ = lower_for(program, alone, machine, tensors, memo)
+        return PartCosts.of(partitioned, alone, tensors, RegionEstimates(estimator, machine), memo)
+    except (FusionError, MachineError, ScheduleError):
+        return None
+
+
+def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
+    """Return the regions that a schedule names where it does not say what is fused: its own `regions`, and the modules and Einsums to
+    which it gives loop orders, lanes or depths. A name that the program does not have is not among them.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> program = parse("tensor A[4] dense\nB[i] = A[i] * 2\nC[i] = B[i] + 1\noutput C")
+    >>> named_by_sections(program, Schedule.par(**{"B.i": 2}).depth("nothing", 4))
+    ('B',)
+    """
+    names = [
+        *(name for name, _ in schedule.regions),
+        *(name for name, _ in schedule.orders),
+        *(index.partition("/")[0] if "/" in index else index.rpartition(".")[0] for index, _ in schedule.parallel),
+        *(name.partition("/")[0] for name, _ in schedule.depths),
+    ]
+    known = {*dict(schedule.regions), *program.defined, *module_paths(program)}
+    return tuple(dict.fromkeys(name for name in names if name in known))
