@@ -141,23 +141,22 @@ class ScheduleError(FuseFlowError):
 
 
 class FusionError(FuseFlowError):
-    """A region cannot be fused at all, or not in the loop order that was asked for."""
+    """A region cannot be fused at all, or not in the loop order that was asked for. `region` is the region, once that is known."""
 
     code = "fusion"
+    region: str = ""
 
 
 class PlacesError(FusionError):
-    """A region would compute an Einsum in too many places. `region` is the region."""
+    """A region would compute an Einsum in too many places."""
 
     code = "places"
-    region: str = ""
 
 
 class OrdersError(FusionError):
-    """A region cannot run in the loop orders that the user wrote with its Einsums. `region` is the region."""
+    """A region cannot run in the loop orders that the user wrote with its Einsums."""
 
     code = "orders"
-    region: str = ""
 
 
 class GraphError(FuseFlowError):

@@ -8,18 +8,25 @@ from fuseflow.cut.units import UnitPartition, UnitRange
 
 
 def grown_partition(count: int, cost: Callable[[UnitRange], float]) -> tuple[float, UnitPartition]:
-    """Return a partition of `count` units with the sum of its costs. From the first unit on, a range takes the next unit in, as long as the
-    longer range costs no more than the range and that unit apart. So at most two costs are asked for each unit.
+    """Return a partition of `count` units with the sum of its costs. From the first unit on, a range takes in what follows, as long as the
+    longer range costs no more than the range and those units apart: one unit, then two, four and so on; and where that does not pay, half
+    as many, down to one. So the costs of some 2 log2(n) ranges are asked for a range of n units.
 
     >>> grown_partition(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]])
     (5.0, ((0, 2), (2, 3)))
     """
-    parts, costs = list[UnitRange](), list[float]()
-    for unit in range(count):
-        alone = cost((unit, unit + 1))
-        if parts and (together := cost((parts[-1][0], unit + 1))) <= costs[-1] + alone:
-            parts[-1], costs[-1] = (parts[-1][0], unit + 1), together
-        else:
-            parts.append((unit, unit + 1))
-            costs.append(alone)
-    return sum(costs), tuple(parts)
+    total, parts, start = 0.0, list[UnitRange](), 0
+    while start < count:
+        end, step, spent, growing = start + 1, 1, cost((start, start + 1)), True
+        while step and end < count:
+            longer = min(end + step, count)
+            apart = spent + sum(cost((unit, unit + 1)) for unit in range(end, longer))
+            together = cost((start, longer))
+            if together <= apart:
+                end, spent = longer, together
+            else:
+                growing = False
+            step = step * 2 if growing else step // 2
+        total, start = total + spent, end
+        parts.append((parts[-1][1] if parts else 0, end))
+    return total, tuple(parts)

@@ -154,15 +154,12 @@ def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     sources = [source for edge in edges for source in graph.edges[edge]["by"]]
     asked = {order.place: order for order in sources if isinstance(order, AskedOrder)}
     orders = f"the loop orders of {' and '.join(asked)} contradict each other: " if len(asked) > 1 else ""
-    error = (OrdersError if asked else FusionError)(
+    raise (OrdersError if asked else FusionError)(
         f"{orders}region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
         notes=[f"{u} before {v}: {graph.edges[u, v]['why']}" for u, v in edges],
         hint=_way_out(sources),
         span=next((order.span for order in asked.values()), None),
     )
-    if isinstance(error, OrdersError):
-        error.region = region
-    raise error
 
 
 def _way_out(sources: Sequence[ConstraintSource]) -> str:

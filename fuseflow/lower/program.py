@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import OrdersError, PlacesError, ScheduleError, did_you_mean
+from fuseflow.errors import FusionError, ScheduleError, did_you_mean
 from fuseflow.lower.buffers import refuse_preloads, refuse_unknown_buffers
 from fuseflow.lower.depths import refuse_unknown_depths
 from fuseflow.lower.garbage import collector_off
@@ -35,12 +35,11 @@ def lower_regions(
     partitioned: PartitionedProgram,
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo | None = None,
-    crowded: list[PlacesError | OrdersError] | None = None,
+    refused: list[FusionError] | None = None,
 ) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
-    before an error. `memo` has decisions of the same schedule. With a list of `crowded` regions, the errors of those that would compute
-    an Einsum in too many places, or in which loop orders contradict each other, are added to it, and the others are lowered as if these
-    had run.
+    before an error. `memo` has decisions of the same schedule. With a list of errors, those of regions that cannot be lowered are added
+    to it, and the other regions are lowered as if these had run.
     """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors, memo)
@@ -49,17 +48,18 @@ def lower_regions(
         with collector_off():
             try:
                 regions, state = lower_region(state, request)
-            except (PlacesError, OrdersError) as error:
-                if crowded is None or request.order:
+            except FusionError as error:
+                if refused is None or request.order:
                     raise
-                crowded.append(error)
+                error.region = request.name
+                refused.append(error)
                 regions, state = (), state.after_assumed({name: state.declared[name] for name in request.results})
         for region in regions:
             if not region.einsums:
                 refuse_resident_copy(partitioned, region.fused)
             lowered.append(region)
             yield region
-    if crowded:
+    if refused:
         return
     refuse_unknown_lanes(partitioned.schedule, [region for region in lowered if region.einsums])
     graphs = {region.name: (region.graph, region.places) for region in lowered if region.einsums}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import OrdersError, PlacesError, ScheduleError
+from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -67,7 +67,7 @@ def lower_for(
     public = partitioned.schedule.primitives == "public"
     if not public and not partitioned.grows_regions:
         return partitioned, lower_regions(partitioned, tensors, memo)
-    partitioned, lowered = _without_crowds(program, partitioned, tensors, memo)
+    partitioned, lowered = _without_refusals(program, partitioned, tensors, memo)
     if not public:
         return _without_repetition(program, partitioned, lowered, tensors, memo)
     if isinstance(lowered, Refusal):
@@ -104,32 +104,32 @@ def _without_repetition(
     return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
 
 
-def _without_crowds(
+def _without_refusals(
     program: Program, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo
 ) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...] | Refusal]:
-    """Return the program in regions of which none that nobody named computes an Einsum in too many places, or holds loop orders that
-    contradict each other, and the regions, lowered, or what refuses one of them."""
-    crowded: list[PlacesError | OrdersError] = []
-    may_divide = crowded if partitioned.grows_regions else None
+    """Return the program in regions of which none that nobody named is refused, and these, lowered, or what refuses one of them. A region
+    is refused that has no loop order, or would compute an Einsum in too many places."""
+    refused: list[FusionError] = []
+    may_divide = refused if partitioned.grows_regions else None
     while True:
         lowered = attempt(_lowered, partitioned, tensors, memo, may_divide)
-        if not crowded:  # else a later region may be refused only since of those it was assumed what they write
+        if not refused:  # else a later region may be refused only since of those it was assumed what they write
             return partitioned, lowered
-        regions = halved_regions(partitioned, [error.region for error in crowded])
+        regions = halved_regions(partitioned, [error.region for error in refused])
         if regions is partitioned.formed:
-            return partitioned, Refusal(crowded[0])
-        notices = (*partitioned.notices, *(f"{error.message}, so it is divided" for error in crowded))
+            return partitioned, Refusal(refused[0])
+        notices = (*partitioned.notices, *(f"{error.message}, so it is divided" for error in refused))
         partitioned = replace(partition_program(program, partitioned.schedule, regions), notices=notices)
-        crowded.clear()
+        refused.clear()
 
 
 def _lowered(
     partitioned: PartitionedProgram,
     tensors: Mapping[str, Tensor],
     memo: LoweringMemo,
-    crowded: list[PlacesError | OrdersError] | None = None,
+    refused: list[FusionError] | None = None,
 ) -> tuple[CompiledRegion, ...]:
-    return tuple(lower_regions(partitioned, tensors, memo, crowded))
+    return tuple(lower_regions(partitioned, tensors, memo, refused))
 
 
 def _private(regions: Iterable[CompiledRegion]) -> int:

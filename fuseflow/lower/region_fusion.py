@@ -89,9 +89,8 @@ def _at_orders(state: LoweringState, request: RegionRequest, refusal: Refusal) -
     if request.order or not written or isinstance(error, PlacesError | OrdersError):
         return refusal
     note = f"the loops run in the orders asked for in {places_of(written)}"
-    located = OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=error.span or written[0].location.span)
-    located.region = request.name
-    return Refusal(located)
+    span = error.span or written[0].location.span
+    return Refusal(OrdersError(error.message, hint=error.hint, notes=(*error.notes, note), span=span))
 
 
 def _renamed(state: LoweringState, request: RegionRequest, precedent: Precedent, names: tuple[str, ...]) -> FusedRegion:

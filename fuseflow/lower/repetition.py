@@ -3,8 +3,8 @@
 Fusion computes again what it does not store. A convolution over windows of nine, fused with those before it, computes each of their results
 up to nine times, so that a network of them fused as one region would run for years. The user who names such a region gets it. Those that
 `layerwise` and `full` grow are divided in the middle, as long as more cycles are expected of one than `MOST_REPEATS` times the loops of its
-Einsums, all dense and one after the other. Fused sparse models take far fewer cycles than that. Those that would compute an Einsum in too
-many places to be lowered at all are divided so, too.
+Einsums, all dense and one after the other. Fused sparse models take far fewer cycles than that. Those that cannot be lowered are divided
+so, too: a region without a loop order, or with an Einsum that it would compute in too many places.
 """
 
 from __future__ import annotations
