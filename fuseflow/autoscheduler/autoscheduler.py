@@ -38,8 +38,8 @@ MAX_EINSUMS = 1_200
 GRANULARITIES = ("layerwise", "full", "none")
 """The partitions that are always among the candidates, and are simulated, too."""
 FAR = 8
-"""A partition is not simulated whose estimate is more than this many times the fewest cycles that were simulated. Estimates of the models in
-`tests/zoo` are at most 7.6 times the cycles that they take."""
+"""A partition is not simulated whose estimate is more than this many times the fewest cycles that were simulated. Of models in `tests/zoo`,
+estimates are at most 7.6 times the cycles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.cli.auto import AutoOptions
-from fuseflow.cli.common import console, write_out
+from fuseflow.cli.common import console, print_notices, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
+from fuseflow.explain.slow_cut import slow_cut_notice
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
@@ -105,7 +106,10 @@ class ProgramRequest:
         if not self.schedule.open:
             with counting_bar("lowering Einsums", quiet) as progress:
                 counted = _counted(observe, progress)
-                return ScheduledProgram(compile_source(source, self.schedule, target.machine, counted))
+                compiled = compile_source(source, self.schedule, target.machine, counted)
+            if not quiet and (notice := slow_cut_notice(compiled, self.schedule)):
+                print_notices(console(stderr=True), [notice])
+            return ScheduledProgram(compiled)
         choice = self._choose(source, target, quiet, estimator, sample)
         observe(choice.compiled.program)
         for region in choice.compiled.regions:

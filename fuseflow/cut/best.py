@@ -42,10 +42,13 @@ def lower_cut(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
     """Return the schedule, the program in its regions, and these, lowered one by one, as `lower_for` does. Where the schedule leaves the
-    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them.
+    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them. Those
+    that the program itself states are taken as they are. Stand-ins for intermediates are between the regions of `layerwise`.
 
     A cut that cannot be lowered is passed over. If none can, the error is that of the operators one by one.
     """
+    if schedule.fuse_regions == BEST and (has_regions(program) or schedule.intermediates == "dense"):
+        schedule = replace(schedule, fuse_regions=("layerwise",))
     if schedule.fuse_regions != BEST:
         return schedule, *lower_for(program, schedule, machine, tensors)
     memo = LoweringMemo()
@@ -69,8 +72,6 @@ def best_cuts(
 ) -> tuple[Cut, ...]:
     """Return the cuts that are compared, those that are expected to be fastest first. Where no cycles are expected since an operator cannot
     run alone, or its time is not known, they stand in the order none, layerwise, full."""
-    if has_regions(program) or schedule.intermediates == "dense":
-        return (Cut("layerwise", replace(schedule, fuse_regions=("layerwise",))),)
     costs = prepare_costs(program, schedule, machine, tensors, estimator, memo)
     if costs is None:
         return tuple(Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full"))

@@ -204,12 +204,16 @@ def prepare_costs(
     memo: LoweringMemo | None = None,
 ) -> PartCosts | None:
     """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names. None if
-    one of them cannot be lowered, or if what it takes is not known."""
-    alone = replace(schedule, fuse_regions=named_by_sections(program, schedule) or ("none",))
+    one of them cannot be lowered, or if what it takes is not known. Raises `FusionError`, `MachineError` or `ScheduleError` for that, if
+    the schedule names any."""
+    named = named_by_sections(program, schedule)
+    alone = replace(schedule, fuse_regions=named or ("none",))
     try:
         partitioned, _ = lower_for(program, alone, machine, tensors, memo)
         return PartCosts.of(partitioned, alone, tensors, RegionEstimates(estimator, machine), memo)
     except (FusionError, MachineError, ScheduleError):
+        if named:
+            raise
         return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.reshapes import eliminate_reshapes
+from fuseflow.errors import ScheduleError
 from fuseflow.schedule.granularities import full_regions, layerwise_regions
 from fuseflow.schedule.named_regions import find_members, has_regions, named_regions, written_regions
 from fuseflow.schedule.partition import Region
@@ -28,6 +29,11 @@ def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = (
             return full_regions(program, kept)
         case ("none",):
             return named_regions(program, {}, kept)
+        case ("best",):
+            raise ScheduleError(
+                "`fuse: best` is chosen by estimate, for a machine",
+                hint="say what is fused: none, layerwise, full, or names of regions",
+            )
         case names:
             barriers = eliminate_reshapes(program, kept).barriers
             members = {name: find_members(program, schedule, name, barriers) for name in names}

@@ -10,10 +10,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.cut.costs import PartCosts
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.cut.units import operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
+from fuseflow.cut.costs import PartCosts, RegionEstimates
+from fuseflow.cut.units import operator_units, partition_at, product_units
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -36,9 +36,10 @@ def gcn() -> Source:
 
 def costs(source: Source, level: str = "operators") -> PartCosts:
     partitioned = partition_program(source.program, NONE)
-    units = operator_units(partitioned)
-    units = units if level == "operators" else product_units(partitioned, units)
-    return PartCosts.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
+    found = PartCosts.of(partitioned, NONE, source.tensors, RegionEstimates(Estimator(), IDEAL))
+    if level == "products":
+        found.ranges.units = product_units(partitioned, found.units)
+    return found
 
 
 def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:

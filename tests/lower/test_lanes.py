@@ -66,7 +66,7 @@ def test_cycles_fall_with_lanes() -> None:
 
 
 def test_a_result_says_what_each_lane_did() -> None:
-    result = compiled(Schedule.par(i=2)).run()
+    result = compiled(Schedule.fuse("full").par(i=2)).run()
     (region,) = json.loads(json.dumps(result.to_json()))["regions"]
     lanes = region["statistics"]["lanes"]["i"]
     assert [lane["lane"] for lane in lanes] == [0, 1]
@@ -90,7 +90,9 @@ def test_the_place_of_lanes_that_cannot_be() -> None:
 def test_explanations_are_of_the_graph_without_lanes() -> None:
     source = compiled(Schedule()).source
     machine = load_machine("ideal")
-    assert explain_fusion(source, Schedule.par(i=4), machine) == explain_fusion(source, Schedule(), machine)
+    assert explain_fusion(source, Schedule.fuse("full").par(i=4), machine) == explain_fusion(
+        source, Schedule.fuse("full"), machine
+    )
 
 
 def test_lanes_of_a_stage_win_over_those_of_its_region() -> None:

@@ -42,12 +42,12 @@ def test_a_fused_order_names_the_indices_of_the_region():
 @pytest.mark.parametrize(
     ("schedule", "message", "hint"),
     [
-        (Schedule.order("V", "i"), "order of `V`: no region or Einsum has this name", "known"),
+        (Schedule.fuse("full").order("V", "i"), "order of `V`: no region or Einsum has this name", "known"),
         (Schedule.fuse("full").order("T", "i,k,j"), "order of `T`: it is fused into region `full`", "--order full=..."),
-        (Schedule.format("B", "csr"), "format of `B`: there is no such tensor", "did you mean `b`?"),
+        (Schedule.fuse("full").format("B", "csr"), "format of `B`: there is no such tensor", "did you mean `b`?"),
         (Schedule.fuse("none").format("T", "coo"), "result `T` cannot be written as coo", "--format T=dcsr"),
-        (Schedule.par(q=4), "4 lanes of `q`: no region has this index", "known: `i`"),
-        (Schedule.par(**{"layer.i": 4}), "no region `layer` has an index `i`", "`full.i`"),
+        (Schedule.fuse("full").par(q=4), "4 lanes of `q`: no region has this index", "known: `i`"),
+        (Schedule.fuse("full").par(**{"layer.i": 4}), "no region `layer` has an index `i`", "`full.i`"),
         (Schedule.fuse("layer9"), "layer9", ""),
         (
             Schedule.fuse("none").order("T", "k,i,j").lower(copies=False),
@@ -69,12 +69,12 @@ def test_refusals(schedule, message, hint):
     [
         ("fuse: [T, layer9]", 1, 11),
         ("fuse: layer9", 1, 1),
-        ("regions:\n  r: [T]\n  q: [layer9]", 3, 3),
+        ("fuse: full\nregions:\n  r: [T]\n  q: [layer9]", 4, 3),
         ("fuse: full\norder:\n  V: [i]", 3, 3),
         ("fuse: full\norder:\n  T: [i, k, j]", 3, 3),
-        ("format: {X: csr, B: csr}", 1, 18),
-        ("format: {b: csr}", 1, 10),
-        ("par: {q: 4}", 1, 7),
+        ("fuse: full\nformat: {X: csr, B: csr}", 2, 18),
+        ("fuse: full\nformat: {b: csr}", 2, 10),
+        ("fuse: full\npar: {q: 4}", 2, 7),
     ],
 )
 def test_a_name_that_the_program_has_not_is_shown_in_the_schedule_file(text, line, column):

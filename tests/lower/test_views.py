@@ -59,7 +59,7 @@ SPLIT = "tensor X[4, 6] {0}\nP[i, j] = X[i, j] * 2\nQ[h, i, d] = P[i, h*3 + d]\n
 
 
 def test_a_dense_result_of_sparse_data_is_seen_in_parts() -> None:
-    program = compiled(SPLIT.format("csr"), ff.Schedule().format("P", "dense"))
+    program = compiled(SPLIT.format("csr"), ff.Schedule.fuse("full").format("P", "dense"))
     assert [(r.name, [s.name for s in r.views_before]) for r in program.regions] == [("full", []), ("full-2", ["P.split"])]
     ran(program)
 

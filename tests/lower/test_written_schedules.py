@@ -23,14 +23,17 @@ from fuseflow.schedule import Schedule
 S = linalg.SQUARE
 AB = (("A", S), ("B", S))
 
+LAYERWISE = Schedule.fuse("layerwise")
+"""It takes the regions of a text, and grows regions where there are none."""
+
 
 def compiled(tmp_path: Path, text: str, schedule: Schedule | None = None) -> Compiled:
     (tmp_path / "m.mlir").write_text(text)
-    return fuseflow.compile(tmp_path / "m.mlir", tensors=linalg.operands(), machine="ideal", schedule=schedule)
+    return fuseflow.compile(tmp_path / "m.mlir", tensors=linalg.operands(), machine="ideal", schedule=schedule or LAYERWISE)
 
 
 def lowered(text: str, schedule: Schedule | None = None) -> tuple[CompiledRegion, ...]:
-    return lower(read_mlir(text, "m.mlir"), schedule or Schedule(), {})[1]
+    return lower(read_mlir(text, "m.mlir"), schedule or LAYERWISE, {})[1]
 
 
 def reasons(region: CompiledRegion) -> set[str]:
@@ -119,7 +122,7 @@ def test_orders_that_contradict_each_other_in_a_function(body: str, lines: tuple
     main = linalg.function("@main", AB, linalg.call("0", "front", AB), "0")
     text = linalg.CSR + linalg.function("private @front", AB, body, "1") + main
     with pytest.raises(FusionError) as caught:
-        lowered(text, Schedule().lower(copies=copies))
+        lowered(text, LAYERWISE.lower(copies=copies))
     error = caught.value
     assert all(f"m.mlir:{line}" in error.message for line in lines) and "contradict each other" in error.message
     assert error.span is not None and error.span.line in lines
@@ -132,7 +135,7 @@ def test_orders_that_contradict_each_other_divide_a_region_that_nobody_named(
 ) -> None:
     (tmp_path / "m.mlir").write_text(linalg.CSR + linalg.function("@main", AB, body, "1"))
     arrays = {f"arg{n}": np.random.default_rng(n).standard_normal((8, 8)).astype(np.float32) for n in (0, 1)}
-    program = fuseflow.compile(tmp_path / "m.mlir", tensors=arrays, machine="ideal")
+    program = fuseflow.compile(tmp_path / "m.mlir", tensors=arrays, machine="ideal", schedule=LAYERWISE)
     assert len(program.regions) == 2
     (notice,) = program.notices
     assert all(f"m.mlir:{line}" in notice for line in lines) and notice.endswith("so it is divided")
@@ -155,7 +158,7 @@ def test_an_order_against_the_storage_is_refused_without_copies(
     text = linalg.CSR + linalg.function("@main", arguments, linalg.product("0", "A", "B", order, (*types, S)), "0")
     assert linalg.runs_in(lowered(text)[-1].fused.order, {}, order)
     with pytest.raises(FusionError) as caught:
-        lowered(text, Schedule().lower(copies=False))
+        lowered(text, LAYERWISE.lower(copies=False))
     assert all(edge in caught.value.message for edge in edges)
     assert caught.value.span is not None and caught.value.span.line == 6
     assert "asked for in m.mlir:6" in " ".join(caught.value.notes) and "is stored" in " ".join(caught.value.notes)
@@ -169,10 +172,10 @@ def test_the_schedule_of_the_user_wins_and_says_so(tmp_path: Path) -> None:
     named = compiled(tmp_path, text, Schedule.fuse("fuse1").order("matmul_4", "j,k,i"))
     assert [(r.name, len(r.einsums)) for r in named.regions if r.einsums] == [("fuse1", 2), ("matmul_3", 1), ("matmul_4", 1)]
     assert named.notices[1:] == (f"region `matmul_4` runs in the order of the schedule, and not in that of {file}:12",)
-    ordered = compiled(tmp_path, text, Schedule().order("fuse1", "i,l,k,j"))
+    ordered = compiled(tmp_path, text, LAYERWISE.order("fuse1", "i,l,k,j"))
     assert ordered.regions[0].fused.order == ("i", "l", "k", "j") and not ordered.regions[0].fused.asked
     assert ordered.notices == (f"region `fuse1` runs in the order of the schedule, and not in that of {file}:6, {file}:12",)
-    same = compiled(tmp_path, text, Schedule().order("fuse1", ordered_as(compiled(tmp_path, text), "fuse1")))
+    same = compiled(tmp_path, text, LAYERWISE.order("fuse1", ordered_as(compiled(tmp_path, text), "fuse1")))
     assert same.notices == ()
 
 
@@ -182,10 +185,10 @@ def ordered_as(program: Compiled, name: str) -> tuple[str, ...]:
 
 def test_a_policy_of_the_user_wins_and_says_so(tmp_path: Path) -> None:
     file, text = tmp_path / "m.mlir", linalg.two_products("ijk")
-    first = compiled(tmp_path, text, Schedule().lower(order_policy="first"))
+    first = compiled(tmp_path, text, LAYERWISE.lower(order_policy="first"))
     assert first.notices == (f"`order: first` orders the loops, and not {file}",) and not first.regions[0].fused.asked
     choice = fuseflow.autoschedule(
-        file, tensors=linalg.operands(), machine="ideal", schedule=Schedule().lower(order_policy="auto"), top=0
+        file, tensors=linalg.operands(), machine="ideal", schedule=LAYERWISE.lower(order_policy="auto"), top=0
     )
     assert choice.compiled.notices == (f"`order: auto` orders the loops, and not {file}",)
     assert ordered_as(choice.compiled, "full") == ("i", "l", "k", "j")
@@ -205,7 +208,7 @@ def test_a_function_is_not_divided() -> None:
     body = "".join(linalg.product(str(n + 1), "A", str(n) if n else "B", "ikj") for n in range(steps))
     main = linalg.function("@main", AB, linalg.call("0", "front", AB), "0")
     program = read_mlir(linalg.CSR + linalg.function("private @front", AB, body, str(steps)) + main, "m.mlir")
-    assert [(r.name, len(r.einsums)) for r in fuseflow.schedule.form_regions(program, Schedule())] == [("front", steps)]
+    assert [(r.name, len(r.einsums)) for r in fuseflow.schedule.form_regions(program, LAYERWISE)] == [("front", steps)]
 
 
 def test_an_operation_that_ends_a_region_is_refused_inside_of_a_function() -> None:

@@ -35,7 +35,7 @@ def cut(schedule: Schedule, producer: str, consumer: str, program=LAYERS) -> str
     ("schedule", "producer", "consumer", "why"),
     [
         (Schedule.fuse("none"), "T", "R", "`none` runs every Einsum alone"),
-        (Schedule(), "R", "U", "`layerwise` ends a region where a layer ends: `layer1`, then `layer2`"),
+        (Schedule.fuse("layerwise"), "R", "U", "`layerwise` ends a region where a layer ends: `layer1`, then `layer2`"),
         (Schedule.fuse("layer1"), "R", "U", "region `layer1` of the schedule holds `R`, not `U`"),
         (Schedule.fuse("layer2"), "R", "U", "region `layer2` of the schedule holds `U`, not `R`"),
         (Schedule.fuse("layer2"), "T", "R", "no named region holds them, so they run alone"),
@@ -46,7 +46,7 @@ def test_a_cut_has_a_rule(schedule, producer, consumer, why):
     assert cut(schedule, producer, consumer) == why
 
 
-@pytest.mark.parametrize("schedule", [Schedule(), Schedule.fuse("full"), Schedule.fuse("none")])
+@pytest.mark.parametrize("schedule", [Schedule.fuse("layerwise"), Schedule.fuse("full"), Schedule.fuse("none")])
 def test_a_reshape_ends_a_region(schedule):
     assert (
         cut(schedule, "T", "H", RESHAPED) == cut(schedule, "H", "Y", RESHAPED) == "`H` reshapes its data: a reshape ends a region"
@@ -73,7 +73,7 @@ def test_a_region_is_not_left_and_entered_again():
     [
         (Schedule.fuse("none"), "m", "E", "a softmax or a norm stays together"),
         (Schedule.fuse("full"), "R", "U", "`full` fuses what no reshape parts"),
-        (Schedule(), "U", "m", "`layerwise` fuses layer `layer2`"),
+        (Schedule.fuse("layerwise"), "U", "m", "`layerwise` fuses layer `layer2`"),
         (Schedule.fuse("layer1"), "T", "R", "`R` is a functional operator that follows region `layer1`"),
         (Schedule.fuse("layer1"), "m", "E", "a softmax or a norm stays together"),
         (Schedule.fuse("layer2"), "U", "m", "both are in region `layer2` of the schedule"),
@@ -87,4 +87,7 @@ def test_what_is_fused_has_a_rule(schedule, producer, consumer, why):
 
 def test_a_program_without_layers_is_said_to_have_none():
     program = parse("tensor a[3] dense\nT[i] = exp(a[i])\nY[i] = T[i] + a[i]\noutput Y\n")
-    assert why_fused(program, Schedule(), "T", "Y") == "`layerwise` fuses what no reshape parts: the program has no layers"
+    assert (
+        why_fused(program, Schedule.fuse("layerwise"), "T", "Y")
+        == "`layerwise` fuses what no reshape parts: the program has no layers"
+    )

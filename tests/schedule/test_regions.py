@@ -63,7 +63,7 @@ def test_gcn_none() -> None:
 
 
 def test_gcn_layerwise_puts_functional_operators_behind_their_layer() -> None:
-    assert regions(GCN_MODEL, Schedule()) == {"layer1": "T1 H1 B1 R", "layer2": "T2 H2 B2 m S E d l Y"}
+    assert regions(GCN_MODEL, Schedule.fuse("layerwise")) == {"layer1": "T1 H1 B1 R", "layer2": "T2 H2 B2 m S E d l Y"}
 
 
 def test_gcn_full() -> None:
@@ -77,7 +77,7 @@ def test_gcn_one_layer() -> None:
 
 
 def test_gcn_two_names_are_two_regions() -> None:
-    assert regions(GCN_MODEL, Schedule.fuse("layer1", "layer2")) == regions(GCN_MODEL, Schedule())
+    assert regions(GCN_MODEL, Schedule.fuse("layer1", "layer2")) == regions(GCN_MODEL, Schedule.fuse("layerwise"))
 
 
 def test_a_module_inside_a_layer_does_not_take_the_matmul_around_it() -> None:
@@ -101,11 +101,11 @@ def test_prefixes_are_compared_by_component() -> None:
     with pytest.raises(ScheduleError, match=r"`C` needs `B` from outside"):
         regions(p, Schedule.fuse("layer1"))
     assert regions(p, Schedule.fuse("layer10")) == {"A": "A", "layer10": "B", "C": "C"}
-    assert regions(p, Schedule()) == {"layer1": "A", "layer10": "B", "layer1-2": "C"}
+    assert regions(p, Schedule.fuse("layerwise")) == {"layer1": "A", "layer10": "B", "layer1-2": "C"}
 
 
 def test_a_text_program_has_no_layers() -> None:
-    assert list(regions(parse(GCN), Schedule())) == ["full"]
+    assert list(regions(parse(GCN), Schedule.fuse("layerwise"))) == ["full"]
 
 
 def test_containers_count_their_layers() -> None:
@@ -113,7 +113,10 @@ def test_containers_count_their_layers() -> None:
         "tensor X[4] dense\nP[i] = X[i] + 1\nA[i] = exp(P[i])\nB[i] = exp(A[i])\nC[i] = A[i] + B[i]\nD[i] = exp(C[i])\noutput D"
     )
     p = program(text, {"P": "", "A": "net.h.0.up", "B": "net.h.1", "C": "net", "D": "net.h.1.down"})
-    assert regions(p, Schedule()) == {"net.h.0": "P A", "net.h.1": "B C D"}  # C follows A, unless that left and entered net.h.0
+    assert regions(p, Schedule.fuse("layerwise")) == {
+        "net.h.0": "P A",
+        "net.h.1": "B C D",
+    }  # C follows A, unless that left and entered net.h.0
 
 
 SOFTMAX = """
@@ -199,7 +202,7 @@ def heads(size: int, inner: int) -> Program:
 
 def test_reshapes_cut() -> None:
     p = heads(8, 4)
-    assert regions(p, Schedule()) == {"h.0": "P", "Q": "Q", "h.0-2": "R"}
+    assert regions(p, Schedule.fuse("layerwise")) == {"h.0": "P", "Q": "Q", "h.0-2": "R"}
     assert regions(p, Schedule.fuse("full")) == {"full": "P", "Q": "Q", "full-2": "R"}
     assert regions(p, Schedule.fuse("none")) == {"P": "P", "Q": "Q", "R": "R"}
     assert regions(p, Schedule.fuse("Q")) == {"P": "P", "Q": "Q", "R": "R"}
@@ -213,7 +216,7 @@ def test_a_named_region_spans_a_reshape_that_vanishes() -> None:
 def test_a_reshape_that_stays_ends_a_named_region(size: int, inner: int, format: Format | None) -> None:
     p = heads(size, inner)
     p = replace(p, tensors=(replace(p.tensors[0], format=format),))
-    assert regions(p, Schedule()) == {"h.0": "P", "Q": "Q", "h.0-2": "R"}
+    assert regions(p, Schedule.fuse("layerwise")) == {"h.0": "P", "Q": "Q", "h.0-2": "R"}
     with pytest.raises(ScheduleError, match=r"region `h\.0` holds `Q`, which reshapes data"):
         regions(p, Schedule.fuse("h.0"))
 
@@ -245,7 +248,7 @@ def test_two_regions_that_need_each_other() -> None:
 
 
 def test_results_are_what_is_read_elsewhere_or_leaves() -> None:
-    chosen = form_regions(GCN_MODEL, Schedule())
+    chosen = form_regions(GCN_MODEL, Schedule.fuse("layerwise"))
     assert region_results(GCN_MODEL, chosen) == {"layer1": ("R",), "layer2": ("Y",)}
     alone = region_results(GCN_MODEL, form_regions(GCN_MODEL, Schedule.fuse("none")))
     assert alone["H1"] == ("H1",)

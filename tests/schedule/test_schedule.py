@@ -99,7 +99,7 @@ def test_canonical() -> None:
 
 def test_empty_file_is_the_default() -> None:
     assert Schedule.from_yaml("") == Schedule() == Schedule.from_yaml("# nothing\n")
-    assert str(Schedule()) == "fuse: [layerwise]\n"
+    assert str(Schedule()) == "fuse: [best]\n"
 
 
 def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:

@@ -43,7 +43,7 @@ def refuse_decided(schedule: Schedule) -> None:
         "split": [name for name, _ in schedule.splits],
         "depth": [name for name, _ in schedule.depths],
         "regions": [name for name, _ in schedule.regions],
-        "fuse": [] if schedule.fuse_regions in (("layerwise",), ("auto",)) else list(schedule.fuse_regions),
+        "fuse": [] if schedule.fuse_regions in (("best",), ("auto",)) else list(schedule.fuse_regions),
     }
     for section, names in sections.items():
         if names:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuseflow.cut.units import UnitSequence, layer_units, operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
+from fuseflow.cut.units import UnitSequence, layer_units, operator_units, partition_at, product_units
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load

@@ -1,0 +1,50 @@
+"""Whether a cut that the user asked for is expected to take much longer than another one, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fuseflow.compiler import compile_source
+from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
+from fuseflow.explain.fusion import Producer, explain_fusion
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+
+SLOW = 1.5
+"""A cut is told of that is expected to take at least this many times the cycles of no fusion."""
+
+
+def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
+    """Return a sentence on the cut that a schedule asked for, if it is expected to take `SLOW` times the cycles of no fusion or more: which
+    result is computed how often, what is expected of the best cut that is known, and what to ask for instead. Else return ''."""
+    if asked.fuse_regions in (("best",), ("none",)) or all(len(region.einsums) < 2 for region in compiled.regions):
+        return ""
+    estimator = Estimator(assume_unknown=True)
+
+    def expected(*fuse: str) -> float:
+        schedule = replace(asked, fuse_regions=fuse, regions=(), orders=())
+        return compile_source(compiled.source, schedule, compiled.machine).estimate(estimator).cycles
+
+    try:
+        cycles, unfused = compiled.estimate(estimator).cycles, expected("none")
+        if cycles < SLOW * unfused:
+            return ""
+        best = expected("best")
+    except (
+        FuseFlowError
+    ):  # nothing is expected of programs whose operators cannot run alone, and of tensors of which nothing is known
+        return ""
+    producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
+    why = _repetition(max(producers, key=lambda producer: producer.extra_firings, default=None))
+    fused = ", ".join(asked.fuse_regions)
+    return (
+        f"`fuse: {fused}` is expected to take {cycles:,.0f} cycles{why}; {unfused:,.0f} without fusion, and {best:,.0f} in the best cut "
+        "that is known: `--fuse best`"
+    )
+
+
+def _repetition(producer: Producer | None) -> str:
+    if producer is None or producer.times is None or producer.times < SLOW:
+        return ""
+    return f", since each value of `{producer.name}` is computed {producer.times:,.0f} times"
