@@ -19,6 +19,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError, SparsityError, TensorError
 from fuseflow.frontend import fx_origin, operator_screen
+from fuseflow.frontend.batch_norm import write_batch_norms
 from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.comparisons import compare_alike
 from fuseflow.frontend.constant_folding import fold_constants
@@ -69,10 +70,11 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         traced = _trace(call)
         settle_empty(traced)
         split_linear_columns(traced.graph_module)
+        patterns = weight_patterns(call.module)
+        write_batch_norms(traced, patterns)
         depends_on = dependences(traced)
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))
-        patterns = weight_patterns(call.module)
-        notices, evaluated_flops = fold_constants(traced, depends_on, patterns)
+        notices, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)

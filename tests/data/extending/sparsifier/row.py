@@ -1,1 +1,1 @@
-cls.name: cls for cls in (Band, KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
+cls.name: cls for cls in (Band, KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
