@@ -158,11 +158,11 @@ def _schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
         yield argument, value
 
 
-def ancestors_of(node: Node, within: Collection[Node] | None = None) -> set[Node]:
-    """Return a node and all nodes that it is computed from, or those of them that it is computed from by way of `within` alone."""
+def ancestors_of(node: Node) -> set[Node]:
+    """Return a node and all nodes that it is computed from."""
     reached, frontier = {node}, [node]
     while frontier:
-        new = {operand for operand in frontier.pop().all_input_nodes if within is None or operand in within} - reached
+        new = set(frontier.pop().all_input_nodes) - reached
         reached |= new
         frontier += new
     return reached

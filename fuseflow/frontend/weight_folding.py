@@ -1,8 +1,8 @@
 """Which values of a traced model are folded: those that follow from weights, buffers and constants alone, and meet data later.
 
 A weight times its mask, a parametrization, a low-rank update that is added to a weight, the scale of a batch norm. Not folded is what would
-be larger than all that it is computed from, such as the product of two thin matrices, so that no program grows; nor what an output
-consists of, because then the model is that computation.
+be larger than all that it is computed from, such as the product of two thin matrices, so that no program grows; nor what meets no data at
+all, because then the model is that computation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import VIEWS
-from fuseflow.frontend.dependence import Dependence, ancestors_of, described_tensor, weight_sources
+from fuseflow.frontend.dependence import Dependence, described_tensor, weight_sources
 from fuseflow.frontend.trace import Trace
 
 _PARAMETRIZED = re.compile(r"(.*\.|)parametrizations\.(\w+)\.")
@@ -37,8 +37,8 @@ def folded_weights(
     sources = weight_sources(traced, patterns)
     graph = traced.graph_module.graph
     folded = {node: "" for node in graph.nodes if dependences[node] == "data" and sources.get(node)}
-    for node in ancestors_of(graph.output_node(), within=folded):
-        folded.pop(node, None)
+    for node in _without_data(folded):
+        del folded[node]
     for node in reversed(list(folded)):
         if all(user in folded for user in node.users):
             continue
@@ -47,6 +47,15 @@ def folded_weights(
         if _is_left(node, arguments.values()) or any(name in formats and name != folded[node] for name in arguments):
             del folded[node]
     return folded
+
+
+def _without_data(folded: Collection[Node]) -> set[Node]:
+    """Return the values that meet no data on their way to the outputs."""
+    alone = set[Node]()
+    for node in reversed(list(folded)):
+        if all(user.op == "output" or user in alone for user in node.users):
+            alone.add(node)
+    return alone
 
 
 def _is_left(node: Node, sources: Collection[Node]) -> bool:
