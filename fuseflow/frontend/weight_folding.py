@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+import torch
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
@@ -59,9 +60,10 @@ def _without_data(folded: Collection[Node]) -> set[Node]:
 
 
 def _is_left(node: Node, sources: Collection[Node]) -> bool:
-    """Return whether a value is left to the program: it has another shape than what is folded, or is larger than all that it is computed
-    from."""
-    if fx_origin.short_name(node.target) in _SHAPED:
+    """Return whether a value is left to the program: it has another shape than what is folded, is a comparison, whose mask is stored as its
+    operand is, or is larger than all that it is computed from."""
+    tensor = described_tensor(node)
+    if tensor is None or tensor.dtype == torch.bool or fx_origin.short_name(node.target) in _SHAPED:
         return True
     return _size(node) > sum(map(_size, sources))
 
