@@ -6,6 +6,7 @@ folded. See `batch_norm_cpu_collect_linear_and_constant_terms` in PyTorch's `nat
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -25,18 +26,29 @@ def write_batch_norms(traced: Trace, patterns: Collection[str]) -> None:
     read a tensor with a pattern, or compute with several types, stay as they are."""
     known = weight_sources(traced, patterns)
     for node in list(traced.graph_module.graph.nodes):
-        if node.target is not aten.batch_norm.default:
-            continue
-        x, weight, bias, mean, var, training, _, eps, *_ = node.args
+        match node.target:
+            case aten.batch_norm.default:
+                x, weight, bias, mean, var, training, _, eps, *_ = node.args
+                results = [node]
+            case aten._native_batch_norm_legit_no_training.default:
+                x, weight, bias, mean, var, _, eps = node.args
+                results = list(node.users)  # of which the first is that of the norm, and the others are empty
+                training = any(result.target is not operator.getitem or result.args[1] for result in results)
+            case _:
+                continue
         given = [tensor for tensor in (weight, bias, mean, var) if tensor is not None]
         if training or mean is None or var is None or not all(tensor in known for tensor in given):
             continue
         if len({tensor.meta["val"].dtype for tensor in (x, *given)}) == 1:
-            _write(node, x, weight, bias, mean, var, eps)
+            written = _written(node, x, weight, bias, mean, var, eps)
+            for result in results:
+                result.replace_all_uses_with(written)
+            for old in dict.fromkeys((*results, node)):
+                traced.graph_module.graph.erase_node(old)
 
 
-def _write(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, eps: float) -> None:
-    """Put a product and a sum in the place of a batch norm."""
+def _written(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, eps: float) -> Node:
+    """Add a product and a sum that give what a batch norm does."""
 
     def call(target: Callable[..., Any], *args: Any, name: str = "") -> Node:
         result = node.graph.call_function(target, args)
@@ -54,6 +66,4 @@ def _write(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: No
         scale = inverse if weight is None else call(aten.mul.Tensor, inverse, weight, name="scale")
         offset = call(aten.neg.default, call(aten.mul.Tensor, mean, scale), name="shift")
         shift = offset if bias is None else call(aten.add.Tensor, bias, offset, name="shift")
-        result = call(aten.add.Tensor, call(aten.mul.Tensor, x, of_channels(scale)), of_channels(shift))
-    node.replace_all_uses_with(result)
-    node.graph.erase_node(node)
+        return call(aten.add.Tensor, call(aten.mul.Tensor, x, of_channels(scale)), of_channels(shift))

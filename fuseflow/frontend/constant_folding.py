@@ -35,9 +35,9 @@ _NAMES_IN_NOTICE = 4
 def fold_constants(
     traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern], formats: Collection[str] = ()
 ) -> tuple[list[str], int]:
-    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and
-    the FLOPs of the dense products that were evaluated. Parts of tensors that have a pattern get theirs in `patterns`. Tensors that
-    `formats` names stay what the user means."""
+    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and the FLOPs of
+    the dense products that were evaluated, but for those of weights alone. Parts of tensors that have a pattern get theirs in `patterns`.
+    Tensors that `formats` names stay what the user means."""
     graph = traced.graph_module.graph
     weights, others = folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
     needed = {*weights, *others}
@@ -53,8 +53,9 @@ def fold_constants(
         if argument.name in weights.values():  # its name is that of what follows from it
             traced.arguments[placeholder] = replace(argument, name=f"{argument.name}_orig")
         names.unique(traced.arguments[placeholder].name)
+    results = node_values(traced, [node for node in last if node in weights])  # which is no work on data
     with flop_counter() as counter:
-        results = node_values(traced, last)
+        results |= node_values(traced, [node for node in last if node not in weights])
     names_by_operator: dict[str, list[str]] = {}
     # All names are chosen before any node is replaced, because one of them may be an operand of another.
     chosen = [names.unique(weights.get(node) or _name(node, traced)) for node in last]

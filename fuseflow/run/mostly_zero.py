@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -30,12 +33,8 @@ def mostly_zero_notice(program: Program, tensors: Mapping[str, Tensor], chosen: 
     named.sort(key=lambda name: -sparse[name])
     zeros = ", ".join(f"{sparse[name]:.0%} of `{name}`" for name in named[:MOST_NAMED])
     more = f" and most of {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    flags: list[str] = []
-    for rank in dict.fromkeys(ranks[name] for name in named):
-        others = [name for name in ranks if ranks[name] == rank and name not in sparse]
-        names = _shortened([name for name in named if ranks[name] == rank], others)
-        flags += [f"--format {_option(name, rank)}" for name in names]
-    return f"stored dense though zero: {zeros}{more}; `{' '.join(flags[:MOST_NAMED])}` stores only what is not zero"
+    flags = " ".join(islice(_flags(named, ranks, sparse), MOST_NAMED))
+    return f"stored dense though zero: {zeros}{more}; `{flags}` stores only what is not zero"
 
 
 def _zero_share(name: str, program: Program, tensors: Mapping[str, Tensor]) -> float:
@@ -46,19 +45,38 @@ def _zero_share(name: str, program: Program, tensors: Mapping[str, Tensor]) -> f
     return float(1 - np.count_nonzero(tensor.values) / tensor.values.size) if tensor.values.size else 0.0
 
 
-def _shortened(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return names and patterns that match these names, and none of the others. Of several patterns the one that matches most is taken, and
-    of these the shortest."""
-    patterns = dict.fromkeys(pattern for name in names for pattern in _patterns(name))
-    fitting = [pattern for pattern in patterns if not fnmatch.filter(others, pattern)]
-    left, chosen = list(names), list[str]()
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """A format of the tensor with a name, or of those that a pattern matches; `named` are those that it is wanted for."""
+
+    name: str
+    format: str
+    named: frozenset[str]
+
+
+def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> Iterator[str]:
+    """Yield formats for the tensors that are `named`, as a shell takes them. Of the patterns that store nothing but what is `sparse` in
+    another format, the one that matches most comes first, and of these the shortest."""
+    names = dict.fromkeys(word for name in named for word in (name, *_patterns(name)))
+    flags = [flag for word in names if (flag := _flag(word, named, ranks, sparse)) is not None]
+    left = set(named)
     while left:
-        matched = {pattern: fnmatch.filter(left, pattern) for pattern in fitting}
-        best = max(matched, key=lambda pattern: (len(matched[pattern]), -len(pattern)), default="")
-        best = best if best and len(matched[best]) > 1 else left[0]
-        chosen.append(best)
-        left = [name for name in left if not fnmatch.fnmatchcase(name, best)]
-    return chosen
+        best = max(flags, key=lambda flag: (len(flag.named & left), not is_pattern(flag.name), -len(flag.name)))
+        left -= best.named
+        yield f"--format {shlex.quote(f'{best.name}={best.format}')}"
+
+
+def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> _Flag | None:
+    """Return the format of a tensor, or of those that a pattern matches, or None if it would be that of a tensor that is not `sparse`."""
+    matches = frozenset(fnmatch.filter(named, name))
+    its_ranks = {ranks[match] for match in matches}
+    rank = next(iter(its_ranks))
+    if len(its_ranks) > 1:
+        format, its_ranks = "csf", set(ranks.values())
+    else:
+        format = "csr" if rank == 2 else f"({'dense, ' * (rank - 1)}compressed)"
+    stored = (other for other in fnmatch.filter(ranks, name) if ranks[other] in its_ranks)
+    return _Flag(name, format, matches) if all(other in sparse for other in stored) else None
 
 
 def _patterns(name: str) -> Iterator[str]:
@@ -67,10 +85,3 @@ def _patterns(name: str) -> Iterator[str]:
     for start in range(len(words) - 1):
         for end in range(start + 1, len(words)):
             yield ".".join((*words[:start], "*", *words[end:]))
-
-
-def _option(name: str, rank: int) -> str:
-    """Return a format of a tensor, or of those that a pattern matches, as a shell takes it."""
-    if rank == 2:
-        return f"'{name}=csr'" if is_pattern(name) else f"{name}=csr"
-    return f'"{name}=({"dense, " * (rank - 1)}compressed)"'

@@ -43,6 +43,15 @@ def test_a_batch_norm_is_a_product_and_a_sum(module: nn.Module, shape: tuple[int
     assert compiled.run().check.passed
 
 
+def test_a_norm_of_an_exported_program_is_one_too() -> None:
+    x = torch.randn(4, 6, generator=GENERATOR)
+    program = torch.export.export(nn.Sequential(norm(nn.BatchNorm1d, 6)), (x,))
+    for exported in (program, program.run_decompositions()):
+        compiled = ff.compile(exported, machine="ideal")
+        assert {t.name for t in compiled.source.program.inputs} == {"input", "0.scale", "0.shift"}
+        assert compiled.run().check.passed
+
+
 def test_a_norm_over_data_stays_a_formula() -> None:
     class OfData(nn.Module):
         def forward(self, x: Tensor, mean: Tensor) -> Tensor:

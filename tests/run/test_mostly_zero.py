@@ -37,7 +37,23 @@ def test_little_and_full_tensors_are_not_named() -> None:
 def test_other_ranks_have_their_levels() -> None:
     batch = PRUNED.expand(3, 32, 16).contiguous()
     (notice,) = ff.compile(lambda x, w: torch.bmm(x, w), (X.expand(3, 8, 32), batch)).notices
-    assert '--format "w=(dense, dense, compressed)"' in notice
+    assert "--format 'w=(dense, dense, compressed)'" in notice
+
+
+def test_matrices_and_filters_have_one_format_together() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(4, 8, 3), torch.nn.Conv2d(8, 8, 3), torch.nn.Flatten(), torch.nn.Linear(32, 24), torch.nn.Linear(24, 16)
+    )
+    for layer in (*model[:2], *model[3:]):
+        prune.l1_unstructured(layer, "weight", amount=0.9)
+    compiled = ff.compile(model.eval(), (torch.randn(1, 4, 6, 6),), machine="ideal")
+    (notice,) = (text for text in compiled.notices if "zero" in text)
+    assert flags_of(notice) == ["*.weight=csf"]
+    stored = ff.compile(model, (torch.randn(1, 4, 6, 6),), formats={"*.weight": "csf"}, machine="ideal")
+    assert not any("zero" in text for text in stored.notices)
+    result = stored.run()
+    assert result.check.passed and result.cycles < compiled.run().cycles
 
 
 def pruned(*sizes: int, whole: tuple[int, ...] = ()) -> torch.nn.Module:

@@ -20,8 +20,7 @@ from fuseflow.sparsity.sparsifiers.top_k import TopK
 from fuseflow.sparsity.text_form import parse_text
 
 SPARSIFIERS: dict[str, type[Sparsifier]] = {
-    cls.name: cls
-    for cls in (KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
+    c.name: c for c in (KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
 }
 """The known sparsifiers by name."""
 
