@@ -11,6 +11,7 @@ from numbers import Real
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import NarrowTypesWarning, PlanError, did_you_mean
 from fuseflow.frontend.source import Source
+from fuseflow.lower.exact_formats import with_exact_formats
 from fuseflow.lower.public import lower_for
 from fuseflow.plan.form import Form
 from fuseflow.plan.quantization import Metric, Quantization, QuantizationSearch
@@ -24,11 +25,18 @@ from fuseflow.tensors.array_files import pack_declared
 
 def planned(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
     """Return a source with its operands divided as the plan of a schedule says, and the schedule with the weights that the plan lacked,
-    measured on the machine. What was divided before stays as it is. An operand that is resident, or has a reuse buffer, is and has so in
-    all its parts.
+    measured on the machine, and with exact names in the place of patterns. What was divided before stays as it is. An operand that is
+    resident, or has a reuse buffer, is and has so in all its parts.
 
-    Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it.
+    Raise `PlanError` if the plan does not fit the program, and for stand-ins in the place of intermediates, which say nothing of it, and
+    `ScheduleError` for a pattern that matches nothing.
     """
+    source, schedule = _divided(source, schedule, machine)
+    schedule, notices = with_exact_formats(source.program, schedule)
+    return (replace(source, notices=(*source.notices, *notices)) if notices else source), schedule
+
+
+def _divided(source: Source, schedule: Schedule, machine: Machine) -> tuple[Source, Schedule]:
     plan = schedule.plan
     if not plan or source.plan == plan:
         return source, schedule

@@ -37,7 +37,7 @@ OPTIONS = (
         multiple=True,
         shell_complete=complete_tensor_value,
         metavar="TENSOR=csr",
-        help="Storage format of a tensor; repeatable.",
+        help="Storage format of a tensor, or of all that a pattern matches; repeatable.",
     ),
     click.option(
         "--block",

@@ -1,13 +1,16 @@
-"""Constant folding: PyTorch evaluates operators that have no Einsum form on known operands, and their results become inputs.
+"""Constant folding: PyTorch evaluates operators on known operands before import, and their results become inputs.
 
-`dependence` says what is known. An operator that has an Einsum form stays in the program even if its operands are known, so that the
-user's own operators are fused, unless it works on what was evaluated of the structure: the degrees of a graph, say.
+`dependence` says what is known. Two kinds of operators are evaluated: those that have no Einsum form, with what is computed from their
+results and from structure alone, such as the degrees of a graph; and those on weights, buffers and constants alone (`folded_weights`),
+such as the product of a weight and its mask. Any other operator stays in the program even if its operands are known, so that the user's
+own operators are fused.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,6 +24,7 @@ from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.flops import flop_counter
 from fuseflow.frontend.patterns import Pattern, pattern_of_part
 from fuseflow.frontend.trace import Trace
+from fuseflow.frontend.weight_folding import folded_weights
 
 FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL, STORED_PATTERN, SPARSE_CONSTRUCTION)
 """The families of operators that PyTorch evaluates on known operands."""
@@ -28,34 +32,44 @@ _OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
 _NAMES_IN_NOTICE = 4
 
 
-def fold_constants(traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern]) -> tuple[list[str], int]:
-    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and
-    the FLOPs of the dense products that were evaluated. Parts of tensors that have a pattern get theirs in `patterns`."""
+def fold_constants(
+    traced: Trace, dependences: dict[Node, Dependence], patterns: dict[str, Pattern], formats: Collection[str] = ()
+) -> tuple[list[str], int]:
+    """Replace what is evaluated of a traced model by new arguments, which depend on the same. Return notices for the user, and the FLOPs of
+    the dense products that were evaluated, but for those of weights alone. Parts of tensors that have a pattern get theirs in `patterns`.
+    Tensors that `formats` names stay what the user means."""
     graph = traced.graph_module.graph
-    evaluated = _evaluated(graph, dependences)
-    last = [
-        node for node in evaluated if described_tensor(node) is not None and any(user not in evaluated for user in node.users)
-    ]
+    weights, others = folded_weights(traced, dependences, patterns, formats), _evaluated(graph, dependences)
+    needed = {*weights, *others}
+    for node in reversed(graph.nodes):
+        if dependences[node] != "data" and node.op == "call_function" and node.users and needed.issuperset(node.users):
+            needed.add(node)
+    evaluated = [node for node in graph.nodes if node in needed]
+    last = [node for node in evaluated if described_tensor(node) is not None and any(user not in needed for user in node.users)]
     if not last:
         return [], 0
     names = NameAllocator()
-    for argument in traced.arguments.values():
-        names.unique(argument.name)
+    for placeholder, argument in traced.arguments.items():
+        if argument.name in weights.values():  # its name is that of what follows from it
+            traced.arguments[placeholder] = replace(argument, name=f"{argument.name}_orig")
+        names.unique(traced.arguments[placeholder].name)
+    results = node_values(traced, [node for node in last if node in weights])  # which is no work on data
     with flop_counter() as counter:
-        results = node_values(traced, last)
+        results |= node_values(traced, [node for node in last if node not in weights])
     names_by_operator: dict[str, list[str]] = {}
     # All names are chosen before any node is replaced, because one of them may be an operand of another.
-    chosen = [names.unique(_name(node, traced)) for node in last]
+    chosen = [names.unique(weights.get(node) or _name(node, traced)) for node in last]
     for node, name in zip(last, chosen, strict=True):
         pattern = _pattern(traced, node, patterns)
         if pattern is not None:
             patterns[name] = pattern
         placeholder = traced.add(name, results[node].detach(), node.meta["val"])
-        dependences[placeholder] = dependences[node]
+        dependences[placeholder] = "weights" if node in weights else dependences[node]
         node.replace_all_uses_with(placeholder)
-        names_by_operator.setdefault(fx_origin.short_name(_source(node).target), []).append(name)
+        what = "what follows from weights alone" if node in weights else f"`{fx_origin.short_name(_source(node).target)}`"
+        names_by_operator.setdefault(what, []).append(name)
     remove_unused(traced)
-    return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()], counter.get_total_flops()
+    return [_notice(what, inputs) for what, inputs in names_by_operator.items()], counter.get_total_flops()
 
 
 def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern | None:
@@ -75,11 +89,11 @@ def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern
     return pattern_of_part(operands, patterns, calls, node_values(traced, [node], masks)[node])
 
 
-def _notice(operator_name: str, names: list[str]) -> str:
+def _notice(what: str, names: list[str]) -> str:
     first_names = ", ".join(f"`{name}`" for name in names[:_NAMES_IN_NOTICE])
     more = f" and {len(names) - _NAMES_IN_NOTICE} more" if len(names) > _NAMES_IN_NOTICE else ""
     noun, verb = ("result", "is an input") if len(names) == 1 else ("results", "are inputs")
-    return f"`{operator_name}` is evaluated by PyTorch before import; its {noun} {first_names}{more} {verb} of the program"
+    return f"{what} is evaluated by PyTorch before import; its {noun} {first_names}{more} {verb} of the program"
 
 
 def _evaluated(graph: Graph, dependences: dict[Node, Dependence]) -> dict[Node, None]:

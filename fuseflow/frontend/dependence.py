@@ -1,7 +1,7 @@
 """What each value of a traced model depends on: the structure of its inputs alone, weights that are only moved, or data.
 
-It decides what PyTorch may evaluate before import (`constant_folding`): positions of edges, a causal mask, rows of an embedding. Work on
-weights and features is never evaluated before import, even if all inputs are known.
+It decides what PyTorch may evaluate before import (`constant_folding`): positions of edges, a causal mask, rows of an embedding, and what
+is computed from weights alone. Work on what the user gives is never evaluated before import, even if all numbers are known.
 """
 
 from __future__ import annotations
@@ -34,6 +34,27 @@ MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, S
 def dependences(traced: Trace) -> dict[Node, Dependence]:
     """Return what every value of a traced model depends on. Memory that data is written to holds data."""
     return _propagated(traced, {node: _of_argument(argument) for node, argument in traced.arguments.items()})
+
+
+def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozenset[Node]]:
+    """Return the values that follow from weights, buffers and constants alone, each with the arguments of floats that it is computed from.
+
+    What follows from a `sparse` argument is not among them, nor anything whose memory is written to.
+    """
+    graph = traced.graph_module.graph
+    memories = Memories(graph)
+    sources: dict[Node, frozenset[Node]] = {}
+    for node in graph.nodes:
+        if memories.writers(memories.root(node)):
+            continue
+        argument = traced.arguments.get(node)
+        if argument is not None:
+            dependence = _of_argument(argument)
+            if argument.kind != "input" and argument.name not in sparse and dependence in ("structure", "weights"):
+                sources[node] = frozenset({node} if dependence == "weights" else ())
+        elif _is_known_call(node) and all(operand in sources for operand in node.all_input_nodes):
+            sources[node] = frozenset[Node]().union(*(sources[operand] for operand in node.all_input_nodes))
+    return sources
 
 
 def read_dependences(traced: Trace) -> dict[Node, Dependence]:
@@ -92,7 +113,7 @@ def remove_unused(traced: Trace) -> None:
 def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[Node, Dependence]) -> Dependence:
     if node in arguments:
         return arguments[node]
-    if node.op != "call_function" or not (node.target is operator.getitem or _is_repeatable(node.target)):
+    if not _is_known_call(node):
         return "data"
     operands = {values[operand] for operand in node.all_input_nodes}
     match sorted(operands - {"structure"}):
@@ -118,6 +139,11 @@ def _of_argument(argument: Argument) -> Dependence:
     if tensor.layout != torch.strided:
         return "pattern"
     return "data" if argument.kind == "input" else "weights"
+
+
+def _is_known_call(node: Node) -> bool:
+    """Return whether a node calls an operator that gives the same for the same operands."""
+    return node.op == "call_function" and (node.target is operator.getitem or _is_repeatable(node.target))
 
 
 def _is_repeatable(target: object) -> bool:

@@ -17,8 +17,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from fuseflow.errors import FrontendError, SparsityError
+from fuseflow.errors import FrontendError, SparsityError, TensorError
 from fuseflow.frontend import fx_origin, operator_screen
+from fuseflow.frontend.batch_norm import write_batch_norms
 from fuseflow.frontend.column_split import split_linear_columns
 from fuseflow.frontend.comparisons import compare_alike
 from fuseflow.frontend.constant_folding import fold_constants
@@ -36,9 +37,10 @@ from fuseflow.frontend.ranking import tie_notices
 from fuseflow.frontend.refusals import raise_all, without_followed_advice
 from fuseflow.frontend.sliding import SLICE_WRITES
 from fuseflow.frontend.sparse_encodings import Storage
-from fuseflow.frontend.torch_tensors import storage_of
+from fuseflow.frontend.torch_tensors import ranks_of, storage_of
 from fuseflow.frontend.trace import Trace, trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
+from fuseflow.tensors.format_patterns import exact_formats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +64,17 @@ class ExportedGraph:
 
 
 def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
-    """Trace a call of a model. `formats` overrides the layouts of tensors by name. Raise `FrontendError` for an operator that has
-    no Einsum form."""
+    """Trace a call of a model. `formats` overrides the layouts of tensors by names and patterns. Raise `FrontendError` for an operator that
+    has no Einsum form."""
     with quiet(), torch.no_grad():
         traced = _trace(call)
         settle_empty(traced)
         split_linear_columns(traced.graph_module)
+        patterns = weight_patterns(call.module)
+        write_batch_norms(traced, patterns)
         depends_on = dependences(traced)
         refusals = operator_screen.screen_reads(traced, read_dependences(traced))
-        patterns = weight_patterns(call.module)
-        notices, evaluated_flops = fold_constants(traced, depends_on, patterns)
+        notices, evaluated_flops = fold_constants(traced, depends_on, patterns, formats)
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
@@ -82,7 +85,8 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         refusals += [refusal for node_refusals in blocked.values() for refusal in node_refusals]
         if refusals:
             raise_all(without_followed_advice([*refusals, *_later_refusals(traced, blocked)], call.module))
-        tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, formats)
+        exact = exact_formats(tuple(formats.items()), ranks_of(traced.tensors), dict, _format_refusal)
+        tensors, stored_formats = stored_tensors(traced.tensors, {**patterns, **kept.patterns}, exact.formats)
         stored = storage_of(tensors, stored_formats)
         masks = unstored_masks(patterns, tensors)
         graph, without_dense_form = _replay(traced.graph_module, tensors, stored)
@@ -90,7 +94,11 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         graph, list(tensors)
     )
     raise_all(without_followed_advice(refusals, call.module))
-    return ExportedGraph(graph, tensors, stored, notices, evaluated_flops, kept.rules, constants, masks)
+    return ExportedGraph(graph, tensors, stored, [*notices, *exact.notices], evaluated_flops, kept.rules, constants, masks)
+
+
+def _format_refusal(pattern: str, error: TensorError) -> FrontendError:
+    return FrontendError(f"format of `{pattern}`: {error.message}", hint=error.hint)
 
 
 def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendError]:

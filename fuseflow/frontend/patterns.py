@@ -1,6 +1,7 @@
 """Patterns of weights that were made sparse: which entries are stored, and how, beside a tensor that PyTorch holds dense.
 
-A kept entry that is 0 stays stored. When PyTorch evaluates a part of such a weight before import, the part has the pattern of its entries.
+A kept entry that is 0 is not stored: its number is known here, and 0 is what stands where nothing is stored. When PyTorch evaluates a part
+of such a weight before import, the part has the pattern of its entries.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
     """
     for name, parameter, weight in sparse_weights(module):
         require_zeros(name, parameter, weight.mask)
-    patterns = {name: Pattern(weight.mask, weight.entry.layout) for name, _, weight in sparse_weights(module)}
+    patterns = {
+        name: Pattern(_stored(weight.mask, parameter), weight.entry.layout) for name, parameter, weight in sparse_weights(module)
+    }
     for name, pattern in patterns.items():
         if pattern.layout.compiler_format(tuple(pattern.mask.shape)) is None:
             known = ", ".join(
@@ -51,6 +54,11 @@ def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
                 hint=f"these are compiled: {known}",
             )
     return patterns
+
+
+def _stored(mask: Tensor, parameter: Tensor) -> Tensor:
+    """Return the mask of what is stored: what is kept and is not 0."""
+    return mask & (parameter.detach() != 0).to(mask.device)
 
 
 def stored_tensors(
@@ -78,7 +86,7 @@ def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]
 
 
 def _sparse(tensor: Tensor, mask: Tensor, block: tuple[int, ...]) -> Tensor:
-    """Return what a mask keeps of a dense tensor, zeros too, in coordinates or in blocks."""
+    """Return what a mask keeps of a dense tensor, in coordinates or in blocks."""
     mask = mask.to(tensor.device)
     if block:
         rows, columns = block

@@ -90,6 +90,11 @@ def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]
     return {name: (_format(name, tensor, annotated.get(name)), _block(name, tensor)) for name, tensor in tensors.items()}
 
 
+def ranks_of(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of dimensions that each tensor may be seen with: all of them, and those whose extent is not 1."""
+    return {name: tuple({t.dim(): None, len(squeeze_shape(tuple(t.shape))): None}) for name, t in tensors.items()}
+
+
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     if tensor.dtype not in TORCH_DTYPES:
         raise FrontendError(

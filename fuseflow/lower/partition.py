@@ -19,6 +19,7 @@ from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
+from fuseflow.lower.exact_formats import with_exact_formats
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.splits import region_splits
 from fuseflow.lower.views import source_of
@@ -89,6 +90,7 @@ def partition_program(
     `ScheduleError` for a schedule that does not fit it.
     """
     refuse_auto(schedule)
+    schedule, _ = with_exact_formats(program, schedule)
     for einsum in program.einsums:
         for access in einsum.accesses:
             for index in access.indices:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import fnmatch
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.format_patterns import is_pattern
 
 LEAST_SHARE = 0.7
 """The share of zeros from which on a notice says so."""
@@ -18,26 +23,65 @@ MOST_NAMED = 4
 
 def mostly_zero_notice(program: Program, tensors: Mapping[str, Tensor], chosen: Collection[str]) -> str:
     """Return a text that names the inputs that are dense and mostly zero, or '' if there are none. The user has `chosen` the formats of
-    some."""
-    shares: dict[str, float] = {}
-    ranks: dict[str, int] = {}
-    for declared in program.inputs:
-        tensor = tensors.get(declared.name)
-        if tensor is None or declared.name in chosen or declared.format is None or not declared.format.all_dense:
-            continue
-        if not tensor.format.all_dense or tensor.format.rank < 2 or tensor.values.size < LEAST_ENTRIES or tensor.fill != 0:
-            continue
-        share = 1 - np.count_nonzero(tensor.values) / tensor.values.size
-        if share > LEAST_SHARE:
-            shares[declared.name], ranks[declared.name] = share, tensor.format.rank
-    if not shares:
+    some. The flags in it store these in a sparse format, and no input that is not mostly zero."""
+    ranks = {declared.name: len(declared.shape) for declared in program.inputs}
+    shares = {name: _zero_share(name, program, tensors) for name in ranks if name not in chosen}
+    sparse = {name: share for name, share in shares.items() if share > LEAST_SHARE}
+    named = [name for name in sparse if ranks[name] > 1 and tensors[name].values.size >= LEAST_ENTRIES]
+    if not named:
         return ""
-    named = sorted(shares, key=lambda name: -shares[name])[:MOST_NAMED]
-    zeros = ", ".join(f"{shares[name]:.0%} of `{name}`" for name in named)
-    more = f" and most of {len(shares) - len(named)} more" if len(shares) > len(named) else ""
-    options = " ".join(f"--format {_option(name, ranks[name])}" for name in named)
-    return f"stored dense though zero: {zeros}{more}; `{options}` stores only what is not zero"
+    named.sort(key=lambda name: -sparse[name])
+    zeros = ", ".join(f"{sparse[name]:.0%} of `{name}`" for name in named[:MOST_NAMED])
+    more = f" and most of {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    flags = " ".join(islice(_flags(named, ranks, sparse), MOST_NAMED))
+    return f"stored dense though zero: {zeros}{more}; `{flags}` stores only what is not zero"
 
 
-def _option(name: str, rank: int) -> str:
-    return f"{name}=csr" if rank == 2 else f'"{name}=({"dense, " * (rank - 1)}compressed)"'
+def _zero_share(name: str, program: Program, tensors: Mapping[str, Tensor]) -> float:
+    """Return the share of zeros among the entries that an input stores densely, or 0 if it does not."""
+    format, tensor = program.declared[name].format, tensors.get(name)
+    if tensor is None or format is None or not (format.all_dense and tensor.format.all_dense) or tensor.fill != 0:
+        return 0.0
+    return float(1 - np.count_nonzero(tensor.values) / tensor.values.size) if tensor.values.size else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """A format of the tensor with a name, or of those that a pattern matches; `named` are those that it is wanted for."""
+
+    name: str
+    format: str
+    named: frozenset[str]
+
+
+def _flags(named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> Iterator[str]:
+    """Yield formats for the tensors that are `named`, as a shell takes them. Of the patterns that store nothing but what is `sparse` in
+    another format, the one that matches most comes first, and of these the shortest."""
+    names = dict.fromkeys(word for name in named for word in (name, *_patterns(name)))
+    flags = [flag for word in names if (flag := _flag(word, named, ranks, sparse)) is not None]
+    left = set(named)
+    while left:
+        best = max(flags, key=lambda flag: (len(flag.named & left), not is_pattern(flag.name), -len(flag.name)))
+        left -= best.named
+        yield f"--format {shlex.quote(f'{best.name}={best.format}')}"
+
+
+def _flag(name: str, named: Sequence[str], ranks: Mapping[str, int], sparse: Collection[str]) -> _Flag | None:
+    """Return the format of a tensor, or of those that a pattern matches, or None if it would be that of a tensor that is not `sparse`."""
+    matches = frozenset(fnmatch.filter(named, name))
+    its_ranks = {ranks[match] for match in matches}
+    rank = next(iter(its_ranks))
+    if len(its_ranks) > 1:
+        format, its_ranks = "csf", set(ranks.values())
+    else:
+        format = "csr" if rank == 2 else f"({'dense, ' * (rank - 1)}compressed)"
+    stored = (other for other in fnmatch.filter(ranks, name) if ranks[other] in its_ranks)
+    return _Flag(name, format, matches) if all(other in sparse for other in stored) else None
+
+
+def _patterns(name: str) -> Iterator[str]:
+    """Yield the patterns that leave out words of a dotted name: all before its end, or those between its start and its end."""
+    words = name.split(".")
+    for start in range(len(words) - 1):
+        for end in range(start + 1, len(words)):
+            yield ".".join((*words[:start], "*", *words[end:]))

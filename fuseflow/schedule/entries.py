@@ -13,6 +13,7 @@ from fuseflow.schedule.settings import KEYWORDS, SETTINGS
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
 from fuseflow.tensors.format import SHORT_NAMES, parse_short_name, without_all
+from fuseflow.tensors.format_patterns import is_pattern
 
 T = TypeVar("T")
 MOST_PRELOAD_PORTS = 1024
@@ -77,6 +78,15 @@ def loop_order(target: str, indices: tuple[str, ...]) -> tuple[str, ...]:
         if words.count(word) > 1:
             raise ScheduleError(f"order of `{target}`: index `{word}` stands twice in {', '.join(words)}")
     return words
+
+
+def format_entries(pairs: Entries[str]) -> Entries[str]:
+    """Return the formats of tensors in canonical form: patterns of names in their order, since the last one counts, and then names, sorted.
+    Raises `ScheduleError` for a name that is given twice, and for a text that is no format.
+    """
+    checked = dict(sorted_entries("format of", pairs, format_text))
+    patterns = [name for name, _ in pairs if is_pattern(name)]
+    return tuple((name, checked[name]) for name in dict.fromkeys((*patterns, *checked)))
 
 
 def format_text(tensor: str, text: str) -> str:

@@ -21,7 +21,7 @@ from fuseflow.schedule.entries import (
     chain_text,
     depth_text,
     fifo_depth,
-    format_text,
+    format_entries,
     fuse_names,
     lane_count,
     lanes_text,
@@ -80,7 +80,7 @@ class Schedule:
     orders: Entries[tuple[str, ...]] = ()
     """The loop orders of regions or of single Einsums, outermost index first."""
     formats: Entries[str] = ()
-    """The storage formats of tensors."""
+    """The storage formats of tensors, by name or by a pattern of names (`*.weight`). Patterns come first: of these the last one counts."""
     blocks: Entries[Block] = ()
     """The blocks in which tensors are stored: their size along each of the dimensions."""
     splits: Entries[int] = ()
@@ -141,7 +141,7 @@ class Schedule:
             "fuse_regions": fuse_names(self.fuse_regions),
             "regions": sorted_entries("region", self.regions, member_names),
             "orders": sorted_entries("order of", self.orders, loop_order),
-            "formats": sorted_entries("format of", self.formats, format_text),
+            "formats": format_entries(self.formats),
             "blocks": sorted_entries("block of", self.blocks, block_sizes),
             "splits": sorted_entries("split of", self.splits, split_size),
             "vector": vector_width(self.vector),
@@ -188,7 +188,10 @@ class Schedule:
 
     @_fluent
     def format(self, tensor: str, text: str) -> Schedule:
-        """Store the tensor in this format: `format("adj", "csr")`, `format("x", "(dense, compressed) order (1, 0)")`."""
+        """Store the tensor in this format: `format("adj", "csr")`, `format("x", "(dense, compressed) order (1, 0)")`.
+        A pattern speaks of all inputs that it matches and the format is for: `format("*.weight", "csr")`. Exact names, and later patterns,
+        count more.
+        """
         return replace(self, formats=_with(self.formats, tensor, text))
 
     @_fluent
@@ -436,7 +439,7 @@ class Schedule:
 
 
 def _merged(base: Entries[T], additions: dict[str, T]) -> Entries[T]:
-    return tuple((dict(base) | additions).items())
+    return (*((name, value) for name, value in base if name not in additions), *additions.items())
 
 
 def _with(pairs: Entries[T], name: str, value: T) -> Entries[T]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fuseflow.sparsity.sparsifiers.n_of_m import NM
     from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
     from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier
+    from fuseflow.sparsity.sparsifiers.stored import Stored
     from fuseflow.sparsity.sparsifiers.threshold import Threshold
     from fuseflow.sparsity.sparsifiers.top_k import TopK
     from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, parse_sparsify, read_spec
@@ -131,6 +132,7 @@ __all__ = [
     "SparseTensorWrapper",
     "Sparsifier",
     "SparsityBuilder",
+    "Stored",
     "Threshold",
     "TopK",
     "WeightEntry",
@@ -214,6 +216,7 @@ _NAMES = {
     "fuseflow.sparsity.sparsifiers.n_of_m": ("NM",),
     "fuseflow.sparsity.sparsifiers.random_fraction": ("RandomFraction",),
     "fuseflow.sparsity.sparsifiers.sparsifier": ("KeepRule", "Sparsifier"),
+    "fuseflow.sparsity.sparsifiers.stored": ("Stored",),
     "fuseflow.sparsity.sparsifiers.threshold": ("Threshold",),
     "fuseflow.sparsity.sparsifiers.top_k": ("TopK",),
     "fuseflow.sparsity.spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),

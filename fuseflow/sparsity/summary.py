@@ -109,8 +109,8 @@ def intermediate_rows(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str
 
 
 def stored_bytes(tensor: Tensor, mask: Tensor, layout: Layout) -> int:
-    """Return the bytes that the compiler stores of a weight: values, coordinates and positions. A layout that runs in PyTorch only takes
-    those of its tensors."""
+    """Return the bytes that the compiler stores of a weight: values that are not 0, coordinates and positions. A layout that runs in
+    PyTorch only takes those of its tensors."""
     shape, itemsize = tuple(tensor.shape), tensor.element_size()
     format = layout.compiler_format(shape)
     if format is None:
@@ -119,6 +119,7 @@ def stored_bytes(tensor: Tensor, mask: Tensor, layout: Layout) -> int:
         return sum(part.numel() * part.element_size() for part in parts if isinstance(part, Tensor))
     if format.text == "dense":
         return prod(shape) * itemsize
+    mask = mask & (tensor != 0).to(mask.device)
     if format.block:
         rows, columns = format.block
         mask = mask.reshape(shape[0] // rows, rows, shape[1] // columns, columns).any(dim=3).any(dim=1)

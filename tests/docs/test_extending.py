@@ -43,7 +43,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         (
             Addition("fuseflow/sparsity/sparsifiers/band.py", "band.py"),
             Addition("fuseflow/sparsity/sparsifiers/listing.py", "import.py", after="from fuseflow.errors import SparsityError"),
-            Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="cls.name: cls for cls in"),
+            Addition("fuseflow/sparsity/sparsifiers/listing.py", "row.py", instead_of="c.name: c for c in"),
         ),
     ),
     "layout": (

@@ -78,7 +78,7 @@ class Parts(nn.Module):
 
 def test_parts_of_weights_are_inputs() -> None:
     imported = checked(Parts(), torch.randn(4, 6))
-    assert set(imported.tensors) == {"x", "weight.part", "weight.part_2", "cat", "eye"}
+    assert set(imported.tensors) == {"x", "weight.part", "weight.part_2", "sum", "eye"}
     assert len(imported.notices) == 3
 
 

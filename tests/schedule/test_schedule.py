@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import string
 from itertools import permutations, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuseflow.compiler import compile
+from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.settings import SETTINGS
@@ -224,3 +227,26 @@ def test_a_format_of_every_rank_can_be_written(rank: int) -> None:
     for format in formats:
         assert Schedule.from_flags(formats=[f"c={format}"]).formats == (("c", str(format)),)
         assert Schedule.from_yaml(Schedule.format("c", str(format)).to_yaml()).formats == (("c", str(format)),)
+
+
+def test_patterns_of_formats_keep_their_order() -> None:
+    """The last pattern counts, so that a schedule that is written out and read again gives the same formats; names are sorted."""
+    schedule = Schedule.format("w", "csr").format("*.weight", "csr").format("2.*", "csc").format("a", "dense")
+    assert schedule.formats == (("*.weight", "csr"), ("2.*", "csc"), ("a", "dense"), ("w", "csr"))
+    assert Schedule.from_yaml(schedule.to_yaml()) == schedule
+    again = Schedule.from_flags(formats=["*.weight=dcsr", "b=coo"], base=schedule)
+    assert again.formats == (("2.*", "csc"), ("*.weight", "dcsr"), ("a", "dense"), ("b", "coo"), ("w", "csr"))
+    assert Schedule.from_yaml("format: {'?.bias': dense, '*': csr, x: csr}").formats[:2] == (("?.bias", "dense"), ("*", "csr"))
+    with pytest.raises(UsageError, match=r"gives `\*\.weight` twice"):
+        Schedule.from_flags(formats=["*.weight=csr", "*.weight=csc"])
+
+
+def test_a_pattern_of_formats_has_its_place_in_the_file(tmp_path: Path) -> None:
+    program = parse("tensor A[8, 8] csr\ntensor x[8]\nT[i] = sum(j) A[i, j] * x[j]\noutput T", "p")
+    path = tmp_path / "s.yaml"
+    path.write_text("fuse: [none]\nformat:\n  'B*': csr\n")
+    with pytest.raises(ScheduleError, match="format of `B\\*`: it matches no tensor") as caught:
+        compile(program, schedule=Schedule.load(path))
+    assert caught.value.span is not None and (caught.value.span.file, caught.value.span.line) == (str(path), 3)
+    compiled = compile(program, schedule=Schedule.format("*", "csc").format("x", "dense"))
+    assert dict(compiled.schedule.formats) == {"A": "csc", "x": "dense"}

@@ -39,6 +39,7 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.program import Estimator
 from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.frontend.source import Source
+from fuseflow.lower.exact_formats import with_exact_formats
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget, amount_text
 from fuseflow.schedule import Schedule
@@ -76,6 +77,8 @@ def budget_schedule(
     """
     require_or_tools()
     refuse_decided(schedule)
+    schedule, notices = with_exact_formats(source.program, schedule)
+    source = replace(source, notices=(*source.notices, *notices))
     missing = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if missing:
         raise UsageError(f"input `{missing[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")

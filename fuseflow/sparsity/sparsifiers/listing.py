@@ -14,12 +14,13 @@ from fuseflow.sparsity.sparsifiers.movement import Movement
 from fuseflow.sparsity.sparsifiers.n_of_m import NM
 from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
+from fuseflow.sparsity.sparsifiers.stored import Stored
 from fuseflow.sparsity.sparsifiers.threshold import Threshold
 from fuseflow.sparsity.sparsifiers.top_k import TopK
 from fuseflow.sparsity.text_form import parse_text
 
 SPARSIFIERS: dict[str, type[Sparsifier]] = {
-    cls.name: cls for cls in (KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
+    c.name: c for c in (KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
 }
 """The known sparsifiers by name."""
 

@@ -23,6 +23,7 @@ from fuseflow.sparsity.sparsifiers.movement import Movement
 from fuseflow.sparsity.sparsifiers.n_of_m import NM
 from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
 from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier, has_fraction, kept_count, with_fraction
+from fuseflow.sparsity.sparsifiers.stored import Stored
 from fuseflow.sparsity.sparsifiers.threshold import Threshold
 from fuseflow.sparsity.sparsifiers.top_k import TopK
 
@@ -30,6 +31,7 @@ FRACTIONS, DIMS = st.floats(0, 1), st.integers(-5, 5)
 SIZES = st.integers(1, 8).flatmap(lambda m: st.tuples(st.integers(1, m), st.just(m)))
 DRAWN = {
     KeepAll: st.just(KeepAll()),
+    Stored: st.just(Stored()),
     RandomFraction: st.builds(RandomFraction, FRACTIONS, st.none() | st.integers(-(2**63), 2**64 - 1)),
     Threshold: st.builds(Threshold, st.floats(0, allow_nan=False)),
     NM: st.builds(lambda size, dim: NM(*size, dim), SIZES, DIMS),
@@ -43,7 +45,7 @@ DRAWN = {
     Movement: st.builds(Movement, FRACTIONS),
 }
 EXAMPLES = [
-    *(KeepAll(), RandomFraction(0.4, seed=1), Threshold(0.5), NM(2, 4), TopK(2), Magnitude(0.7), Magnitude(0.7, "model")),
+    *(KeepAll(), Stored(), RandomFraction(0.4, seed=1), Threshold(0.5), NM(2, 4), TopK(2), Magnitude(0.7), Magnitude(0.7, "model")),
     *(BlockMagnitude(0.5, (2, 2)), Filter(0.5), NMG(1, 2, 2), Movement(0.7)),
 ]
 
@@ -65,6 +67,7 @@ def test_a_text_says_the_sparsifier(cls, data):
     ("text", "sparsifier"),
     [
         ("keepall", KeepAll()),
+        ("stored", Stored()),
         ("random:0.5", RandomFraction(0.5)),
         ("random:0.5:seed=3", RandomFraction(0.5, 3)),
         ("threshold:0.1", Threshold(0.1)),
@@ -85,6 +88,7 @@ def test_texts_are_those_of_the_page(text, sparsifier):
     ("sparsifier", "share", "kind", "layout"),
     [
         (KeepAll(), 0.0, "streaming", "dense"),
+        (Stored(), None, "streaming", "csr"),
         (RandomFraction(0.4), 0.4, "streaming", "csr"),
         (Threshold(0.5), None, "streaming", "csr"),
         (NM(1, 4), 0.75, "blocking", "nm:1:4"),

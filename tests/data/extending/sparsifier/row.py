@@ -1,1 +1,1 @@
-cls.name: cls for cls in (Band, KeepAll, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
+c.name: c for c in (Band, KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
