@@ -16,9 +16,11 @@ from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     answer_cycles,
+    first_line_cycles,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
+    uneven_lane_cycles,
     write_wait,
 )
 from fuseflow.estimate.pipeline import Pipeline
@@ -174,8 +176,8 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            crowded = max(crowded, self._writing(reading))
-        control = bound.control + self.preloading
+            crowded = max(crowded, self._writing(reading), uneven_lane_cycles(load, base, self.transfer))
+        control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float) -> float:

@@ -242,6 +242,31 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     return longest
 
 
+def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> float:
+    """Return the cycles that lanes take which write by themselves, so that none waits for another one. The busiest one works for so many
+    `cycles`, and the memory moves all lines in those of the `transfer`.
+
+    As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed when the
+    others are done, which are taken to have even numbers of lines around the mean.
+    """
+    most = max(load.reads, key=lambda read: read.lines, default=None)
+    if not load.in_lanes or most is None or not most.lines:
+        return 0.0
+    mean = float(cycles * most.lines / (most.ports * most.most))
+    return transfer + (cycles - mean) * mean / transfer if transfer > mean else 0.0
+
+
+def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles for which the last lane waits for its first line, where lanes that write by themselves begin with the same few
+    lines."""
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory) or not load.in_lanes:
+        return 0.0
+    cycles = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    first = min((read for read in load.reads if read.ports > 1 and read.array_lines), key=lambda read: read.stage, default=None)
+    return 0.0 if first is None else cycles * max(0.0, first.ports / min(GROUPS * memory.channels, first.array_lines) - 1)
+
+
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
     one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
@@ -273,8 +298,10 @@ __all__ = [
     "Writer",
     "WrittenLines",
     "answer_cycles",
+    "first_line_cycles",
     "preload_cycles",
     "shared_line_cycles",
     "transfer_cycles",
+    "uneven_lane_cycles",
     "write_wait",
 ]
