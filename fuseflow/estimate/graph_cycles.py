@@ -15,6 +15,7 @@ from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
+    alternating_cycles,
     answer_cycles,
     first_line_cycles,
     preload_cycles,
@@ -176,7 +177,8 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            crowded = max(crowded, self._writing(reading), uneven_lane_cycles(load, base, self.transfer))
+            uneven = uneven_lane_cycles(load, base, self.transfer)
+            crowded = max(crowded, self._writing(reading), uneven, alternating_cycles(load, self.machine, self.transfer))
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 
@@ -217,6 +219,9 @@ class GraphCycles:
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)
+        if self.load.in_lanes:
+            whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh
+            return float(whole / (base + whole)) if base else 0.0
         return longest / period
 
 

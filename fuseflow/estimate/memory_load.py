@@ -8,7 +8,7 @@ memory model alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -39,6 +39,12 @@ ANSWER_CYCLES = 37
 MISS_CYCLES = 4.5
 """The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
 waits it asks for some that are next."""
+SCATTERED = 1.1
+"""How much longer than lines in order those take that lanes without order ask for, of which some meet in one bank group."""
+ALTERNATING = 0.85
+"""The share of the time for other lines that comes on top of the time for the lines of a small array."""
+FIRST_LINE = 0.75
+"""The share of the lanes that ask for one line of which the busiest lane waits for the answers."""
 STARVED_WRITES = (40.0, 4.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
 no reads wait. The rate counts b = 4.0 where lanes read, 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
@@ -252,19 +258,28 @@ def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> flo
     most = max(load.reads, key=lambda read: read.lines, default=None)
     if not load.in_lanes or most is None or not most.lines:
         return 0.0
-    mean = float(cycles * most.lines / (most.ports * most.most))
-    return transfer + (cycles - mean) * mean / transfer if transfer > mean else 0.0
+    mean, moved = float(cycles * most.lines / (most.ports * most.most)), SCATTERED * transfer
+    return moved + (cycles - mean) * mean / moved if moved > mean else 0.0
 
 
 def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
-    """Return the cycles for which the last lane waits for its first line, where lanes that write by themselves begin with the same few
-    lines."""
+    """Return the cycles for which a lane waits for its first line, where lanes that write by themselves begin side by side: neighbours ask
+    for elements of 4 bytes of one line, and a bank group answers them one after the other."""
     memory = machine.memory
-    if not isinstance(memory, Hbm2Memory) or not load.in_lanes:
+    first = min((read for read in load.reads if read.ports > 1), key=lambda read: read.stage, default=None)
+    if not isinstance(memory, Hbm2Memory) or not load.in_lanes or first is None:
         return 0.0
     cycles = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    first = min((read for read in load.reads if read.ports > 1 and read.array_lines), key=lambda read: read.stage, default=None)
-    return 0.0 if first is None else cycles * max(0.0, first.ports / min(GROUPS * memory.channels, first.array_lines) - 1)
+    return FIRST_LINE * cycles * (min(first.ports, memory.line // 4) - 1)
+
+
+def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float) -> float:
+    """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, as those of a bias.
+    While they wait for these they ask for little else."""
+    first = min((read.stage for read in load.reads), default=0)
+    again = tuple(read for read in load.reads if read.stage > first and read.most > read.array_lines)
+    later = shared_line_cycles(replace(load, reads=again), machine)
+    return later + ALTERNATING * transfer if load.in_lanes and later else 0.0
 
 
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
@@ -297,6 +312,7 @@ __all__ = [
     "MemoryLoad",
     "Writer",
     "WrittenLines",
+    "alternating_cycles",
     "answer_cycles",
     "first_line_cycles",
     "preload_cycles",

@@ -223,7 +223,7 @@ def advice_sentence(report: CyclesReport) -> str:
     best = (measured or report.changes)[0]
     if best.cycles < now:
         return f"{_expectation(best)} of {now:,} cycles"
-    tried = "that was run takes" if measured else "next to this schedule is expected to take"
+    tried = "that was run takes" if report.changes[0].cycles < now else "next to this schedule is expected to take"
     return f"no change {tried} fewer than its {now:,} cycles"
 
 
