@@ -8,11 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from engines import LIMITS, disagreements
-from hardware_cases import Tally, check
+from hardware_cases import Tally, check, firing_differences
+from hardware_tools import require
 from random_graphs.case import Case
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import mlir, protobuf
 from fuseflow.samml import text as samml_text
@@ -91,6 +93,14 @@ def test_circuits(name: str, memory: str) -> None:
     tally = Tally()
     assert not check(case(name, machine), tally, {})
     assert tally.primitives["write_lane_values"] and not tally.deadlocks
+
+
+def test_icarus() -> None:
+    require("pycde", "iverilog", "vvp")
+    memory = FixedMemory(latency=5, outstanding=2, line=32)
+    of_rows = case("rows", Machine(name="lanes", arithmetic="f32", fifo_depth=64).model_copy(update={"memory": memory}))
+    run = cosimulate(of_rows.graph, of_rows.tensors, of_rows.machine, "icarus")
+    assert run.difference is None and not firing_differences(of_rows, run.evaluation)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
