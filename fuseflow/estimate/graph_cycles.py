@@ -177,8 +177,9 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            uneven = uneven_lane_cycles(load, base, self.transfer)
-            crowded = max(crowded, self._writing(reading), uneven, alternating_cycles(load, self.machine, self.transfer))
+            later = self.transfer - self.preloading
+            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later))
+            crowded = max(crowded, self._writing(reading), lanes)
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 

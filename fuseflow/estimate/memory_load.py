@@ -250,7 +250,7 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
 
 def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> float:
     """Return the cycles that lanes take which write by themselves, so that none waits for another one. The busiest one works for so many
-    `cycles`, and the memory moves all lines in those of the `transfer`.
+    `cycles`, and the memory moves all lines that are not preloaded in those of the `transfer`.
 
     As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed when the
     others are done, which are taken to have even numbers of lines around the mean.

@@ -104,7 +104,7 @@ def test_lanes_that_a_graph_cannot_have_are_not_known():
 @pytest.mark.parametrize("machine", ["rda", "ideal"])
 @pytest.mark.parametrize("fused", ["none", "full"])
 def test_lanes_that_write_are_expected_to_take_what_they_are_made_to_take(fused: str, machine: str):
-    """Where each lane has all coordinates by itself the shape is exact; where some are filled in, these nodes are left out of it."""
+    """What gives a lane the coordinates that it lacks is left out of the shape, so such lanes cost what they are made to cost."""
     for seed in range(3):
         region = costs(seed, fused, machine, "lanes")
         for lanes in (2, 5, 19):
