@@ -3,8 +3,9 @@ each of their streams is, dealt to the lanes of which indices.
 
 It is read off the graph with two lanes of every index that is dealt. What gives a lane the coordinates that it lacks of a result that
 lanes write was not counted on one lane, so the shape leaves it out. With lanes that write it is near and not exact. Where something is
-reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what each of them does was
-not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near, too.
+reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what
+each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near,
+too.
 """
 
 from __future__ import annotations
