@@ -6,7 +6,7 @@ Many candidates are computed at once, as arrays: what all lanes of all candidate
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +31,7 @@ from fuseflow.estimate.memory_load import LanePorts, MemoryLoad
 from fuseflow.estimate.pipeline import Pipeline, Stage, stages_behind
 from fuseflow.resources import HeldEntries, Resources
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import lane_part
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory
@@ -154,7 +155,7 @@ class DealtGraph:
         occupied = [node.occupied for node in nodes]
         bound = self.serial.on(machine).bound
         imbalance = bound.imbalance / bound.compute * max(occupied) if bound.compute else 0
-        graph = GraphCycles(machine, pipeline, latency, occupied, self._load(ports, machine), imbalance, True)
+        graph = GraphCycles(machine, pipeline, latency, occupied, self._load(nodes, ports, machine), imbalance, True)
         return _LaneGraph(nodes, graph)
 
     def _pipeline(self, nodes: Sequence[NodeNumbers]) -> Pipeline:
@@ -191,11 +192,16 @@ class DealtGraph:
             float(depths.get(Edge(self.template.nodes[at].serial, k), merged if at in merges else first)) for _, at, k in ways
         )
 
-    def _load(self, ports: Sequence[LanePorts], machine: Machine) -> MemoryLoad:
+    def _load(self, nodes: Sequence[NodeNumbers], ports: Sequence[LanePorts], machine: Machine) -> MemoryLoad:
         counts, memory = self.serial.counts, machine.memory
         line = request_bytes(memory)
         channels = memory.channels if isinstance(memory, Hbm2Memory) else 1
-        written = self._once(("written", line), lambda: lines_written(counts, line))
+        parts = {
+            each.node.tensor: replace(lane_part(each.node, counts.graph.declared[each.node.tensor]), lanes=int(own.lanes))
+            for each, own in zip(self.template.nodes, nodes, strict=True)
+            if isinstance(each.node, n.WriteLaneValues)
+        }
+        written = lines_written(counts, line, parts)
         return MemoryLoad.of_lanes(ports, counts.array_bytes, written, line, channels)
 
     # What is held --------------------------------------------------------------------------------------------------------------

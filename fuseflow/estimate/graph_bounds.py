@@ -24,7 +24,7 @@ from fuseflow.estimate.memory_load import MemoryLoad, WrittenLines
 from fuseflow.estimate.pipeline import Pipeline
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.stage_weights import Stages, measure_stages
-from fuseflow.samml.lane_writers import WriteLaneValues, lane_part
+from fuseflow.samml.lane_writers import LanePart, WriteLaneValues, lane_part
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.buffered_ports import buffered_ports
@@ -170,10 +170,12 @@ def lines_ahead(machine: Machine) -> tuple[int, int]:
     return (0, 64) if isinstance(memory, IdealMemory) else (memory.outstanding, memory.line)
 
 
-def lines_written(counts: GraphCounts, line: int) -> list[WrittenLines]:
-    """Return the lines of each array that a graph writes."""
+def lines_written(counts: GraphCounts, line: int, parts: Mapping[str, LanePart] | None = None) -> list[WrittenLines]:
+    """Return the lines of each array that a graph writes. `parts` has the places of one lane of each tensor that lanes write, if these are
+    not those of the graph."""
     declared = counts.graph.declared
-    parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
+    if parts is None:
+        parts = {w.tensor: lane_part(w, declared[w.tensor]) for w in counts.graph.nodes if isinstance(w, WriteLaneValues)}
     written = (row for row in counts.traffic if row.direction == "write")
     return [WrittenLines.of(row.bytes, parts.get(row.tensor), declared[row.tensor].value_bits, line) for row in written]
 

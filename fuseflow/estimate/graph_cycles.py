@@ -15,10 +15,13 @@ from fuseflow.estimate.memory_bound import peak_bandwidth
 from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
+    alternating_cycles,
     answer_cycles,
+    first_line_cycles,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
+    uneven_lane_cycles,
     write_wait,
 )
 from fuseflow.estimate.pipeline import Pipeline
@@ -174,8 +177,10 @@ class GraphCycles:
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
-            crowded = max(crowded, self._writing(reading))
-        control = bound.control + self.preloading
+            later = self.transfer - self.preloading
+            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later))
+            crowded = max(crowded, self._writing(reading), lanes)
+        control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
 
     def _writing(self, reading: float) -> float:
@@ -215,6 +220,9 @@ class GraphCycles:
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)
+        if self.load.in_lanes:
+            whole = longest * (base / (1 - longest / period) // period)  # such runs are short, and some meet no refresh
+            return float(whole / (base + whole)) if base else 0.0
         return longest / period
 
 

@@ -26,6 +26,7 @@ from fuseflow.resources import Resources
 from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
+from fuseflow.transform.lane_request import Writers
 from fuseflow.transform.parallelize import parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
 
@@ -46,7 +47,8 @@ class LaneCosts:
     """The costs of one region in one loop order, with any lanes of its indices.
 
     `graph` is the graph of the region on one lane, in our own primitives, and `loops` are the indices of its scans and ranges. `order` is
-    that of the loops, outermost first. `knowledge` is what is known of the tensors before the region runs.
+    that of the loops, outermost first. `knowledge` is what is known of the tensors before the region runs, and `writers` says whether lanes
+    write.
     """
 
     estimator: Estimator
@@ -57,6 +59,7 @@ class LaneCosts:
     knowledge: TensorKnowledge
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
+    writers: Writers = "once"
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
     _costs: dict[tuple[tuple[str, int], ...], LaneCost] = field(default_factory=dict)
 
@@ -69,11 +72,12 @@ class LaneCosts:
         order: Sequence[str],
         machine: Machine,
         knowledge: TensorKnowledge,
+        writers: Writers = "once",
     ) -> LaneCosts:
         """Count a region on one lane."""
         knowledge = knowledge.copy()
         bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels)
+        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers)
 
     def cost(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost with so many lanes of each index; an index that is not there has one. `depths` are those of FIFOs of the graph on
@@ -119,13 +123,14 @@ class LaneCosts:
         """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            template = LaneTemplate.of(self.graph, self.levels, self.loops, indices) if counted else None
+            template = LaneTemplate.of(self.graph, self.levels, self.loops, indices, self.writers) if counted else None
             self._dealt[indices] = None if template is None else DealtGraph.of(template, self.serial, self.levels)
         return self._dealt[indices]
 
     def made(self, lanes: Mapping[str, int], depths: Mapping[Edge, int] | None = None) -> LaneCost:
         """Return the cost of the graph with these lanes, counted anew."""
-        lowered = parallelize(self.graph, self.loops, {i: lanes[i] for i in self.order if i in lanes})
+        own = {index: lanes[index] for index in self.order if index in lanes}
+        lowered = parallelize(self.graph, self.loops, own, writers=self.writers)
         stated = {(edge.node, edge.input): depth for edge, depth in (depths or {}).items()}
         names = {node.name: node.name.split("/")[0] for node in lowered.graph.nodes}
         graph = lowered.graph.with_depths(

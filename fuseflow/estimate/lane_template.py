@@ -1,19 +1,23 @@
 """The shape of a graph in lanes, whatever their number: which nodes there are once in every lane, and which stream of the graph on one lane
 each of their streams is, dealt to the lanes of which indices.
 
-It is read off the graph with two lanes of every index that is dealt. Where something is reduced over an index, a tree puts the results of
-its lanes together. How many nodes the tree has depends on the number of lanes, and what each of them does was not counted on one lane. So
-it stands in the shape as one node of each kind, of whole results, and the shape is near and not exact.
+It is read off the graph with two lanes of every index that is dealt. What gives a lane the coordinates that it lacks of a result that
+lanes write was not counted on one lane, so the shape leaves it out. With lanes that write it is near and not exact. Where something is
+reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what
+each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near,
+too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fuseflow.estimate.counted.nests import Ints
 from fuseflow.samml import nodes as n
+from fuseflow.samml.lane_writers import LaneWriter
+from fuseflow.transform.lane_request import Writers
 from fuseflow.transform.parallelize import parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, common_levels
 
@@ -63,17 +67,24 @@ class LaneTemplate:
     """The place of each of `nodes`, by name."""
 
     @classmethod
-    def of(cls, serial: n.Graph, levels: Mapping[n.Port, Levels], loops: Loops, indices: Sequence[str]) -> LaneTemplate:
+    def of(
+        cls, serial: n.Graph, levels: Mapping[n.Port, Levels], loops: Loops, indices: Sequence[str], writers: Writers = "once"
+    ) -> LaneTemplate:
         """Return the template, given the levels of the streams on one lane. Raises `ScheduleError` as `parallelize` does."""
-        lowered = parallelize(serial, loops, dict.fromkeys(indices, 2))
+        lowered = parallelize(serial, loops, dict.fromkeys(indices, 2), writers=writers)
         by_name, types = serial.by_name, serial.types()
         streams, kept = dict[n.Port, DealtStream](), list[TemplateNode]()
         around, folds, first = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, str]()
-        for node in lowered.graph.nodes:
+        carried = dict[n.Port, n.Port]()
+        for made in lowered.graph.nodes:
+            node = replace(made, inputs=tuple(carried.get(port, port) for port in made.inputs))
             place = lowered.places.get(node.name, ())
             own, first[node.name] = _serial_name(node.name, place), _first_name(node.name, place)
             namesake = by_name.get(own)
-            serial_name = own if namesake is not None and type(namesake) is type(node) else ""
+            serial_name = own if type(namesake) is type(node) or isinstance(node, LaneWriter) else ""
+            if not serial_name and (filled := _filled(made, node)) is not None:
+                carried |= filled
+                continue
             dealt_index = "" if serial_name else _dealt_index(node, indices)
             around[node.name] = inside = tuple(index for index in indices if index in dict(place))
             inputs = tuple(streams[port] for port in node.inputs)
@@ -98,8 +109,9 @@ class LaneTemplate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each node stands for as many as there are in the graph, whatever the lanes."""
-        return not any(node.folded for node in self.nodes)
+        """Whether each node stands for as many as there are in the graph, whatever the lanes, and for what these do: the lines that a lane
+        writes depend on which it is."""
+        return not any(node.folded or isinstance(node.node, LaneWriter) for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
         """Return how often a node is there, given the lanes of each index, or those of many candidates."""
@@ -128,6 +140,22 @@ def _dealt_index(node: n.Primitive, indices: Sequence[str]) -> str:
         return ""
     named = [index for index in indices if node.name.startswith(f"{purpose}_{index}_")]
     return max(named, key=len, default="")
+
+
+def _filled(made: n.Primitive, node: n.Primitive) -> Mapping[n.Port, n.Port] | None:
+    """Return what the streams stand for that a node makes or reads to give a lane the coordinates that it lacks: those before. `node` reads
+    what its inputs stand for. None for any other node."""
+    if not node.name.startswith("fill_"):
+        return None
+    match node:
+        case n.Align():
+            return {made.inputs[1]: node.inputs[0], n.Port(node.name): node.inputs[2]}
+        case n.Join():
+            return {made.inputs[0]: node.inputs[1], n.Port(node.name, 1): node.inputs[2]}
+        case n.Alu():
+            return {n.Port(node.name): node.inputs[0]}
+        case _:
+            return {}
 
 
 def _is_folded(node: n.Primitive, index: str, levels: Mapping[n.Port, Levels], types: Mapping[n.Port, n.StreamType]) -> bool:

@@ -8,7 +8,7 @@ memory model alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -39,6 +39,12 @@ ANSWER_CYCLES = 37
 MISS_CYCLES = 4.5
 """The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
 waits it asks for some that are next."""
+SCATTERED = 1.1
+"""How much longer than lines in order those take that lanes without order ask for, of which some meet in one bank group."""
+ALTERNATING = 0.85
+"""The share of the time for other lines that comes on top of the time for the lines of a small array."""
+FIRST_LINE = 0.75
+"""The share of the lanes that ask for one line of which the busiest lane waits for the answers."""
 STARVED_WRITES = (40.0, 4.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
 no reads wait. The rate counts b = 4.0 where lanes read, 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
@@ -242,6 +248,40 @@ def shared_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     return longest
 
 
+def uneven_lane_cycles(load: MemoryLoad, cycles: Number, transfer: float) -> float:
+    """Return the cycles that lanes take which write by themselves, so that none waits for another one. The busiest one works for so many
+    `cycles`, and the memory moves all lines that are not preloaded in those of the `transfer`.
+
+    As long as the memory is what they wait for, all lanes go on equally slowly. The busiest one goes on alone at its own speed when the
+    others are done, which are taken to have even numbers of lines around the mean.
+    """
+    most = max(load.reads, key=lambda read: read.lines, default=None)
+    if not load.in_lanes or most is None or not most.lines:
+        return 0.0
+    mean, moved = float(cycles * most.lines / (most.ports * most.most)), SCATTERED * transfer
+    return moved + (cycles - mean) * mean / moved if moved > mean else 0.0
+
+
+def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
+    """Return the cycles for which a lane waits for its first line, where lanes that write by themselves begin side by side: neighbours ask
+    for elements of 4 bytes of one line, and a bank group answers them one after the other."""
+    memory = machine.memory
+    first = min((read for read in load.reads if read.ports > 1), key=lambda read: read.stage, default=None)
+    if not isinstance(memory, Hbm2Memory) or not load.in_lanes or first is None:
+        return 0.0
+    cycles = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    return FIRST_LINE * cycles * (min(first.ports, memory.line // 4) - 1)
+
+
+def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float) -> float:
+    """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, as those of a bias.
+    While they wait for these they ask for little else."""
+    first = min((read.stage for read in load.reads), default=0)
+    again = tuple(read for read in load.reads if read.stage > first and read.most > read.array_lines)
+    later = shared_line_cycles(replace(load, reads=again), machine)
+    return later + ALTERNATING * transfer if load.in_lanes and later else 0.0
+
+
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
     one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
@@ -272,9 +312,12 @@ __all__ = [
     "MemoryLoad",
     "Writer",
     "WrittenLines",
+    "alternating_cycles",
     "answer_cycles",
+    "first_line_cycles",
     "preload_cycles",
     "shared_line_cycles",
     "transfer_cycles",
+    "uneven_lane_cycles",
     "write_wait",
 ]

@@ -174,7 +174,7 @@ def schedule_candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[
     """Yield flags with the schedule that they make: more lanes of an outer loop, writers in lanes, another order, or more or less
     fusion."""
     schedule = compiled.schedule
-    if schedule.parallel and schedule.writers == "once" and not region.private:
+    if schedule.parallel and schedule.writers != "lanes" and not region.private:
         yield "--writers lanes", schedule.lower(writers="lanes")
     if region.einsums:
         lanes = scheduled_lanes(schedule, region.fused)

@@ -42,7 +42,4 @@ def _why(graph: Graph, node: WriteValues) -> str:
         return (
             f"it is stored {tensor.format.short()}, and only where all coordinates are stored a lane knows the place of its own"
         )
-    return (
-        "its lanes may lack coordinates, as behind a sum that is kept in a workspace (loops like i,k,j), or where an operand "
-        "stores nothing"
-    )
+    return "no lane has whole rows of it, since the lanes are of a loop that is summed over, or of stored coordinates"

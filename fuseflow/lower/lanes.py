@@ -58,7 +58,7 @@ def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: S
     if own:
         lanes = {index: lanes.get(index, 1) for index in table.order}
     try:
-        made = parallelize(graph, table.loops, lanes, table.stages, own, schedule.writers == "lanes")
+        made = parallelize(graph, table.loops, lanes, table.stages, own, schedule.writers)
         if own:
             _refuse_crossing_lanes(made.graph, own)
         return made

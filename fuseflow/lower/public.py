@@ -26,8 +26,9 @@ ROUNDS = 4
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
-    """Return the schedule with its primitives chosen for a machine, and whether outermost levels are scanned again in every loop: so the
-    public simulator does it, whose primitives keep no level. Raises `ScheduleError` if the schedule asks for both."""
+    """Return the schedule with its primitives chosen for a machine, whether outermost levels are scanned again in every loop, and whether
+    lanes write: the primitives of the public simulator keep no level, and write once. Raises `ScheduleError` if the schedule asks for
+    public primitives beside what only ours do."""
     public = schedule.primitives == "public" or (schedule.primitives == "auto" and machine.rules == "comal")
     if public and schedule.rescan == "never":
         raise ScheduleError(
@@ -39,11 +40,13 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
             "`writers: lanes` writes what each lane has with a primitive of our own, and the regions are to have public primitives alone",
             hint="use `writers: once`, or `primitives: own`",
         )
-    rescan = "every" if public or machine.rules == "comal" else "never"
+    as_public = public or machine.rules == "comal"
+    rescan, writers = ("every", "once") if as_public else ("never", "auto")
     return replace(
         schedule,
         primitives="public" if public else "own",
         rescan=rescan if schedule.rescan == "auto" else schedule.rescan,
+        writers=writers if schedule.writers == "auto" else schedule.writers,
     )
 
 

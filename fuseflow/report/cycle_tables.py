@@ -12,7 +12,8 @@ from fuseflow.explain.changes import Change
 from fuseflow.explain.cycles import CyclesReport, PathShare, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table, working_cycles
-from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
+from fuseflow.samml.node import TensorWriter
+from fuseflow.samml.nodes import Edge, Fork, Graph, Merge, WriteLevel
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
 from fuseflow.sim.events.stalls import STATES, Stalls
 from fuseflow.sim.events.step_totals import StepKind
@@ -66,11 +67,14 @@ def bottleneck_sentence(region: RegionCycles) -> str:
     Another kind has a sentence of its own if one node takes a notable share of the path in it. A FIFO that limits a region is so named
     even if some node works longer than it waits.
     """
-    shares = path_shares(region.path)
-    kinds = _kinds(region.path)
-    largest = [next(share for share in shares if share.kind == kind) for kind in kinds]
-    named = [largest[0], *(share for share in largest[1:] if share.cycles >= NOTABLE_SHARE * region.path.cycles)]
-    return ". ".join(_share_sentence(region, share) for share in named)
+    return ". ".join(_share_sentence(region, share) for share in named_shares(region.path))
+
+
+def named_shares(path: CriticalPath) -> list[PathShare]:
+    """Return the shares of a path that its sentence names. The first is what limits the region."""
+    shares = path_shares(path)
+    largest = [next(share for share in shares if share.kind == kind) for kind in _kinds(path)]
+    return [*largest[:1], *(share for share in largest[1:] if share.cycles >= NOTABLE_SHARE * path.cycles)]
 
 
 def _share_sentence(region: RegionCycles, share: PathShare) -> str:
@@ -132,8 +136,20 @@ def _place(region: CompiledRegion, name: str) -> str:
     if isinstance(node, Fork):
         return f"; it is the distributor, which deals to {node.lanes} lanes one token a cycle"
     if isinstance(node, Merge):
-        return f"; it is the collector, which takes from {node.lanes} lanes one token a cycle"
+        return f"; it is the collector, which takes from {node.lanes} lanes one token a cycle{_before_writer(region.graph, node)}"
+    if isinstance(node, TensorWriter):
+        return f"; it is the one writer of {_written(node)}, which takes one token a cycle from all lanes, so that more do not help it"
     return "; it is outside the lanes, so that more of them do not help it"
+
+
+def _before_writer(graph: Graph, node: Merge) -> str:
+    """Return that a merge feeds the one writer of a result, or "" if it does not."""
+    writers = [w for w in graph.nodes if isinstance(w, TensorWriter) and w.inputs[0].node == node.name]
+    return f" for the one writer of {_written(writers[0])}" if writers else ""
+
+
+def _written(node: TensorWriter) -> str:
+    return f"level {node.level} of `{node.tensor}`" if isinstance(node, WriteLevel) else f"the values of `{node.tensor}`"
 
 
 def path_table(region: RegionCycles, top: int) -> Table:
@@ -201,13 +217,14 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
 
 
 def advice_sentence(report: CyclesReport) -> str:
-    """Return a sentence that names the change that is expected to help most, and the best of those that were run."""
-    best, now = report.changes[0], report.result.cycles
-    if best.cycles >= now:
-        return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
-    sentence = f"{_expectation(best)} of {now:,} cycles"
-    measured = next((change for change in report.changes if change.measured), best)
-    return sentence if measured is best or measured.cycles >= now else f"{sentence}; {_expectation(measured)}"
+    """Return a sentence that names the change that helps most of those that were run, or that is expected to where none was."""
+    now = report.result.cycles
+    measured = [change for change in report.changes if change.measured]
+    best = (measured or report.changes)[0]
+    if best.cycles < now:
+        return f"{_expectation(best)} of {now:,} cycles"
+    tried = "that was run takes" if report.changes[0].cycles < now else "next to this schedule is expected to take"
+    return f"no change {tried} fewer than its {now:,} cycles"
 
 
 def _expectation(change: Change) -> str:
@@ -249,6 +266,7 @@ def _region_json(region: RegionCycles) -> dict[str, Any]:
         "cycles": region.result.cycles,
         "roofline": region.result.simulation.bound,
         "bottleneck": bottleneck_sentence(region),
+        "limits": named_shares(region.path)[0].node,
         "path": [
             {
                 "node": step.node,

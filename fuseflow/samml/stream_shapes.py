@@ -237,3 +237,16 @@ def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
         case ("union", frozenset() as sides) if inner in sides:
             return True
     return outer is inner
+
+
+def lists_are_full_or_empty(shape: StreamShape | None) -> bool:
+    """Return whether each list of a structure provably has all coordinates of its dimension, or none: as behind a sum in a workspace, whose
+    lists have what all lists of another structure have."""
+    match shape:
+        case StreamShape(origin=("full", _)):
+            return True
+        case StreamShape(origin=("accumulate", StreamShape() as summed, _)):
+            return lists_are_full_or_empty(summed.ancestor(summed.depth - shape.depth - 1))
+        case StreamShape(origin=("union" | "intersect", frozenset() as sides)):
+            return all(isinstance(side, StreamShape) and lists_are_full_or_empty(side) for side in sides)
+    return False

@@ -115,8 +115,11 @@ class Schedule:
     """
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
-    writers: str = "once"
-    """Who writes a dense result that lanes compute: one writer, in which the lanes are merged (`once`), or one in each lane (`lanes`)."""
+    writers: str = "auto"
+    """Who writes a dense result that lanes compute: one writer, in which the lanes are merged (`once`); one in each lane (`lanes`), which
+    writes the implicit value where the result has no entry; or `auto`: one in each lane where the result has all entries of a row or none,
+    but one writer in public primitives and for a machine that has the times of the public simulator.
+    """
     primitives: str = "auto"
     """What graphs are made of: our `own` primitives; those of the `public` schema, in every region that they can say; or `auto`: public
     ones for a machine that has the times of the public simulator, else our own.

@@ -8,7 +8,7 @@ SETTINGS = {
     "locate": ("auto", "always", "never"),
     "rescan": ("auto", "every", "never"),
     "repeat": ("value", "reference"),
-    "writers": ("once", "lanes"),
+    "writers": ("auto", "once", "lanes"),
     "primitives": ("auto", "own", "public"),
     "order_policy": ("best", "first", "auto"),
     "depth_policy": ("machine", "auto"),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.samml.nodes import Graph
 from fuseflow.transform.stream_levels import Loops, node_levels, stage_loops, stream_levels
+
+Writers: TypeAlias = str
+"""Where lanes write what they have of a dense result: nowhere (`once`); wherever a lane knows the places (`lanes`), for which it may have
+to write the implicit value where the result has no entry; or where it hardly ever has to (`auto`), since whole rows are missing at most."""
 
 MAX_NODES = 30_000
 """The number of nodes that a graph with lanes may have."""
@@ -18,13 +23,13 @@ class LaneRequest:
     """The lanes that are asked for.
 
     `lanes` has those of each index, outermost first. `own` has those that a stage has of an index, in the place of those in `lanes`. An
-    index that only stages deal has one lane in `lanes`, where its place in the order is. With `lane_writers`, each lane writes what it has
-    of a dense result.
+    index that only stages deal has one lane in `lanes`, where its place in the order is. `writers` says whether each lane writes what it
+    has of a dense result.
     """
 
     lanes: Mapping[str, int]
     own: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    lane_writers: bool = False
+    writers: Writers = "once"
 
     def count(self, stage: str, index: str) -> int:
         """Return over how many lanes a stage deals an index."""

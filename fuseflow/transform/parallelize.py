@@ -8,8 +8,9 @@ one that lacks it goes to all lanes. A node runs in every lane if the index encl
     a reduction over the index or outside it     in every lane, then a tree that folds the lanes
     everything else, writes among it             once, of the lanes merged in the order in which they were dealt
 
-With `lane_writers`, a dense result whose values are in the lanes of an index is written in every lane of that index. Lanes of further
-indices are merged before its writers.
+A dense result whose values are in the lanes of an index is written in every lane of that index, if the `writers` ask for it. Lanes of
+further indices are merged before its writers. Each lane must have all coordinates below its own then. Where it may lack some, as behind
+a sum that is kept in a workspace, a range gives them and an align carries the values there: what was missing gets the implicit value.
 
 Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their names,
 those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
@@ -46,6 +47,7 @@ from fuseflow.samml.nodes import (
     Operand,
     Port,
     Primitive,
+    Range,
     Reduce,
     Repeat,
     Root,
@@ -54,9 +56,9 @@ from fuseflow.samml.nodes import (
     WriteValues,
     stream_name,
 )
-from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.stream_shapes import StreamShape, lists_are_full_or_empty
 from fuseflow.samml.verify import proved
-from fuseflow.transform.lane_request import LaneRequest, refuse_too_many
+from fuseflow.transform.lane_request import LaneRequest, Writers, refuse_too_many
 from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
 NO_STAGES: Mapping[str, str] = {}
@@ -87,17 +89,18 @@ def parallelize(
     lanes: Mapping[str, int],
     stages: Mapping[str, str] = NO_STAGES,
     own: Mapping[tuple[str, str], int] | None = None,
-    lane_writers: bool = False,
+    writers: Writers = "once",
 ) -> LaneGraph:
     """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
 
     `stages` says by node which stage the node is in. `own` has the lanes that a stage has of an index, in the place of those that
-    `lanes` has for all others. An index that only stages deal has one lane in `lanes`, where its place in the order is.
+    `lanes` has for all others. An index that only stages deal has one lane in `lanes`, where its place in the order is. `writers` says
+    whether dense results are written in lanes.
 
     Raises `ScheduleError` where two of the indices share a loop, for more lanes than a graph can hold, and for a stage that has nothing
     to be dealt.
     """
-    request = LaneRequest(lanes, {} if own is None else own, lane_writers)
+    request = LaneRequest(lanes, {} if own is None else own, writers)
     request.check(graph, loops, stages)
     result = LaneGraph(graph, loops, {}, stages)
     for index in lanes:
@@ -118,12 +121,12 @@ def _dealt(before: LaneGraph, request: LaneRequest, index: str, count: int) -> L
     nodes = {node.name: _stage(before, request, node) for node in before.graph.nodes}
     loops = {name: request.loop(stage, index) for name, stage in nodes.items() if request.count(stage, index) == count}
     refuse_too_many(before.graph, index, count, len(loops))
-    return _Dealer(before, index, count, loops, request.lane_writers).run()
+    return _Dealer(before, index, count, loops, request.writers).run()
 
 
 def _stage(before: LaneGraph, request: LaneRequest, node: Primitive) -> str:
     """Return the stage that a node is in, or "". If results are written in lanes, their writers are in the stage that gives the values."""
-    if request.lane_writers and isinstance(node, WriteLevel | WriteValues):
+    if request.writers != "once" and isinstance(node, WriteLevel | WriteValues):
         return before.stages.get(_values(before.graph, node.tensor).node, "")
     return before.stages.get(node.name, "")
 
@@ -137,12 +140,12 @@ class _Dealer:
     """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
     and `dealt` that of each lane; both are made on demand.
 
-    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once. With `lane_writers`,
-    dense results are written in lanes where that is possible.
+    `inside` has the nodes that may run in lanes, each with what the lanes are called there. All others run once. Dense results are written
+    in lanes as the `writers` say, of which `written` has the streams that each lane writes, by the stream that would be written once.
     """
 
-    def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], lane_writers: bool) -> None:
-        self.before, self.index, self.count, self.inside, self.lane_writers = before, index, count, inside, lane_writers
+    def __init__(self, before: LaneGraph, index: str, count: int, inside: Mapping[str, str], writers: Writers) -> None:
+        self.before, self.index, self.count, self.inside, self.writers = before, index, count, inside, writers
         names = set(inside.values())
         self.loop = names.pop() if len(names) == 1 else index
         self.stages = dict(before.stages)
@@ -155,6 +158,7 @@ class _Dealer:
         self.places = dict(before.places)
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
+        self.written: dict[str, Mapping[Port, tuple[Port, ...]]] = {}
         self.shapes: dict[Port, StreamShape] = {}
         self.derivations: Mapping[StreamShape, tuple[Hashable, ...]] = {}
         self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
@@ -210,14 +214,65 @@ class _Dealer:
 
     def is_written_in_lanes(self, node: Primitive) -> bool:
         """Return whether each lane writes what it has of the tensor of a node. The values must be in the lanes by then, and the tensor must
-        have all coordinates."""
-        if not self.lane_writers or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
+        have all coordinates, or all of those that are dealt where the others can be filled in."""
+        if self.writers == "once" or isinstance(node, LaneWriter) or not isinstance(node, TensorWriter):
             return False
         decl, values = self.graph.declared[node.tensor], _values(self.graph, node.tensor)
         if values not in self.lanes or values in self.wholes or any(level.text != "dense" for level in decl.format.levels):
             return False
         self.prove()
-        return self.shapes[values].covers(decl.level_sizes)
+        shape, at = self.shapes[values], self.at(values)
+        if shape.covers(decl.level_sizes):
+            return True
+        assert at is not None
+        below = decl.format.rank - 1 - at
+        dealt = shape.ancestor(below)
+        may_fill = self.writers == "lanes" or all(lists_are_full_or_empty(shape.ancestor(up)) for up in range(below))
+        return may_fill and dealt is not None and dealt.covers(decl.level_sizes[: at + 1])
+
+    def filled(self, tensor: str) -> Mapping[Port, tuple[Port, ...]]:
+        """Return what each lane writes of a tensor, by the streams that would be written once: each with all coordinates below those that
+        were dealt."""
+        if tensor not in self.written:
+            decl, values = self.graph.declared[tensor], _values(self.graph, tensor)
+            by_level = {n.level: n.inputs[0] for n in self.graph.nodes if isinstance(n, WriteLevel) and n.tensor == tensor}
+            streams = (*(by_level[p] for p in range(decl.format.rank)), values)
+            whole = self.shapes[values].covers(decl.level_sizes)
+            lanes = [self.fill(tensor, streams, k) for k in range(0 if whole else self.count)]
+            self.written[tensor] = {p: tuple(lane[at] for lane in lanes) for at, p in enumerate(streams)} if lanes else {}
+        return self.written[tensor]
+
+    def fill(self, tensor: str, streams: Sequence[Port], lane: int) -> tuple[Port, ...]:
+        """Return the coordinates of each level of a tensor, and its values, in one lane: all that are below those that it was dealt."""
+        *_, values = streams
+        decl, dealt = self.graph.declared[tensor], self.at(values)
+        assert dealt is not None
+        own = [self.whole(p) if at < dealt else self.dealt(p)[lane] for at, p in enumerate(streams)]
+
+        def put(node: Primitive, *indices: str) -> Port:
+            *_, port = self.put(replace(node, name=f"{node.name}/{self.index}{lane}"), like=values, lane=lane)
+            if values.node in self.stages:
+                self.stages[port.node] = self.stages[values.node]
+            if indices:
+                self.loops[port.node] = frozenset(indices)
+            return port
+
+        innermost = decl.format.rank - 1
+        ref = Port(next(node.name for node in self.graph.nodes if isinstance(node, Root)))
+        for at, size in enumerate(decl.level_sizes):
+            if at > dealt:
+                old = own[at]
+                own[at] = put(Range(f"fill_{tensor}_range{at}", (ref,), size), *self.levels[streams[at]][at])
+                for below in range(at + 1, innermost + 1):
+                    own[below] = put(Align(f"fill_{tensor}_align{at}", (old, own[at], own[below])))
+                if at < innermost:
+                    own[-1] = put(Align(f"fill_{tensor}_align{at}", (old, own[at], own[-1])))
+                else:
+                    own[-1] = put(Join(f"fill_{tensor}_join", (own[at], old, own[-1]), "left", (0, 1)))
+            if at < innermost:
+                ref = put(Repeat(f"fill_{tensor}_rep{at}", (ref, own[at])))
+        own[-1] = put(Alu(f"fill_{tensor}", (own[-1],), "copy", (Operand(decl.fill),)))
+        return tuple(own)
 
     # Streams -------------------------------------------------------------------------------------------------------------------
 
@@ -318,7 +373,8 @@ class _Dealer:
 
     def copies(self, node: Primitive) -> tuple[str, ...]:
         """Put a copy of a node into every lane, and return the names of the copies."""
-        inputs = [self.dealt(p) for p in node.inputs]
+        written = self.filled(node.tensor) if isinstance(node, TensorWriter) else {}
+        inputs = [written.get(p) or self.dealt(p) for p in node.inputs]
         names = []
         stage = self.stages.get(node.name)
         for k in range(self.count):

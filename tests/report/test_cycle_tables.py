@@ -16,7 +16,7 @@ import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.cycles import CyclesReport, explain_cycles
 from fuseflow.filesystem import json_text
-from fuseflow.report.cycle_tables import bottleneck_sentence, cycles_json, cycles_lines
+from fuseflow.report.cycle_tables import advice_sentence, bottleneck_sentence, cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Edge
@@ -105,7 +105,7 @@ def test_a_fifo_that_takes_less_than_the_work_is_in_the_headline():
 
 LANES = {
     "y[] = sum(j) exp(A[j]) / B[j]": "`fork_j_A_j_crd` (fork), which fires 602 times; it is the distributor, which deals to 8 lanes",
-    "y[j] = exp(A[j]) / B[j]": "`write_y_val` (write_values), which fires 602 times; it is outside the lanes, so that more of them",
+    "y[j] = exp(A[j]) / B[j]": "`write_y_val` (write_values), which fires 602 times; it is the one writer of the values of `y`, which",
 }
 
 
@@ -113,9 +113,23 @@ LANES = {
 def test_what_stays_serial_beside_lanes_is_named(statement: str):
     program = parse(f"tensor A[600]\ntensor B[600]\n{statement}\noutput y")
     data = np.arange(1, 601, dtype=np.float32) / 600
-    made = ff.compile(program, tensors={"A": data, "B": data}, schedule=Schedule.par(j=8), machine="ideal")
+    made = ff.compile(program, tensors={"A": data, "B": data}, schedule=Schedule.par(j=8).lower(writers="once"), machine="ideal")
     (region,) = explain_cycles(made, with_changes=False, engine="reference").regions
     assert LANES[statement] in bottleneck_sentence(region)
+
+
+def test_one_writer_is_named_and_what_is_proposed_was_run():
+    """A product by rows whose lanes end in one writer: more lanes are no proposal, and writers in lanes are."""
+    text = "tensor A[48, 48] csr\ntensor B[48, 8]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y"
+    tensors = {"A": np.eye(48, dtype=np.float32) + np.eye(48, k=5, dtype=np.float32), "B": np.ones((48, 8), np.float32)}
+    for order, lanes in (("i,k,j", 8), ("i,k,j", 16), ("i,j,k", 16)):
+        schedule = Schedule.fuse("full").order("Y", order).par(i=lanes).lower(writers="once")
+        report = explain_cycles(ff.compile(parse(text), tensors=tensors, schedule=schedule, machine="ideal"))
+        sentence = bottleneck_sentence(report.regions[0])
+        assert "it is the one writer of" in sentence or "for the one writer of" in sentence
+        assert advice_sentence(report).startswith("--writers lanes takes ")
+        first = cycles_json(report)["regions"][0]["limits"]
+        assert f"`{first}`" in sentence.split(". ")[0]
 
 
 def test_the_report_is_json():

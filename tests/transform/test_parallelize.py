@@ -174,7 +174,7 @@ def test_dense_results_written_in_lanes(name: str, engine: Engine) -> None:
         wanted = outputs(serial, tensors)
         v, w = table.order[0], table.order[-1]
         for lanes in ({v: 3}, {w: 2}, {v: 2, w: 3}):
-            graph = mark_fiber_fifos(parallelize(serial, table.loops, lanes, lane_writers=True).graph)
+            graph = mark_fiber_fifos(parallelize(serial, table.loops, lanes, writers="lanes").graph)
             verify(graph)
             same(outputs(graph, tensors, engine), wanted)
             written = Counter(node.tensor for node in graph.nodes if isinstance(node, WriteLaneValues))

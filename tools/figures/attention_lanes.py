@@ -56,7 +56,7 @@ class Point:
         model = [str(ROOT / "models" / "gpt_bigbird.py"), "--data", self.data]
         options = ["-O", "part=attention", "-O", f"heads={self.all_heads}"]
         run = [sys.executable, "-m", "fuseflow", "run", *model, *options, *par]
-        return [*run, "--machine", self.machine, "--json", "-", "--quiet"]
+        return [*run, "--writers", "once", "--machine", self.machine, "--json", "-", "--quiet"]
 
 
 @dataclass(frozen=True, slots=True)

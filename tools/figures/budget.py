@@ -113,7 +113,7 @@ def equal(work: Workload, source: Source, machine: Machine, top: int, convention
     start = time.process_time()
     allow = frozenset(ALLOWED) if convention.endswith("all levers") else frozenset[str]()
     request = BudgetRequest(Budget.parse(work.budget), ("mul",) if not allow else (), allow, top)
-    choice = budget_schedule(source, Schedule(), machine, request)
+    choice = budget_schedule(source, Schedule.lower(writers="once"), machine, request)
     return _row(work, machine, convention, *_numbers(choice), round(time.process_time() - start, 1))
 
 

@@ -85,6 +85,7 @@ class Point:
         schedule = ff.Schedule.load(ROOT / "schedules" / f"{self.family}_{self.fused}.yaml")
         if attention:
             schedule = ff.Schedule.fuse({"unfused": "none"}.get(self.fused, self.fused))
+        schedule = schedule.lower(writers="once")
         for word in self.par:
             index, _, count = word.partition("=")
             schedule = schedule.par(**{index: int(count)})

@@ -75,8 +75,7 @@ class LoweredCosts:
         return RegionCost(float(cycles), most(used), float(least))
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:
-        schedule = ordered.before.lowering.partitioned.schedule
-        if not decisions or ordered.pieces[-1].own is not None or schedule.writers == "lanes":
+        if not decisions or ordered.pieces[-1].own is not None:
             return [None] * len(decisions)
         whole = [decision for decision in decisions if not decision.has_stages]
         cycles = self.lane_costs(ordered).near([(dict(decision.lanes), decision.depth) for decision in whole])
@@ -92,7 +91,8 @@ class LoweredCosts:
                 self.estimator.region(piece, self.machine, knowledge)
             (known,) = estimator_regions((region,))
             self.estimator.add_views(known.views_before, knowledge)
-            costs = LaneCosts.of(self.estimator, region.serial, region.table.loops, ordered.order, self.machine, knowledge)
+            loops, writers = region.table.loops, ordered.before.lowering.partitioned.schedule.writers
+            costs = LaneCosts.of(self.estimator, region.serial, loops, ordered.order, self.machine, knowledge, writers)
             self._arithmetic = ordered, costs
         return self._arithmetic[1]
 

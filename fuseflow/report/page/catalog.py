@@ -53,7 +53,10 @@ def explained_region(stored: StoredRun, name: str) -> Values | None:
 
 
 def limiting_node(region: Values, explained: Values | None) -> str | None:
-    """Return the node that most of the critical path is due to, or the busiest one if no path is known."""
+    """Return the node that the sentence about the critical path names first, or the busiest one if no path is known. Explanations of before
+    they said which it is have that which is on the path longest."""
+    if explained is not None and "limits" in explained:
+        return str(explained["limits"])
     if explained is not None and explained["path"]:
         on_path = path_cycles(explained)
         return max(on_path, key=lambda node: on_path[node])

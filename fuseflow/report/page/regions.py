@@ -212,20 +212,12 @@ def einsum_span(einsums: Sequence[str]) -> str:
 def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
     """Yield sentences about what bounds the region, the most important first."""
     cycles, roof = values["cycles"], values["roofline"]
-    if explained is not None:
-        yield f"Critical path: {explained['bottleneck']}."
     nodes, memory = values["statistics"]["nodes"], values["statistics"]["memory"]
-    busiest = max(nodes, key=lambda node: node["occupied"])
-    share = 100 * busiest["occupied"] / cycles if cycles else 0.0
-    near = cycles <= NEAR_ROOFLINE * roof["bound"]
-    if near and roof["bound"] == roof["compute"]:
-        yield f"Bound by computing: `{busiest['name']}` ({busiest['op']}) works in {share:.0f} % of the cycles."
-    elif near:
-        yield f"Bound by memory: moving its bytes takes {100 * roof['memory'] / cycles:.0f} % of the cycles at least."
+    if explained is None:
+        yield from _bound(nodes, cycles, roof)
     else:
-        over = f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
-        yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
-        yield from _waits(nodes, cycles)
+        yield f"Critical path: {explained['bottleneck']}."
+        yield f"It takes {_over_roofline(cycles, roof)}."
     if "resources" in values:  # results of before they were counted have none
         yield _occupied(values["resources"])
     config = values.get("config", {"bytes": 0})  # results of before there were configurations have none
@@ -236,6 +228,25 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
         latency = f"a read takes {memory['read_latency']:.0f} cycles"
         yield f"Memory moves {rate:.1f} bytes a cycle, {100 * rate / peak:.0f} % of its peak; {latency}."
         yield from _reuse(memory["ports"])
+
+
+def _bound(nodes: Sequence[Values], cycles: int, roof: Values) -> Iterator[str]:
+    """Yield what bounds a region as far as its statistics tell: no critical path says what it waits for."""
+    busiest = max(nodes, key=lambda node: node["occupied"])
+    share = 100 * busiest["occupied"] / cycles if cycles else 0.0
+    near = cycles <= NEAR_ROOFLINE * roof["bound"]
+    if near and roof["bound"] == roof["compute"]:
+        yield f"Bound by computing: `{busiest['name']}` ({busiest['op']}) works in {share:.0f} % of the cycles."
+    elif near:
+        yield f"Bound by memory: moving its bytes takes {100 * roof['memory'] / cycles:.0f} % of the cycles at least."
+    else:
+        over = _over_roofline(cycles, roof)
+        yield f"Bound by waiting: it takes {over}; its busiest node, `{busiest['name']}` ({busiest['op']}), works in {share:.0f} %."
+        yield from _waits(nodes, cycles)
+
+
+def _over_roofline(cycles: int, roof: Values) -> str:
+    return f"{cycles / roof['bound']:.2f} times its roofline of {roof['bound']:,} cycles" if roof["bound"] else "no work"
 
 
 def _reuse(ports: Sequence[Values]) -> Iterator[str]:
