@@ -15,7 +15,16 @@ import numpy as np
 
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, distinct_elements
+from fuseflow.estimate.counted.nests import (
+    CountedStream,
+    ElementCounts,
+    ElementNumbers,
+    FiberNest,
+    Ints,
+    absent_elements,
+    below_links,
+    distinct_elements,
+)
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
@@ -87,11 +96,11 @@ def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
 
 def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
     """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
-    nest, label = stream.nest, stream.label
+    nest, labels = stream.nest, stream.labels
     lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
-    if label is None:
+    if labels is None:
         return Flow(lists, filled, elements, NONE)
-    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: _absent_sums(nest, label, depth)))
+    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, labels), lambda: _absent_sums(nest, labels, depth)))
 
 
 @dataclass(slots=True)
@@ -109,10 +118,10 @@ class BatchFlows:
         return self._flows[key]
 
 
-def _absent_sums(nest: FiberNest | None, label: Ints, depth: int) -> Number:
+def _absent_sums(nest: FiberNest | None, labels: ElementNumbers, depth: int) -> Number:
     """Return the elements that are `N` inside of each batch."""
-    absent = label < 0
-    return as_number(ElementCounts(nest, absent.astype(np.int64)).summed(depth)) if absent.any() else NONE
+    absent = absent_elements(labels)
+    return NONE if absent is None else as_number(ElementCounts(nest, absent).summed(depth))
 
 
 def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
@@ -120,9 +129,9 @@ def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], t
     around = batch_nest(nest, depth)
     elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []
     for inner in nest.chain[depth:] if nest is not None else ():
-        lengths = inner.list_lengths
-        elements.append(ElementCounts(inner.above, lengths).summed(depth))
-        filled.append(ElementCounts(inner.above, (lengths > 0).astype(np.int64)).summed(depth))
+        has_elements: Ints = (inner.level.lengths > 0).astype(np.int64)
+        elements.append(ElementCounts(inner.above, inner.list_lengths).summed(depth))
+        filled.append(ElementCounts(inner.above, below_links(has_elements, inner.links)).summed(depth))
     *lists, innermost = map(as_number, elements)
     return tuple(lists), tuple(map(as_number, filled)), innermost
 

@@ -100,7 +100,7 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
     if batches == 1 or nest is None:
         largest: Ints = np.maximum.reduce(list(stages))
         return largest
-    within = np.arange(len(nest.level.crd)) - nest.level.pos[:-1][nest.level.owner]
+    within = np.arange(nest.level.elements) - nest.level.pos[:-1][nest.level.owner]
     first = within % batches == 0
     window = np.cumsum(first) - 1
     sums = [sum_by_group(window, cycles, int(first.sum())) for cycles in stages]
