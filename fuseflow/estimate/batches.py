@@ -23,7 +23,6 @@ from fuseflow.estimate.counted.nests import (
     Ints,
     absent_elements,
     below_links,
-    distinct_elements,
 )
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
@@ -95,7 +94,8 @@ def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
 
 
 def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
-    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
+    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch, or one
+    for all."""
     nest, labels = stream.nest, stream.labels
     lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
     if labels is None:
@@ -121,17 +121,17 @@ class BatchFlows:
 def _absent_sums(nest: FiberNest | None, labels: ElementNumbers, depth: int) -> Number:
     """Return the elements that are `N` inside of each batch."""
     absent = absent_elements(labels)
-    return NONE if absent is None else as_number(ElementCounts(nest, absent).summed(depth))
+    return NONE if absent is None else as_number(ElementCounts(nest, absent).summed_alike(depth))
 
 
 def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
-    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
-    around = batch_nest(nest, depth)
-    elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []
+    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them: one number for each
+    distinct batch, or one that holds for all."""
+    elements, filled = [np.ones(1, dtype=np.int64)], list[Ints]()
     for inner in nest.chain[depth:] if nest is not None else ():
         has_elements: Ints = (inner.level.lengths > 0).astype(np.int64)
-        elements.append(ElementCounts(inner.above, inner.list_lengths).summed(depth))
-        filled.append(ElementCounts(inner.above, below_links(has_elements, inner.links)).summed(depth))
+        elements.append(ElementCounts(inner.above, inner.list_lengths).summed_alike(depth))
+        filled.append(ElementCounts(inner.above, below_links(has_elements, inner.links)).summed_alike(depth))
     *lists, innermost = map(as_number, elements)
     return tuple(lists), tuple(map(as_number, filled)), innermost
 

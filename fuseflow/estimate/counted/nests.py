@@ -268,10 +268,21 @@ class ElementCounts:
 
     def summed(self, depth: int) -> Ints:
         """Return the sums of the counts below each element of the first `depth` levels."""
+        return by_element(self._summed(depth))
+
+    def summed_alike(self, depth: int) -> Ints:
+        """Return what `summed` returns, or one number that holds for all elements."""
+        sums = self._summed(depth)
+        numbers = sums.numbers[sums.level.lengths > 0] if isinstance(sums, PerFiber) else sums
+        if len(numbers) and (numbers == numbers[0]).all():
+            return numbers[:1].copy()
+        return by_element(sums)
+
+    def _summed(self, depth: int) -> ElementNumbers:
         counts = self.counts
         for nest in reversed(self.nest.chain[depth:] if self.nest else ()):
             counts = below_links(nest.level.sums(counts), nest.links)
-        return by_element(counts)
+        return counts
 
 
 def absent_elements(labels: ElementNumbers) -> ElementNumbers | None:
