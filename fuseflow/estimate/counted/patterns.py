@@ -38,8 +38,10 @@ class Pattern:
             if counts is None:
                 counts = level.lengths
             else:
-                each = counts[0] if below is None else take(counts, below, 0)
-                counts = level.lengths * each if below is None else sum_by_group(level.owner, each, level.fibers)
+                first = counts[0] if len(counts) else 0
+                counts = (
+                    level.lengths * first if below is None else sum_by_group(level.owner, take(counts, below, 0), level.fibers)
+                )
         return 1 if counts is None else int(counts[0])
 
     @cached_property

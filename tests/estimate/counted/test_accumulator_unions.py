@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def random_nests(rng: np.random.Generator, depth: int) -> list[FiberNest]:
     """Levels of which the links are one for each element or one for each fiber. Some elements have nothing below."""
     levels = [random_level(rng, size) for size in SIZES[:depth]]
     nests = [FiberNest(None, np.zeros(1, dtype=np.int64), levels[0])]
-    for upper, lower in zip(levels, levels[1:], strict=False):
+    for upper, lower in pairwise(levels):
         shared, first = rng.random() < 0.6, EMPTY if rng.random() < 0.3 else 0
         links = rng.integers(first, lower.fibers, upper.fibers if shared else upper.elements)
         nests.append(FiberNest(nests[-1], PerFiber(upper, links) if shared else links, lower))
