@@ -172,17 +172,22 @@ class FiberNest:
 
     @property
     def depth(self) -> int:
-        return len(self.chain)
+        return 1 + len(self._around)
 
     @property
     def list_lengths(self) -> ElementNumbers:
         """The number of elements of the list below each element of the nest above."""
         return below_links(self.level.lengths, self.links)
 
-    @cached_property
+    @property
     def chain(self) -> tuple[FiberNest, ...]:
         """The nests of all depths, from the outermost to this one."""
-        return (*(self.above.chain if self.above else ()), self)
+        return (*self._around, self)
+
+    @cached_property
+    def _around(self) -> tuple[FiberNest, ...]:
+        """The nests around this one. A nest that keeps itself would only be freed by the garbage collector."""
+        return self.above.chain if self.above else ()
 
     @cached_property
     def times(self) -> Ints:

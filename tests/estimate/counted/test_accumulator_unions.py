@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
+import weakref
 from itertools import pairwise, product
 
 import numpy as np
@@ -110,3 +112,16 @@ output Y
     finally:
         tracemalloc.stop()
     assert estimate.exact
+
+
+def test_a_nest_is_freed_with_its_last_reference():
+    """Nests hold large arrays. In a circle of references they stay until the garbage collector comes, which is seldom."""
+    nests = random_nests(np.random.default_rng(1), 3)
+    innermost = weakref.ref(nests[-1])
+    gc.disable()
+    try:
+        assert innermost().depth == len(innermost().chain) == 3
+        nests.clear()
+        assert innermost() is None
+    finally:
+        gc.enable()
