@@ -15,7 +15,15 @@ import numpy as np
 
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, distinct_elements
+from fuseflow.estimate.counted.nests import (
+    CountedStream,
+    ElementCounts,
+    ElementNumbers,
+    FiberNest,
+    Ints,
+    absent_elements,
+    below_links,
+)
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
@@ -86,12 +94,13 @@ def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
 
 
 def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
-    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
-    nest, label = stream.nest, stream.label
+    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch, or one
+    for all."""
+    nest, labels = stream.nest, stream.labels
     lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: list_sums(nest, depth))
-    if label is None:
+    if labels is None:
         return Flow(lists, filled, elements, NONE)
-    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: _absent_sums(nest, label, depth)))
+    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, labels), lambda: _absent_sums(nest, labels, depth)))
 
 
 @dataclass(slots=True)
@@ -109,20 +118,20 @@ class BatchFlows:
         return self._flows[key]
 
 
-def _absent_sums(nest: FiberNest | None, label: Ints, depth: int) -> Number:
+def _absent_sums(nest: FiberNest | None, labels: ElementNumbers, depth: int) -> Number:
     """Return the elements that are `N` inside of each batch."""
-    absent = label < 0
-    return as_number(ElementCounts(nest, absent.astype(np.int64)).summed(depth)) if absent.any() else NONE
+    absent = absent_elements(labels)
+    return NONE if absent is None else as_number(ElementCounts(nest, absent).summed_alike(depth))
 
 
 def list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
-    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
-    around = batch_nest(nest, depth)
-    elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []
+    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them: one number for each
+    distinct batch, or one that holds for all."""
+    elements, filled = [np.ones(1, dtype=np.int64)], list[Ints]()
     for inner in nest.chain[depth:] if nest is not None else ():
-        lengths = inner.list_lengths
-        elements.append(ElementCounts(inner.above, lengths).summed(depth))
-        filled.append(ElementCounts(inner.above, (lengths > 0).astype(np.int64)).summed(depth))
+        has_elements: Ints = (inner.level.lengths > 0).astype(np.int64)
+        elements.append(ElementCounts(inner.above, inner.list_lengths).summed_alike(depth))
+        filled.append(ElementCounts(inner.above, below_links(has_elements, inner.links)).summed_alike(depth))
     *lists, innermost = map(as_number, elements)
     return tuple(lists), tuple(map(as_number, filled)), innermost
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fuseflow.estimate.batches import as_number, batch_flow
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, take
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, ElementNumbers, FiberNest, Ints, take
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 
@@ -18,11 +18,11 @@ from fuseflow.estimate.lane_deal import DealtLevel, LaneDeal, shape_of
 def dealt_flow(memo: CountMemo, stream: CountedStream, dealt: Sequence[DealtLevel]) -> Flow:
     """Return the flow of a stream in lanes. Its numbers are arrays with one number for each lane."""
     assert stream.nest is not None
-    nest, label = shape_of(memo, stream.nest), stream.label
+    nest, labels = shape_of(memo, stream.nest), stream.labels
     lists = memo.once(("dealt", tuple(dealt)), (nest,), lambda: _dealt_lists(memo, nest, dealt))
-    if label is None:
+    if labels is None:
         return replace(lists, absent=as_number(np.zeros(prod(lanes for _, lanes in dealt), dtype=np.int64)))
-    absent = memo.once(("dealt absent", tuple(dealt)), (nest, label), lambda: _dealt_absent(memo, nest, label, dealt))
+    absent = memo.once(("dealt absent", tuple(dealt)), (nest, labels), lambda: _dealt_absent(memo, nest, labels, dealt))
     return replace(lists, absent=absent)
 
 
@@ -37,9 +37,9 @@ def _dealt_lists(memo: CountMemo, nest: FiberNest, dealt: Sequence[DealtLevel]) 
     return Flow(lists, (*map(as_number, deal.filled), *map(sums, below.filled)), sums(below.elements))
 
 
-def _dealt_absent(memo: CountMemo, nest: FiberNest, label: Ints, dealt: Sequence[DealtLevel]) -> Number:
+def _dealt_absent(memo: CountMemo, nest: FiberNest, labels: ElementNumbers, dealt: Sequence[DealtLevel]) -> Number:
     depth = dealt[-1].level + 1
-    deal, below = LaneDeal.of(memo, nest.chain[depth - 1], dealt), batch_flow(memo, CountedStream(nest, label), depth)
+    deal, below = LaneDeal.of(memo, nest.chain[depth - 1], dealt), batch_flow(memo, CountedStream(nest, labels), depth)
     return as_number(deal.sums(np.asarray(below.absent)))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fuseflow.estimate.batches import list_sums
 from fuseflow.estimate.counted.memo import CountMemo, TooMany
-from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, take
+from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, PerFiber, take
 
 MOST_ELEMENTS = 1 << 21
 """The most elements that are dealt one by one."""
@@ -62,8 +62,9 @@ def shape_of(memo: CountMemo, nest: FiberNest) -> FiberNest:
 
     def known() -> FiberNest:
         above = None if nest.above is None else shape_of(memo, nest.above)
-        own = FiberNest(above, nest.link, nest.level)
-        return memo.once(("shape of nest", id(above), nest.link.tobytes(), nest.level.pos.tobytes()), (above,), lambda: own)
+        own, links = FiberNest(above, nest.links, nest.level), nest.links
+        key = ("fibers", links.numbers.tobytes()) if isinstance(links, PerFiber) else ("elements", links.tobytes())
+        return memo.once(("shape of nest", id(above), key, nest.level.pos.tobytes()), (above,), lambda: own)
 
     shape: FiberNest = memo.once("shape of nest", (nest,), known)
     return shape
@@ -113,7 +114,7 @@ class LaneDeal:
         in_lane, none = [np.repeat(numbers, inner) for numbers in (*lists, *filled)], np.zeros(0, dtype=np.int64)
         deal = cls(nest, inner, len(lists[0]) * inner, none, (), (), starts, offsets, own)
         reached = deal.sums((offsets[-1] < inner).astype(np.int64))
-        every = deal.sums(np.ones(len(nest.level.crd), dtype=np.int64)) if own is None else _sums(own.lane, own.times, deal.lanes)
+        every = deal.sums(np.ones(nest.level.elements, dtype=np.int64)) if own is None else _sums(own.lane, own.times, deal.lanes)
         return replace(deal, elements=every, lists=tuple(in_lane[: len(lists)]), filled=(*in_lane[len(lists) :], reached))
 
     @classmethod
@@ -134,7 +135,7 @@ class LaneDeal:
             alike: Ints = counts[0] * self.elements
             return alike
         if (own := self._one_by_one) is not None:
-            each = np.broadcast_to(counts, len(self.nest.level.crd))[own.element]
+            each = np.broadcast_to(counts, self.nest.level.elements)[own.element]
             return _sums(own.lane, each if own.times is None else each * own.times, self.lanes)
         numbers, times = self._by_lane(counts, np.add), self._starts.times
         each = numbers if times is None else numbers * times[:, None]
@@ -144,7 +145,7 @@ class LaneDeal:
         """Return by lane the largest number of its elements, given one for each distinct element, or one for all."""
         most = np.zeros(self.lanes, dtype=np.int64)
         if (own := self._one_by_one) is not None:
-            np.maximum.at(most, own.lane, np.broadcast_to(numbers, len(self.nest.level.crd))[own.element])
+            np.maximum.at(most, own.lane, np.broadcast_to(numbers, self.nest.level.elements)[own.element])
         else:
             lanes = self._starts.lane[:, None] * self.inner + np.arange(self.inner)
             np.maximum.at(most, lanes.ravel(), self._by_lane(numbers, np.maximum).ravel())
@@ -172,7 +173,7 @@ class LaneDeal:
 def _is_repeated(starts: _Starts, nest: FiberNest, inner: int) -> bool:
     """Return whether lists begin at so few turns that it takes less to sum up all lanes of their fibers at once."""
     inside = [nest.chain[level].level for level in range(starts.level, len(nest.chain))]
-    at_once = sum(len(level.crd) for level in inside) + inside[0].fibers
+    at_once = sum(level.elements for level in inside) + inside[0].fibers
     return (at_once + len(starts.fiber)) * inner < int(inside[0].lengths[starts.fiber].sum())
 
 
@@ -323,7 +324,7 @@ def _offsets(memo: CountMemo, nest: FiberNest, level: int) -> Ints:
     def offsets() -> Ints:
         fibers = nest.chain[level].level
         if level == len(nest.chain) - 1:
-            places: Ints = np.arange(len(fibers.crd)) - fibers.pos[:-1][fibers.owner]
+            places: Ints = np.arange(fibers.elements) - fibers.pos[:-1][fibers.owner]
             return places
         below = _below(memo, nest, level + 1)
         before: Ints = np.cumsum(below) - below

@@ -93,7 +93,7 @@ def _joined_levels(pieces: Sequence[Sequence[ResultLevel]], budget: int) -> list
     for parts in zip(*pieces, strict=True):
         counts = tuple(map(sum, zip(*(part.shape.counts for part in parts), strict=True)))
         nests = [part.nest for part in parts if part.nest is not None]
-        affordable = sum(len(nest.level.crd) for nest in nests) <= budget
+        affordable = sum(nest.level.elements for nest in nests) <= budget
         nest = _joined_nest([nest.chain for nest in nests]) if nests and affordable else None
         levels.append(ResultLevel(parts[0].shape._replace(counts=counts), nest))
     return levels

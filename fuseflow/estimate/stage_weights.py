@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import floor, inf
 
 import numpy as np
@@ -27,7 +28,7 @@ from fuseflow.sim.machine.machine import Machine
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelStages:
-    """The stages of one level of batches: the cycles of each in every distinct batch, which is an element of `nest`.
+    """The stages of one level of batches: the cycles of each in every distinct batch, which is an element of `nest`, or one number for all.
 
     A stage that is nowhere larger than another is left out. `entries` is the largest number of entries that a workspace of the level
     holds in a batch, on average. It is infinite if stages are never ahead by more than one batch.
@@ -41,7 +42,7 @@ class LevelStages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchCycles:
-    """The cycles of each distinct batch of a level, which is an element of `nest`."""
+    """The cycles of each distinct batch of a level, which is an element of `nest`, or one number that holds for all."""
 
     nest: FiberNest | None
     cycles: Ints
@@ -100,7 +101,7 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
     if batches == 1 or nest is None:
         largest: Ints = np.maximum.reduce(list(stages))
         return largest
-    within = np.arange(len(nest.level.crd)) - nest.level.pos[:-1][nest.level.owner]
+    within = np.arange(nest.level.elements) - nest.level.pos[:-1][nest.level.owner]
     first = within % batches == 0
     window = np.cumsum(first) - 1
     sums = [sum_by_group(window, cycles, int(first.sum())) for cycles in stages]
@@ -157,14 +158,14 @@ def _node_cycles(
     nests = [batch_nest(stream.nest, depth) for stream in streams]
     nest, maps = common_refinement(batches.memo, [*nests, *([batch_nest(comparisons.nest, depth)] if comparisons else [])])
     flows = [mapped_flow(batches.of(stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
-    steps = as_number(_moved(comparisons.summed(depth), maps[-1])) if comparisons else 0
+    steps = as_number(_moved(comparisons.summed_alike(depth), maps[-1])) if comparisons else 0
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
     processes = [
         process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
         for (values, closings), interval in zip(firings(node, declared, inputs, outputs, steps, machine), intervals, strict=False)
     ]
-    cycles = [np.broadcast_to(np.asarray(c, dtype=np.int64), distinct_elements(nest)) for c in processes]
-    return BatchCycles(nest, cycles[0] if len(cycles) == 1 else np.maximum.reduce(cycles))
+    cycles = [np.atleast_1d(np.asarray(c, dtype=np.int64)) for c in processes]
+    return BatchCycles(nest, reduce(np.maximum, cycles))
 
 
 def _moved(cycles: Ints, map: ElementMap) -> Ints:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, group_positions
+from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, distinct_tuples, group_positions
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints
+from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberCopies, FiberLevel, FiberNest, Ints, PerFiber
 
 SATURATION_RATIO = 4
 """The elements to merge for each possible coordinate from which on a merge runs in rounds, because most unions are full early."""
@@ -23,7 +23,7 @@ class FiberUnion:
     """
 
     levels: tuple[FiberLevel, ...]
-    links: tuple[Ints, ...]
+    links: tuple[ElementNumbers, ...]
     fiber: Ints
 
 
@@ -41,7 +41,7 @@ def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, membe
     if (np.diff(group) > 0).all() and _without_gaps(nests):
         fiber = np.full(groups, EMPTY)
         fiber[group] = member
-        return FiberUnion(tuple(n.level for n in nests), tuple(n.link for n in nests[1:]), fiber)
+        return FiberUnion(tuple(n.level for n in nests), tuple(n.links for n in nests[1:]), fiber)
     # groups of the same members have the same union
     distinct_groups, _, which = deduplicate_fibers(FiberLevel(group_positions(group, groups), member, max(1, level.fibers)))
     distinct = (_innermost if len(nests) == 1 else _outer)(memo, nests, distinct_groups)
@@ -50,7 +50,13 @@ def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, membe
 
 def _without_gaps(nests: Sequence[FiberNest]) -> bool:
     """Return whether every coordinate has something below it."""
-    return all((n.link >= 0).all() and (n.level.lengths > 0)[n.link].all() for n in nests[1:])
+    return all(_leads_on(n.links, n.level) for n in nests[1:])
+
+
+def _leads_on(links: ElementNumbers, level: FiberLevel) -> bool:
+    """Return whether there is a fiber that is not empty below every element."""
+    link = links.numbers[links.level.lengths > 0] if isinstance(links, PerFiber) else links
+    return bool((link >= 0).all() and (level.lengths > 0)[link].all())
 
 
 def _innermost(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> FiberUnion:
@@ -87,6 +93,8 @@ def _innermost_in_rounds(memo: CountMemo, level: FiberLevel, groups: FiberLevel)
 def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> FiberUnion:
     level = nests[0].level
     memo.afford(int(level.lengths[groups.crd].sum()) if len(groups.crd) else 0)
+    if isinstance(nests[1].links, PerFiber) and (copied := _copied_in_groups(level, groups)) is not None:
+        return _outer_of_copies(memo, nests[1:], nests[1].links, groups, copied)
     row, at = level.expanded(groups.crd)
     keys, which = distinct_keys(groups.owner[row] * level.size + level.crd[at], groups.fibers * level.size)
     inner = union_fibers(memo, nests[1:], which, nests[1].link[at], len(keys))
@@ -97,6 +105,27 @@ def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> F
     )
     assert links is not None
     return FiberUnion((merged, *inner.levels), (links, *inner.links), _mark_empty(merged, classes))
+
+
+def _copied_in_groups(level: FiberLevel, groups: FiberLevel) -> FiberCopies | None:
+    """Return for each group the fiber of which all its members are copies. None if some are copies of others."""
+    copies = level.coordinates
+    if not isinstance(copies, FiberCopies):
+        copies = FiberCopies(level, np.arange(level.fibers))
+    sources = np.full(groups.fibers, EMPTY)
+    sources[groups.owner] = copies.sources[groups.crd]
+    is_alike = (sources[groups.owner] == copies.sources[groups.crd]).all()
+    return FiberCopies(copies.level, sources) if is_alike else None
+
+
+def _outer_of_copies(
+    memo: CountMemo, nests: Sequence[FiberNest], links: PerFiber, groups: FiberLevel, copied: FiberCopies
+) -> FiberUnion:
+    """Merge members that have the same coordinates, and one fiber below all of these: every coordinate of a group has the same below."""
+    inner = union_fibers(memo, nests, groups.owner, links.numbers[groups.crd], groups.fibers)
+    (sources, below), which = distinct_tuples([np.where(inner.fiber >= 0, copied.sources, EMPTY), inner.fiber])
+    merged = copied.level.copies(sources)
+    return FiberUnion((merged, *inner.levels), (PerFiber(merged, below), *inner.links), _mark_empty(merged, which))
 
 
 def _union_of_coordinates(group: Ints, crd: Ints, groups: int, size: int) -> FiberUnion:

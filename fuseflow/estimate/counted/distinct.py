@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, positions
 
 TABLE_SIZE = 1 << 22
 """The largest bound of keys that are told apart by a table, not by a sort, however few they are."""
@@ -81,11 +81,6 @@ def select_fibers(level: FiberLevel, fibers: Ints, below: Ints | None = None) ->
     return FiberLevel(positions(level.lengths[fibers]), level.crd[at], level.size), None if below is None else below[at]
 
 
-def positions(lengths: Ints) -> Ints:
-    """Return the positions at which fibers of these lengths begin, and the position behind the last."""
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
-
-
 def append_empty_fiber(level: FiberLevel) -> FiberLevel:
     """Return the level with an empty fiber behind its fibers."""
     return FiberLevel(np.append(level.pos, level.pos[-1]), level.crd, level.size)
@@ -100,7 +95,7 @@ def _all_equal(level: FiberLevel, below: Ints | None, like: Ints) -> bool:
     """Return whether every fiber equals the fiber of the same place in `like`."""
     if not (level.lengths == level.lengths[like]).all():
         return False
-    other = np.arange(len(level.crd)) + (level.pos[:-1][like] - level.pos[:-1])[level.owner]
+    other = np.arange(level.elements) + (level.pos[:-1][like] - level.pos[:-1])[level.owner]
     return bool((level.crd == level.crd[other]).all() and (below is None or (below == below[other]).all()))
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fuseflow.estimate.counted.distinct import group_positions
-from fuseflow.estimate.counted.nests import FiberLevel, FiberNest, take
+from fuseflow.estimate.counted.nests import FiberLevel, FiberNest, PerFiber, below_links, by_element
 
 
 def without_empty_lists(nest: FiberNest, depths: Collection[int]) -> FiberNest:
     """Return a nest without the elements of these depths, counted from 0, that have an empty list below."""
     chain = nest.chain
-    levels, links = [part.level for part in chain], [part.link for part in chain]
+    levels, links = [part.level for part in chain], [part.links for part in chain]
     for p in sorted(depths, reverse=True):
-        level, filled = levels[p], take(levels[p + 1].lengths, links[p + 1], 0) > 0
+        level, lengths = levels[p], below_links(levels[p + 1].lengths, links[p + 1])
+        if isinstance(lengths, PerFiber) and (lengths.numbers > 0).all():
+            continue
+        filled = by_element(lengths) > 0
         if not filled.all():
             levels[p] = FiberLevel(group_positions(level.owner[filled], level.fibers), level.crd[filled], level.size)
-            links[p + 1] = links[p + 1][filled]
+            links[p + 1] = by_element(links[p + 1])[filled]
     above: FiberNest | None = None
     for original, level, link in zip(chain, levels, links, strict=True):
-        unchanged = above is original.above and level is original.level and link is original.link
+        unchanged = above is original.above and level is original.level and link is original.links
         above = original if unchanged else FiberNest(above, link, level)
     assert above is not None
     return above

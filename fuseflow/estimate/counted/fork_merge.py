@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, distinct_tuples, group_positions, positions
+from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, distinct_tuples, group_positions
 from fuseflow.estimate.counted.joint_nests import apply_map, common_refinement
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, normalize_labels, take
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, normalize_labels, positions, take
 
 
 def fork_nest(memo: CountMemo, nest: FiberNest, lanes: int) -> list[tuple[FiberNest, Ints]]:
@@ -80,7 +80,7 @@ def merge_nests(
     row = np.repeat(np.arange(len(rows)), counts.lengths[rows])
     within = np.arange(len(row)) - positions(counts.lengths[rows])[:-1][row]
     lane, nth = (turns[row] + within) % lanes, within // lanes
-    starts = np.cumsum([0, *(len(top.level.crd) for top in tops)])  # of each lane's elements among those of all
+    starts = np.cumsum([0, *(top.level.elements for top in tops)])  # of each lane's elements among those of all
     firsts = np.concatenate([np.append(top.level.pos[:-1], 0) for top in tops])
     heads = np.cumsum([0, *(top.level.fibers + 1 for top in tops)])
     at = starts[lane] + firsts[heads[lane] + np.stack(fibers)[lane, rows[row]]] + nth
@@ -97,7 +97,7 @@ def _stacked_labels(nests: Sequence[FiberNest], labels: Sequence[Ints | None]) -
     if all(label is None for label in labels):
         return None
     labels_by_lane = (
-        np.zeros(len(n.level.crd), dtype=np.int64) if label is None else label for n, label in zip(nests, labels, strict=True)
+        np.zeros(n.level.elements, dtype=np.int64) if label is None else label for n, label in zip(nests, labels, strict=True)
     )
     return np.concatenate(list(labels_by_lane))
 

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import distinct_tuples, positions
+from fuseflow.estimate.counted.distinct import distinct_tuples
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, take
+from fuseflow.estimate.counted.nests import EMPTY, ElementNumbers, FiberLevel, FiberNest, Ints, PerFiber, by_element, take
 
-ElementMap = Ints | None
+
+@dataclass(frozen=True, eq=False)
+class FiberMap:
+    """A map from the elements of a level to those of a coarser one, whose fiber `fibers[f]` is as long as fiber f of `level`.
+
+    A fiber that never occurs may have another length. Some element stands in then, and nothing reads it.
+    """
+
+    level: FiberLevel
+    coarse: FiberLevel
+    fibers: Ints
+
+    @cached_property
+    def each(self) -> Ints:
+        """The element to which each element is mapped."""
+        level, coarse = self.level, self.coarse
+        if not coarse.fibers:
+            return np.zeros(level.elements, dtype=np.int64)
+        offsets = coarse.pos[:-1][np.maximum(self.fibers, 0)] - level.pos[:-1]
+        return np.minimum(np.arange(level.elements) + offsets[level.owner], max(0, coarse.elements - 1))
+
+
+ElementMap: TypeAlias = Ints | FiberMap | None
 """A map from the elements of a refined nest to those of the nest that it refines. None is the identity."""
 
 
@@ -18,7 +43,43 @@ def apply_map(values: Ints, map: ElementMap) -> Ints:
     """Return the values of the elements of a refined nest, given those of the nest that it refines."""
     if map is None:
         return values
-    return values[map] if len(values) else np.zeros(len(map), dtype=np.int64)  # of elements that never occur
+    if not len(values):  # of elements that never occur
+        return np.zeros(map.level.elements if isinstance(map, FiberMap) else len(map), dtype=np.int64)
+    return values[map.each if isinstance(map, FiberMap) else map]
+
+
+def map_numbers(numbers: ElementNumbers, map: ElementMap) -> ElementNumbers:
+    """Return numbers of elements as `apply_map` does, one for each fiber where that is enough."""
+    if map is None or not isinstance(numbers, PerFiber):
+        return numbers if map is None else apply_map(by_element(numbers), map)
+    if isinstance(map, FiberMap):
+        return PerFiber(map.level, take(numbers.numbers, np.maximum(map.fibers, 0), 0))
+    return apply_map(numbers.each, map)
+
+
+@dataclass(frozen=True)
+class NumberColumns:
+    """Several numbers for each element of a level, column by column; if there is a `level`, for each of its fibers that is not empty."""
+
+    columns: tuple[Ints, ...]
+    level: FiberLevel | None
+
+    @classmethod
+    def of(cls, numbers: Sequence[ElementNumbers]) -> NumberColumns:
+        """Put numbers of the same elements side by side."""
+        levels = {numbers_.level if isinstance(numbers_, PerFiber) else None for numbers_ in numbers}
+        level = levels.pop()
+        if levels or level is None or not level.elements:
+            return cls(tuple(map(by_element, numbers)), None)
+        columns = [numbers_.numbers for numbers_ in numbers if isinstance(numbers_, PerFiber)]
+        if not (filled := level.lengths > 0).all():
+            some = int(np.argmax(filled))  # an empty fiber has no numbers: it takes those of another
+            columns = [np.where(filled, column, column[some]) for column in columns]
+        return cls(tuple(columns), level)
+
+    def numbers(self, values: Ints) -> ElementNumbers:
+        """Return values that were found from the columns as numbers of the elements."""
+        return values if self.level is None else PerFiber(self.level, values)
 
 
 def common_refinement(memo: CountMemo, nests: Sequence[FiberNest | None]) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
@@ -34,46 +95,30 @@ def common_refinement(memo: CountMemo, nests: Sequence[FiberNest | None]) -> tup
 
 def _refine(memo: CountMemo, nests: Sequence[FiberNest]) -> tuple[FiberNest, tuple[ElementMap, ...]]:
     above, maps = common_refinement(memo, [nest.above for nest in nests])
-    fibers = [apply_map(nest.link, map) for nest, map in zip(nests, maps, strict=True)]
+    links = NumberColumns.of([map_numbers(nest.links, map) for nest, map in zip(nests, maps, strict=True)])
     finest = max(range(len(nests)), key=lambda k: nests[k].level.fibers)
-    if (counterparts := _counterparts(fibers, finest, nests[finest].level.fibers)) is not None:
+    if (counterparts := _counterparts(links.columns, finest, nests[finest].level.fibers)) is not None:
         nest = nests[finest]
         if above is not nest.above or maps[finest] is not None:
-            nest = FiberNest(above, fibers[finest], nest.level)
-        level = nest.level
-        within = np.arange(len(level.crd)) - level.pos[:-1][level.owner]
-        # A fiber that never occurs has no counterpart. Fiber 0 stands in, and nothing reads it.
-        starts = [
-            n.level.pos[:-1][np.maximum(f, 0)] if n.level.fibers else None for n, f in zip(nests, counterparts, strict=True)
-        ]
+            nest = FiberNest(above, links.numbers(links.columns[finest]), nest.level)
         return nest, tuple(
-            None
-            if k == finest
-            else (
-                np.zeros(len(within), dtype=np.int64) if start is None else _clip_elements(start[level.owner] + within, nests[k])
-            )
-            for k, start in enumerate(starts)
+            None if k == finest else FiberMap(nest.level, nests[k].level, fibers) for k, fibers in enumerate(counterparts)
         )
-    rows, which = distinct_tuples(fibers)
+    rows, which = distinct_tuples(links.columns)
     if above is not None and not _have_equal_lengths(nests, rows):
         # Nests differ below elements that never occur, as in other lanes. These have no fibers here.
-        occurs = above.element_times > 0
-        rows, which = distinct_tuples([np.where(occurs, column, EMPTY) for column in fibers])
+        occurs = above.times > 0 if links.level else above.element_times > 0
+        rows, which = distinct_tuples([np.where(occurs, column, EMPTY) for column in links.columns])
     memo.afford(int(take(nests[0].level.lengths, rows[0], 0).sum()))
-    expanded = [nest.level.expanded(row) for nest, row in zip(nests, rows, strict=True)]
-    row, at = expanded[0]
-    level = FiberLevel(positions(np.bincount(row, minlength=len(rows[0]))), nests[0].level.crd[at], nests[0].level.size)
-    return FiberNest(above, which, level), tuple(at for _, at in expanded)
+    level = nests[0].level.copies(rows[0])
+    maps = tuple(FiberMap(level, nest.level, row) for nest, row in zip(nests, rows, strict=True))
+    return FiberNest(above, links.numbers(which), level), maps
 
 
 def _have_equal_lengths(nests: Sequence[FiberNest], rows: Sequence[Ints]) -> bool:
     """Return whether the fibers of a row, one of each nest, have equally many elements."""
     first, *others = (take(nest.level.lengths, row, 0) for nest, row in zip(nests, rows, strict=True))
     return all(np.array_equal(first, lengths) for lengths in others)
-
-
-def _clip_elements(at: Ints, nest: FiberNest) -> Ints:
-    return np.minimum(at, max(0, len(nest.level.crd) - 1))
 
 
 def _counterparts(fibers: Sequence[Ints], finest: int, count: int) -> list[Ints] | None:

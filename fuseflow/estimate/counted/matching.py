@@ -51,7 +51,7 @@ def _lengths(level: FiberLevel, fibers: Ints) -> Ints:
 def _selected_level(memo: CountMemo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
     """Return the fibers as a level of their own, and for each element which of the fibers it is in and which element of `level` it is."""
     if (fibers >= 0).all() and len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
-        return level, level.owner, np.arange(len(level.crd))
+        return level, level.owner, np.arange(level.elements)
     memo.afford(int(_lengths(level, fibers).sum()))
     row, at = level.expanded(fibers)
     return FiberLevel(group_positions(row, len(fibers)), level.crd[at], level.size), row, at

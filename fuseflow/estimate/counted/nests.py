@@ -3,12 +3,17 @@
 A stream is a nested list. In a fused graph most of its lists are equal, because whatever is computed again is the same list again. So each
 depth holds its distinct fibers only, and each element says which fiber is below it. This is a trie whose equal subtrees are shared. Its
 size follows the stored entries of the tensors, not the iteration space. How often each fiber occurs is a sum from the root down.
+
+What is repeated in a list tells equal lists apart: the rows of a matrix that are repeated over all features are as many lists of features.
+Such fibers are copies (`FiberCopies`), and all elements of one have the same number (`PerFiber`). Neither is written out before somebody
+looks at single elements.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +25,36 @@ EMPTY = -1
 
 
 @dataclass(frozen=True, eq=False)
+class FiberCopies:
+    """The coordinates of fibers that are copies of fibers of `level`: `sources` says of which each is. A copy of `EMPTY` is empty."""
+
+    level: FiberLevel
+    sources: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class FiberLevel:
     """The distinct fibers of a depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`."""
 
     pos: Ints
-    crd: Ints
+    coordinates: Ints | FiberCopies
     size: int
+
+    @cached_property
+    def crd(self) -> Ints:
+        """The coordinate of each element."""
+        copied = self.coordinates
+        return copied.level.crd[copied.level.elements_of(copied.sources)] if isinstance(copied, FiberCopies) else copied
 
     @property
     def fibers(self) -> int:
         """The number of distinct fibers."""
         return len(self.pos) - 1
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of all distinct fibers."""
+        return int(self.pos[-1])
 
     @cached_property
     def lengths(self) -> Ints:
@@ -50,7 +74,14 @@ class FiberLevel:
     @cached_property
     def complete(self) -> bool:
         """Whether every fiber has all coordinates."""
-        return len(self.crd) == self.fibers * self.size
+        return self.elements == self.fibers * self.size
+
+    def copies(self, fibers: Ints) -> FiberLevel:
+        """Return a level of copies of these fibers, in this order. A copy of `EMPTY` is empty."""
+        lengths = take(self.lengths, fibers, 0)
+        if isinstance(copied := self.coordinates, FiberCopies):
+            return FiberLevel(positions(lengths), FiberCopies(copied.level, take(copied.sources, fibers)), self.size)
+        return FiberLevel(positions(lengths), FiberCopies(self, fibers), self.size)
 
     def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
         """Return for the elements of these fibers, one fiber after the other, the place in `fibers` and the element. `EMPTY` has none."""
@@ -65,15 +96,17 @@ class FiberLevel:
         at += np.repeat(take(self.pos[:-1], fibers) - (ends - lengths), lengths)
         return at
 
-    def sums(self, counts: Ints) -> Ints:
+    def sums(self, counts: ElementNumbers) -> Ints:
         """Return the sum of the counts of the elements of each fiber."""
+        if isinstance(counts, PerFiber):
+            return counts.numbers * self.lengths
         total = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=total[1:])
         return total[self.pos[1:]] - total[self.pos[:-1]]
 
     def find(self, fibers: Ints, crds: Ints) -> Ints:
         """Return the elements with these coordinates in these fibers, `EMPTY` where there is none."""
-        if not len(self.crd):
+        if not self.elements:
             return np.full(len(crds), EMPTY)
         if self.complete:
             return np.where(fibers >= 0, self.pos[fibers] + crds, EMPTY)
@@ -91,42 +124,84 @@ class FiberLevel:
 
 
 @dataclass(frozen=True, eq=False)
+class PerFiber:
+    """A number for each element of a level, where all elements of a fiber have the same: one for each fiber."""
+
+    level: FiberLevel
+    numbers: Ints
+
+    @cached_property
+    def each(self) -> Ints:
+        """The number of each element."""
+        return np.repeat(self.numbers, self.level.lengths)
+
+
+ElementNumbers: TypeAlias = Ints | PerFiber
+"""A number for each element of a level."""
+Numbers = TypeVar("Numbers", bound=ElementNumbers)
+
+
+def by_element(numbers: ElementNumbers) -> Ints:
+    """Return the number of each element."""
+    return numbers.each if isinstance(numbers, PerFiber) else numbers
+
+
+@dataclass(frozen=True, eq=False)
 class FiberNest:
-    """Lists of a stream: `link` says which fiber of `level` is below each element of the nest above; there is one above the outermost.
+    """Lists of a stream: `links` say which fiber of `level` is below each element of the nest above; there is one above the outermost.
 
     It is `EMPTY` where the list is empty. A level without fibers has nothing to lead to: elements that never occur can be above it.
     """
 
     above: FiberNest | None
-    link: Ints
+    links: ElementNumbers
     level: FiberLevel
 
     def __post_init__(self) -> None:
         if not self.level.fibers:
-            object.__setattr__(self, "link", np.full(len(self.link), EMPTY))
+            numbers = self.links.numbers if isinstance(self.links, PerFiber) else self.links
+            nowhere = np.full(len(numbers), EMPTY)
+            object.__setattr__(
+                self, "links", PerFiber(self.links.level, nowhere) if isinstance(self.links, PerFiber) else nowhere
+            )
+
+    @property
+    def link(self) -> Ints:
+        """The links of all elements."""
+        return by_element(self.links)
 
     @property
     def depth(self) -> int:
-        return len(self.chain)
+        return 1 + len(self._around)
 
     @property
-    def list_lengths(self) -> Ints:
+    def list_lengths(self) -> ElementNumbers:
         """The number of elements of the list below each element of the nest above."""
-        return take(self.level.lengths, self.link, 0)
+        return below_links(self.level.lengths, self.links)
 
-    @cached_property
+    @property
     def chain(self) -> tuple[FiberNest, ...]:
         """The nests of all depths, from the outermost to this one."""
-        return (*(self.above.chain if self.above else ()), self)
+        return (*self._around, self)
+
+    @cached_property
+    def _around(self) -> tuple[FiberNest, ...]:
+        """The nests around this one. A nest that keeps itself would only be freed by the garbage collector."""
+        return self.above.chain if self.above else ()
 
     @cached_property
     def times(self) -> Ints:
         """How often each fiber occurs in the stream."""
-        nonempty = self.link >= 0
-        outer = np.ones(1, dtype=np.int64) if self.above is None else self.above.element_times
+        if self.above is None:
+            link, outer = self.link, np.ones(1, dtype=np.int64)
+        elif isinstance(self.links, PerFiber):
+            link, outer = self.links.numbers, self.above.times * self.above.level.lengths
+        else:
+            link, outer = self.links, self.above.element_times
+        nonempty = link >= 0
         if nonempty.all():
-            return sum_by_group(self.link, outer, self.level.fibers)
-        return sum_by_group(self.link[nonempty], outer[nonempty], self.level.fibers)
+            return sum_by_group(link, outer, self.level.fibers)
+        return sum_by_group(link[nonempty], outer[nonempty], self.level.fibers)
 
     @cached_property
     def element_times(self) -> Ints:
@@ -148,17 +223,28 @@ class FiberNest:
         """The number of innermost lists that are not empty."""
         return int(self.times[self.level.lengths > 0].sum())
 
+    def total(self, numbers: ElementNumbers) -> int:
+        """Return the sum of a number for each innermost distinct element, each as often as it occurs in the stream."""
+        if isinstance(numbers, PerFiber):
+            return int((self.times * self.level.lengths) @ numbers.numbers)
+        return int(self.element_times @ numbers)
+
 
 @dataclass(frozen=True, eq=False)
 class CountedStream:
-    """A counted stream: its nest, which is None at depth 0, and a `label` for each element of the innermost distinct fibers.
+    """A counted stream: its nest, which is None at depth 0, and `labels`, one for each element of the innermost distinct fibers.
 
     The label of a reference is the fiber below it in its tensor. The label of a repeated coordinate is its value, where anything needs it.
-    The label `EMPTY` stands for `N`. If `label` is None, all labels are 0.
+    The label `EMPTY` stands for `N`. If `labels` is None, all labels are 0.
     """
 
     nest: FiberNest | None = None
-    label: Ints | None = None
+    labels: ElementNumbers | None = None
+
+    @property
+    def label(self) -> Ints | None:
+        """The labels of all elements."""
+        return None if self.labels is None else by_element(self.labels)
 
     @property
     def depth(self) -> int:
@@ -167,10 +253,10 @@ class CountedStream:
     @cached_property
     def absent(self) -> int:
         """The number of elements that are `N`."""
-        if self.label is None or (self.label >= 0).all():
+        absent = None if self.labels is None else absent_elements(self.labels)
+        if absent is None:
             return 0
-        times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
-        return int(times[self.label < 0].sum())
+        return int(by_element(absent).sum()) if self.nest is None else self.nest.total(absent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,20 +264,47 @@ class ElementCounts:
     """A count for each element of the innermost distinct fibers of a nest, for example the comparisons below it."""
 
     nest: FiberNest | None
-    counts: Ints
+    counts: ElementNumbers
 
     @cached_property
     def total(self) -> int:
         """The sum over all elements of the stream, each as often as it occurs."""
-        times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
-        return int(times @ self.counts)
+        return int(by_element(self.counts).sum()) if self.nest is None else self.nest.total(self.counts)
 
     def summed(self, depth: int) -> Ints:
         """Return the sums of the counts below each element of the first `depth` levels."""
+        return by_element(self._summed(depth))
+
+    def summed_alike(self, depth: int) -> Ints:
+        """Return what `summed` returns, or one number that holds for all elements."""
+        sums = self._summed(depth)
+        numbers = sums.numbers[sums.level.lengths > 0] if isinstance(sums, PerFiber) else sums
+        if len(numbers) and (numbers == numbers[0]).all():
+            return numbers[:1].copy()
+        return by_element(sums)
+
+    def _summed(self, depth: int) -> ElementNumbers:
         counts = self.counts
         for nest in reversed(self.nest.chain[depth:] if self.nest else ()):
-            counts = take(nest.level.sums(counts), nest.link, 0)
+            counts = below_links(nest.level.sums(counts), nest.links)
         return counts
+
+
+def absent_elements(labels: ElementNumbers) -> ElementNumbers | None:
+    """Return 1 for each element that is `N`, and 0 for the others. None if no element is."""
+    numbers = labels.numbers if isinstance(labels, PerFiber) else labels
+    absent = numbers < 0
+    if not absent.any():
+        return None
+    ones: Ints = absent.astype(np.int64)
+    return PerFiber(labels.level, ones) if isinstance(labels, PerFiber) else ones
+
+
+def below_links(numbers: Ints, links: ElementNumbers, otherwise: int = 0) -> ElementNumbers:
+    """Return the number of the fiber below each element, given one for each fiber, and `otherwise` where there is none."""
+    if isinstance(links, PerFiber):
+        return PerFiber(links.level, take(numbers, links.numbers, otherwise))
+    return take(numbers, links, otherwise)
 
 
 def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
@@ -208,14 +321,21 @@ def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
     return np.where(at >= 0, values[np.maximum(at, 0)], otherwise)
 
 
-def normalize_labels(label: Ints | None) -> Ints | None:
+def positions(lengths: Ints) -> Ints:
+    """Return the positions at which fibers of these lengths begin, and the position behind the last."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
+
+
+def normalize_labels(labels: Numbers | None) -> Numbers | None:
     """Return the labels, or None if all of them are 0."""
-    return None if label is None or not label.any() else label
+    if labels is None or not (labels.numbers if isinstance(labels, PerFiber) else labels).any():
+        return None
+    return labels
 
 
 def distinct_elements(nest: FiberNest | None) -> int:
     """Return the number of elements of the innermost distinct fibers; a stream of depth 0 has one element."""
-    return 1 if nest is None else len(nest.level.crd)
+    return 1 if nest is None else nest.level.elements
 
 
 @lru_cache(maxsize=256)

@@ -38,8 +38,10 @@ class Pattern:
             if counts is None:
                 counts = level.lengths
             else:
-                each = counts[0] if below is None else take(counts, below, 0)
-                counts = level.lengths * each if below is None else sum_by_group(level.owner, each, level.fibers)
+                first = counts[0] if len(counts) else 0
+                counts = (
+                    level.lengths * first if below is None else sum_by_group(level.owner, take(counts, below, 0), level.fibers)
+                )
         return 1 if counts is None else int(counts[0])
 
     @cached_property
@@ -74,12 +76,12 @@ def tensor_pattern(tensor: Tensor) -> Pattern:
             levels.append(FiberLevel(walk.pos, walk.crds.astype(np.int64, copy=False), fibers.size))
             refs = None
             continue
-        refs = np.arange(len(levels[-1].crd)) if refs is None else refs
+        refs = np.arange(levels[-1].elements) if refs is None else refs
         parents = len(refs)
         owner, crds, refs = fibers.expand(refs)
         levels.append(FiberLevel(group_positions(owner, parents), crds, fibers.size))
     tail = [full_level(fibers.size) for fibers in tensor.levels[stored:]]
-    below: list[Ints | None] = [np.arange(len(level.crd)) for level in levels[:-1]] + [None] * min(1, stored)
+    below: list[Ints | None] = [np.arange(level.elements) for level in levels[:-1]] + [None] * min(1, stored)
     return _deduplicated([*levels, *tail], [*below, *[None] * len(tail)], kinds)
 
 
@@ -140,7 +142,7 @@ def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints
             continue
         _, outer, links = runs.pop()
         size = outer.size * level.size
-        links = np.zeros(len(outer.crd), dtype=np.int64) if links is None else links
+        links = np.zeros(outer.elements, dtype=np.int64) if links is None else links
         if below is None:
             runs.append((True, full_level(size), None))
             continue
@@ -194,7 +196,7 @@ def _stored_coordinates(
         if entries is None:
             entries = level.lengths
         else:
-            entries_below = take(entries, np.zeros(len(level.crd), dtype=np.int64) if links is None else links, 0)
+            entries_below = take(entries, np.zeros(level.elements, dtype=np.int64) if links is None else links, 0)
             entries = sum_by_group(level.owner, entries_below, level.fibers)
         words.insert(0, None if kind.unique and not kind.follows else entries)
         if not kind.follows:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fuseflow.estimate.counted.distinct import select_fibers
 from fuseflow.estimate.counted.memo import CountMemo
-from fuseflow.estimate.counted.nests import EMPTY, CountedStream, FiberLevel, Ints, distinct_elements, take
+from fuseflow.estimate.counted.nests import EMPTY, CountedStream, ElementNumbers, FiberLevel, Ints, distinct_elements, take
 from fuseflow.estimate.counted.patterns import Pattern
 
 Piece: TypeAlias = tuple[int, int]
@@ -18,22 +18,22 @@ Piece: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class ScannedFibers:
-    """The fibers of a level. `label` says which of them each reference names, `below` and `words` are those of `Pattern`."""
+    """The fibers of a level. `labels` say which of them each reference names, `below` and `words` are those of `Pattern`."""
 
     level: FiberLevel
-    label: Ints | None
+    labels: ElementNumbers | None
     below: Ints | None
     words: Ints | None
 
 
 def scanned_fibers(memo: CountMemo, ref: CountedStream, pattern: Pattern, level: int, piece: Piece | None) -> ScannedFibers:
     """Return the fibers of a level of a tensor that references name; without a `piece`, all fibers of the level."""
-    whole = ScannedFibers(pattern.levels[level], ref.label, pattern.below[level], pattern.words[level])
+    whole = ScannedFibers(pattern.levels[level], ref.labels, pattern.below[level], pattern.words[level])
     if piece is None:
         return whole
     if ref.nest is None:
         return memo.once(("outermost", level), (pattern,), lambda: _outermost(whole, piece))
-    return memo.once(("named", level), (pattern, ref.nest, ref.label), lambda: _named(whole, ref))
+    return memo.once(("named", level), (pattern, ref.nest, ref.labels), lambda: _named(whole, ref))
 
 
 def outermost_level(level: FiberLevel, piece: Piece | None) -> FiberLevel:
@@ -55,7 +55,7 @@ def _outermost(whole: ScannedFibers, piece: Piece) -> ScannedFibers:
     level, words = outermost_level(whole.level, piece), whole.words
     if words is not None and piece[0] > 0:
         words = np.zeros_like(words)
-    return ScannedFibers(level, whole.label, None if whole.below is None else whole.below[_inside(whole.level, piece)], words)
+    return ScannedFibers(level, whole.labels, None if whole.below is None else whole.below[_inside(whole.level, piece)], words)
 
 
 def _named(whole: ScannedFibers, ref: CountedStream) -> ScannedFibers:

@@ -9,20 +9,23 @@ from typing import assert_never
 import numpy as np
 
 from fuseflow.estimate.counted.accumulator_unions import union_fibers
-from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions, positions
+from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
 from fuseflow.estimate.counted.empty_lists import without_empty_lists
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
-from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
+from fuseflow.estimate.counted.joint_nests import ElementMap, NumberColumns, apply_map, common_refinement, map_numbers
 from fuseflow.estimate.counted.matching import merge_fibers
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import (
     EMPTY,
     CountedStream,
     ElementCounts,
+    ElementNumbers,
     FiberLevel,
     FiberNest,
     Ints,
-    distinct_elements,
+    PerFiber,
+    below_links,
+    by_element,
     full_level,
     normalize_labels,
     take,
@@ -73,7 +76,7 @@ class StreamRules:
                 reads = node.level == 0 and (
                     self.piece is None or self.piece[0] == 0
                 )  # a level that is kept is read by the first piece
-                return NodeStreams((located,), read=len(level.crd) if reads else 0)
+                return NodeStreams((located,), read=level.elements if reads else 0)
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():
@@ -116,18 +119,17 @@ class StreamRules:
     def _together(self, *streams: CountedStream) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
         return common_refinement(self.memo, [stream.nest for stream in streams])
 
-    def _below(self, ref: CountedStream, label: Ints | None, level: FiberLevel) -> FiberNest:
+    def _below(self, ref: CountedStream, labels: ElementNumbers | None, level: FiberLevel) -> FiberNest:
         """Return a nest that is one level deeper, with the fiber that the label of each reference names below it."""
 
         def build() -> FiberNest:
-            link = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if label is None else label
-            return FiberNest(ref.nest, link, level)
+            return FiberNest(ref.nest, _zeros(ref.nest) if labels is None else labels, level)
 
-        return self.memo.once("scan", (ref.nest, label, level), build)
+        return self.memo.once("scan", (ref.nest, labels, level), build)
 
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         fibers = scanned_fibers(self.memo, ref, self._pattern(node.tensor), node.level, self.piece)
-        nest, words = self._below(ref, fibers.label, fibers.level), fibers.words
+        nest, words = self._below(ref, fibers.labels, fibers.level), fibers.words
         read = nest.elements if words is None else int(nest.times @ words)
         return NodeStreams((CountedStream(nest), CountedStream(nest, fibers.below)), read=read)
 
@@ -142,52 +144,51 @@ class StreamRules:
         pattern = self._pattern(node.tensor)
         level, below = pattern.levels[node.level], pattern.below[node.level]
         nest, maps = self._together(*inputs)
-        labels = [None if s.label is None else apply_map(s.label, map) for s, map in zip(inputs, maps, strict=True)]
-        if below is None and level.complete and all(label is None for label in labels):
+        labels = [None if s.labels is None else map_numbers(s.labels, map) for s, map in zip(inputs, maps, strict=True)]
+        is_decided = below is not None or not level.complete
+        if not is_decided and all(each is None for each in labels):
             return CountedStream(nest)
-        fibers_below = np.zeros(distinct_elements(nest), dtype=np.int64)
-        absent = np.zeros(len(fibers_below), dtype=bool)
-        for label in labels:
-            absent |= False if label is None else label < 0
-        if below is not None or not level.complete:
-            crds = self._values(node.inputs[0], inputs[0], maps[0])
-            fiber = labels[1] if len(inputs) == 2 and labels[1] is not None else np.zeros(len(crds), dtype=np.int64)
-            at = np.where(absent, EMPTY, level.find(fiber, crds))
+        zeros = _zeros(nest)
+        crds = map_numbers(self._values(node.inputs[0], inputs[0]), maps[0]) if is_decided else zeros
+        numbers = NumberColumns.of([crds, *(zeros if each is None else each for each in labels)])
+        crd, *of_labels = numbers.columns
+        absent = np.logical_or.reduce([label < 0 for label in of_labels])
+        fibers_below = np.zeros(len(crd), dtype=np.int64)
+        if is_decided:
+            at = np.where(absent, EMPTY, level.find(of_labels[1] if len(inputs) == 2 else np.zeros_like(crd), crd))
             fibers_below = np.minimum(at, 0) if below is None else take(below, at)
-        return CountedStream(nest, normalize_labels(np.where(absent, EMPTY, fibers_below)))
+        return CountedStream(nest, normalize_labels(numbers.numbers(np.where(absent, EMPTY, fibers_below))))
 
-    def _values(self, port: n.Port, stream: CountedStream, map: ElementMap) -> Ints:
+    def _values(self, port: n.Port, stream: CountedStream) -> ElementNumbers:
         """Return the coordinates on a stream: those of its lists, or its labels if it repeats coordinates."""
         if self.types[port].kind == "crd":
             assert stream.nest is not None
-            return apply_map(stream.nest.level.crd, map)
-        label = np.zeros(distinct_elements(stream.nest), dtype=np.int64) if stream.label is None else stream.label
-        return apply_map(label, map)
+            return stream.nest.level.crd
+        return _zeros(stream.nest) if stream.labels is None else stream.labels
 
     def _repeat(self, node: n.Repeat, inputs: Sequence[CountedStream]) -> CountedStream:
         x, signal = inputs
         assert signal.nest is not None
-        label = self._values(node.inputs[0], x, None) if node.inputs[0] in self.wanted else x.label
-        if label is None:
+        labels = self._values(node.inputs[0], x) if node.inputs[0] in self.wanted else x.labels
+        if labels is None:
             return CountedStream(signal.nest)
         nest = signal.nest
-        return self.memo.once("repeat", (x.nest, label, nest), lambda: self._labelled(x.nest, label, nest))
+        return self.memo.once("repeat", (x.nest, labels, nest), lambda: self._labelled(x.nest, labels, nest))
 
-    def _labelled(self, x: FiberNest | None, label: Ints, signal: FiberNest) -> CountedStream:
+    def _labelled(self, x: FiberNest | None, labels: ElementNumbers, signal: FiberNest) -> CountedStream:
         """Return the lists of the signal, distinguished by the label of the element that is repeated in them."""
         above, (from_x, from_signal) = common_refinement(self.memo, [x, signal.above])
-        value, fiber = apply_map(label, from_x), apply_map(signal.link, from_signal)
-        (values, fibers), which = distinct_tuples([value, fiber])
-        lengths = take(signal.level.lengths, fibers, 0)
-        self.memo.afford(int(lengths.sum()))
-        if len(fibers) == signal.level.fibers and (fibers == np.arange(len(fibers))).all():
-            level = signal.level
-        else:
-            level = FiberLevel(positions(lengths), signal.level.crd[signal.level.elements_of(fibers)], signal.level.size)
+        numbers = NumberColumns.of([map_numbers(labels, from_x), map_numbers(signal.links, from_signal)])
+        (values, fibers), which = distinct_tuples(numbers.columns)
+        self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
+        is_whole = len(fibers) == signal.level.fibers and (fibers == np.arange(len(fibers))).all()
+        level = signal.level if is_whole else signal.level.copies(fibers)
         nest = (
-            signal if level is signal.level and above is signal.above and from_signal is None else FiberNest(above, which, level)
+            signal
+            if is_whole and above is signal.above and from_signal is None
+            else FiberNest(above, numbers.numbers(which), level)
         )
-        return CountedStream(nest, normalize_labels(np.repeat(values, lengths)))
+        return CountedStream(nest, normalize_labels(PerFiber(level, values)))
 
     def _join(self, node: n.Join, inputs: Sequence[CountedStream]) -> NodeStreams:
         def count() -> NodeStreams:
@@ -196,16 +197,17 @@ class StreamRules:
                 nest, maps = self._together(inputs[crd], *(inputs[p] for p in payloads))
                 assert nest is not None
                 sides.append(nest)
-                of = [inputs[p].label for p in payloads]
-                labels.append([None if label is None else apply_map(label, map) for label, map in zip(of, maps[1:], strict=True)])
+                of = [inputs[p].labels for p in payloads]
+                labels.append([None if each is None else map_numbers(each, map) for each, map in zip(of, maps[1:], strict=True)])
             above, maps = common_refinement(self.memo, [nest.above for nest in sides])
-            fibers, which = distinct_tuples([apply_map(nest.link, map) for nest, map in zip(sides, maps, strict=True)])
+            links = NumberColumns.of([map_numbers(nest.links, map) for nest, map in zip(sides, maps, strict=True)])
+            fibers, which = distinct_tuples(links.columns)
             merged = merge_fibers(self.memo, node.kind, [nest.level for nest in sides], fibers)
-            nest = FiberNest(above, which, merged.level)
+            nest = FiberNest(above, links.numbers(which), merged.level)
             out = [CountedStream(nest)]
             for at, of in zip(merged.picks, labels, strict=True):
-                out += [CountedStream(nest, normalize_labels(_labels_at(label, at))) for label in of]
-            return NodeStreams(tuple(out), ElementCounts(above, merged.steps[which]))
+                out += [CountedStream(nest, normalize_labels(_labels_at(each, at))) for each in of]
+            return NodeStreams(tuple(out), ElementCounts(above, links.numbers(merged.steps[which])))
 
         return self.memo.once(("join", node.kind, node.payloads), _memo_key(inputs), count)
 
@@ -217,16 +219,18 @@ class StreamRules:
             nest, (_, from_x) = common_refinement(self.memo, [old, roots[-1]])
             assert nest is not None
             above, (from_old, from_new) = common_refinement(self.memo, [nest.above, new.above])
-            fibers, which = distinct_tuples([apply_map(new.link, from_new), apply_map(nest.link, from_old)])
+            links = NumberColumns.of([map_numbers(new.links, from_new), map_numbers(nest.links, from_old)])
+            fibers, which = distinct_tuples(links.columns)
             merged = merge_fibers(self.memo, "left", [new.level, nest.level], fibers)
             matches = merged.picks[1]
             first, *deeper = x.chain[old.depth :]
             below = apply_map(first.link, from_x)
             link = take(below, matches)
-            aligned = FiberNest(FiberNest(above, which, merged.level), link, first.level)
+            aligned = FiberNest(FiberNest(above, links.numbers(which), merged.level), link, first.level)
             for nest_below in deeper:
-                aligned = FiberNest(aligned, nest_below.link, nest_below.level)
-            return NodeStreams((CountedStream(aligned, inputs[2].label),), ElementCounts(above, merged.steps[which]))
+                aligned = FiberNest(aligned, nest_below.links, nest_below.level)
+            steps = ElementCounts(above, links.numbers(merged.steps[which]))
+            return NodeStreams((CountedStream(aligned, inputs[2].labels),), steps)
 
         return self.memo.once("align", _memo_key(inputs), count)
 
@@ -237,9 +241,8 @@ class StreamRules:
         def count() -> tuple[CountedStream, ...]:
             *_, reduced = inner.chain[: inner.depth - node.order]
             nests = inner.chain[reduced.depth :]
-            merged = union_fibers(self.memo, nests, reduced.level.owner, nests[0].link, reduced.level.fibers)
-            link = take(merged.fiber, reduced.link)
-            nest = FiberNest(reduced.above, link, merged.levels[0])
+            merged = union_fibers(self.memo, nests, *_members(reduced.level, nests[0].links), reduced.level.fibers)
+            nest = FiberNest(reduced.above, below_links(merged.fiber, reduced.links, EMPTY), merged.levels[0])
             out = [CountedStream(nest)]
             for level, links in zip(merged.levels[1:], merged.links, strict=True):
                 nest = FiberNest(nest, links, level)
@@ -296,13 +299,11 @@ class StreamRules:
         crds = len(inputs) - 1
         nest, (_, map) = self._together(inputs[-2], inputs[-1])
         assert nest is not None
-        label = inputs[-1].label
-        kept = np.ones(distinct_elements(nest), dtype=bool) if label is None else apply_map(label, map) >= 0
-        label = None if label is None else apply_map(label, map)[kept]
-        level = nest.level
-        if not kept.all():
+        label = None if inputs[-1].label is None else apply_map(inputs[-1].label, map)
+        if label is not None and not (kept := label >= 0).all():
+            level, label = nest.level, label[kept]
             level = FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size)
-            nest = FiberNest(nest.above, nest.link, level)
+            nest = FiberNest(nest.above, nest.links, level)
         nest = without_empty_lists(nest, range(nest.depth - crds, nest.depth - 1))
         streams = tuple(CountedStream(fiber_nest) for fiber_nest in nest.chain[nest.depth - crds :])
         return (*streams, CountedStream(nest, label))
@@ -314,7 +315,7 @@ class StreamRules:
         row, at = inner.level.expanded(inner.link)
         crds = outer.level.crd[row] * node.size + inner.level.crd[at]
         level = FiberLevel(group_positions(outer.level.owner[row], outer.level.fibers), crds, outer.level.size * node.size)
-        return CountedStream(FiberNest(outer.above, outer.link, level))
+        return CountedStream(FiberNest(outer.above, outer.links, level))
 
     def _split(self, node: n.SplitLevel, crd: CountedStream) -> tuple[CountedStream, CountedStream]:
         nest = crd.nest
@@ -359,16 +360,30 @@ def _depends_on_coordinate(pattern: Pattern, level: int) -> bool:
 
 
 def _memo_key(inputs: Sequence[CountedStream]) -> tuple[object, ...]:
-    return tuple(part for stream in inputs for part in (stream.nest, stream.label))
+    return tuple(part for stream in inputs for part in (stream.nest, stream.labels))
 
 
 def _distinct_fibers(stream: CountedStream) -> int:
     return sum(nest.level.fibers for nest in stream.nest.chain) if stream.nest else 0
 
 
-def _labels_at(label: Ints | None, at: Ints) -> Ints:
+def _zeros(nest: FiberNest | None) -> ElementNumbers:
+    """Return 0 for each element of a stream."""
+    return np.zeros(1, dtype=np.int64) if nest is None else PerFiber(nest.level, np.zeros(nest.level.fibers, dtype=np.int64))
+
+
+def _members(level: FiberLevel, links: ElementNumbers) -> tuple[Ints, Ints]:
+    """Return groups and members: for each fiber of a level that is not empty, the fibers below its elements. None of them is missing, and
+    some may come several times."""
+    if isinstance(links, PerFiber):
+        filled = np.flatnonzero(level.lengths)
+        return filled, links.numbers[filled]
+    return level.owner, links
+
+
+def _labels_at(labels: ElementNumbers | None, at: Ints) -> Ints:
     """Return the labels of these elements."""
-    return np.minimum(at, 0) if label is None else take(label, at)
+    return np.minimum(at, 0) if labels is None else take(by_element(labels), at)
 
 
 def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[CountedStream, ...]:
@@ -377,15 +392,16 @@ def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes:
     The entries are ordered by `row`, which is the fiber of `lists` that they replace, and then by the columns. Equal neighbours become
     one element.
     """
-    nest, link, above = lists.above, lists.link, lists.level.fibers
+    nest, above = lists.above, lists.level.fibers
+    links: ElementNumbers = lists.links
     out = []
     for k, (column, size) in enumerate(zip(columns, sizes, strict=True)):
         first = np.ones(len(column), dtype=bool)
         first[1:] = (np.diff(row) != 0) | (np.diff(column) != 0)
         if k == len(columns) - 1:
             first[:] = True
-        nest = FiberNest(nest, link, FiberLevel(group_positions(row[first], above), column[first], size))
+        nest = FiberNest(nest, links, FiberLevel(group_positions(row[first], above), column[first], size))
         out.append(CountedStream(nest))
         row, above = np.cumsum(first) - 1, int(first.sum())
-        link = np.arange(above)
+        links = np.arange(above)
     return (*out, out[-1])
