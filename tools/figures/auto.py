@@ -21,10 +21,10 @@ import click
 from store import append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
-from fuseflow.cut.partitions import cheapest_partitions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
+from fuseflow.cut.partitions import cheapest_partitions
+from fuseflow.cut.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec

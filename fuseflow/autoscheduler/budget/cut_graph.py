@@ -42,7 +42,7 @@ FEW_UNITS = 4
 MANY_STATES = 256
 """Of so many states in all, longer ranges may begin. Where there are many cuts, those of each are few."""
 
-KEPT_COUNTS = 1_000
+KEPT_COUNTS = 250
 """How many results of counting are kept for the next range, so that those of many ranges do not pile up."""
 
 

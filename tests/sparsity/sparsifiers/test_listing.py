@@ -45,7 +45,16 @@ DRAWN = {
     Movement: st.builds(Movement, FRACTIONS),
 }
 EXAMPLES = [
-    *(KeepAll(), Stored(), RandomFraction(0.4, seed=1), Threshold(0.5), NM(2, 4), TopK(2), Magnitude(0.7), Magnitude(0.7, "model")),
+    *(
+        KeepAll(),
+        Stored(),
+        RandomFraction(0.4, seed=1),
+        Threshold(0.5),
+        NM(2, 4),
+        TopK(2),
+        Magnitude(0.7),
+        Magnitude(0.7, "model"),
+    ),
     *(BlockMagnitude(0.5, (2, 2)), Filter(0.5), NMG(1, 2, 2), Movement(0.7)),
 ]
 
