@@ -160,8 +160,9 @@ def choose_schedule(
     With a `sample`, candidates are sampled instead of simulated.
 
     `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
-    Raises `ScheduleError` for a schedule that leaves nothing to choose, and for one that names regions which are still to be chosen.
-    Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
+    Raises `ScheduleError` for a schedule that leaves nothing to choose, and `FusionError` or `ScheduleError` for regions that it names and
+    that cannot be. Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the
+    first is raised.
     """
     check_open_schedule(schedule, top)
     source = with_open_orders(source, schedule)
@@ -196,23 +197,6 @@ def check_open_schedule(schedule: Schedule, top: int) -> None:
         raise ScheduleError(
             "`auto` compares runs on real intermediates, not on stand-ins (`intermediates: dense`)", hint="leave one of them out"
         )
-    if schedule.fuse_regions != ("auto",):
-        return
-    lanes = [index for index, _ in schedule.parallel if "." in index]
-    names_by_section = {
-        "regions": [n for n, _ in schedule.regions],
-        "order": [n for n, _ in schedule.orders],
-        "split": [n for n, _ in schedule.splits],
-        "par": lanes,
-        "depth": [n for n, _ in schedule.depths],
-    }
-    for section, names in names_by_section.items():
-        if names:
-            raise ScheduleError(
-                f"`{section}` names `{names[0]}`, but which regions there are is left to `fuse: auto`",
-                hint=f"leave `{names[0]}` out, or say what is fused",
-                span=schedule.place(section, names[0]),
-            )
 
 
 @dataclass(slots=True)

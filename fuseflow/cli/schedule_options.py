@@ -22,7 +22,7 @@ OPTIONS = (
         multiple=True,
         metavar="REGION",
         shell_complete=complete_fused,
-        help="none, layerwise, full, auto, or a module or Einsum; repeatable.",
+        help="none, layerwise, full, best (the default), auto, or a module or Einsum; repeatable.",
     ),
     click.option(
         "--order",

@@ -219,7 +219,7 @@ def prepare_costs(
 
 def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
     """Return the regions that a schedule names where it does not say what is fused: its own `regions`, and the modules and Einsums to
-    which it gives loop orders, lanes or depths. A name that the program does not have is not among them.
+    which it gives loop orders, lanes, depths or splits. A name that the program does not have is not among them.
 
     >>> from fuseflow.einsum.parse import parse
     >>> program = parse("tensor A[4] dense\nB[i] = A[i] * 2\nC[i] = B[i] + 1\noutput C")
@@ -231,6 +231,7 @@ def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
         *(name for name, _ in schedule.orders),
         *(index.partition("/")[0] if "/" in index else index.rpartition(".")[0] for index, _ in schedule.parallel),
         *(name.partition("/")[0] for name, _ in schedule.depths),
+        *(index.rpartition(".")[0] for index, _ in schedule.splits),
     ]
     known = {*dict(schedule.regions), *program.defined, *module_paths(program)}
     return tuple(dict.fromkeys(name for name in names if name in known))

@@ -130,9 +130,11 @@ def test_flags_and_files_are_lossless() -> None:
         ff.Schedule.from_flags(depths=["full=many"])
 
 
-def test_auto_cannot_name_regions() -> None:
-    with pytest.raises(ScheduleError, match="`depth` names `full`, but which regions there are is left to `fuse: auto`"):
-        ff.autoschedule(parse(SOFTMAX), schedule=ff.Schedule.fuse("auto").depth("full", 3), top=0)
+def test_auto_takes_a_cut_that_has_the_regions_of_the_depths() -> None:
+    choice = ff.autoschedule(parse(SOFTMAX), schedule=ff.Schedule.fuse("auto").depth("full", 3), top=0)
+    assert choice.schedule.fuse_regions in (("layerwise",), ("full",)) and choice.schedule.depths == (("full", 3),)
+    with pytest.raises(ScheduleError, match="`nothing`"):
+        ff.autoschedule(parse(SOFTMAX), schedule=ff.Schedule.fuse("auto").depth("nothing", 3), top=0)
 
 
 EMPTY = {

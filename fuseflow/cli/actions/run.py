@@ -15,6 +15,7 @@ from fuseflow.cli.trace_request import TraceRequest
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError, FuseFlowError, UsageError
 from fuseflow.explain.cycles import explain_cycles
+from fuseflow.explain.slow_cut import long_run_notice
 from fuseflow.filesystem import json_text
 from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 from fuseflow.report.energy_tables import ENERGY_FILE
@@ -88,8 +89,8 @@ def run(
 
 
 def _in_vain(compiled: Compiled) -> tuple[str, ...]:
-    """Return the notices that are told before a run, which may take long: what it is run for is not to be had."""
-    return (compiled.narrow_notice,) if compiled.narrow_notice else ()
+    """Return the notices that are told before a run: that it takes long, or that what it is run for is not to be had."""
+    return tuple(notice for notice in (compiled.narrow_notice, long_run_notice(compiled)) if notice)
 
 
 def _explained(scheduled: ScheduledProgram, target: Target, progress: ProgressCallback | None) -> dict[str, str]:
