@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.cut.costs import PartCosts, prepare_costs
+from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs
 from fuseflow.cut.greedy import grown_partition
 from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
@@ -21,6 +21,7 @@ from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
 from fuseflow.schedule import Schedule, form_regions
+from fuseflow.schedule.granularities import layerwise_regions
 from fuseflow.schedule.named_regions import has_regions
 from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.sim import Machine
@@ -42,12 +43,13 @@ def lower_cut(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
     """Return the schedule, the program in its regions, and these, lowered one by one, as `lower_for` does. Where the schedule leaves the
-    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them. Those
-    that the program itself states are taken as they are. Stand-ins for intermediates are between the regions of `layerwise`.
+    regions to the compiler (`fuse: best`), they are those that are expected to take the fewest cycles, and the schedule names them. They
+    are those of `layerwise` where the program states its regions itself, and where the schedule has splits, stand-ins for intermediates, or
+    names of these regions.
 
     A cut that cannot be lowered is passed over. If none can, the error is that of the operators one by one.
     """
-    if schedule.fuse_regions == BEST and (has_regions(program) or schedule.intermediates == "dense"):
+    if schedule.fuse_regions == BEST and _has_regions_of_layers(program, schedule):
         schedule = replace(schedule, fuse_regions=("layerwise",))
     if schedule.fuse_regions != BEST:
         return schedule, *lower_for(program, schedule, machine, tensors)
@@ -60,6 +62,14 @@ def lower_cut(
             continue
     alone = replace(schedule, fuse_regions=("none",))
     return alone, *lower_for(program, alone, machine, tensors)
+
+
+def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
+    """Return whether what is written in a program or in its schedule is about the regions of `layerwise`."""
+    if has_regions(program) or schedule.splits or schedule.intermediates == "dense":
+        return True
+    unknown = [name for name in names_in_sections(schedule) if not is_part(program, schedule, name)]
+    return bool(unknown) and {region.name for region in layerwise_regions(program, ())}.issuperset(unknown)
 
 
 def best_cuts(

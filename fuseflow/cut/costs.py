@@ -222,10 +222,15 @@ def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
     which it gives loop orders, lanes, depths or splits. A name that the program does not have is not among them.
 
     >>> from fuseflow.einsum.parse import parse
-    >>> program = parse("tensor A[4] dense\nB[i] = A[i] * 2\nC[i] = B[i] + 1\noutput C")
+    >>> program = parse("tensor A[4] dense\\nB[i] = A[i] * 2\\nC[i] = B[i] + 1\\noutput C")
     >>> named_by_sections(program, Schedule.par(**{"B.i": 2}).depth("nothing", 4))
     ('B',)
     """
+    return tuple(name for name in names_in_sections(schedule) if is_part(program, schedule, name))
+
+
+def names_in_sections(schedule: Schedule) -> tuple[str, ...]:
+    """Return what a schedule has orders, lanes, depths and splits for, and its own regions. An index of all regions names none."""
     names = [
         *(name for name, _ in schedule.regions),
         *(name for name, _ in schedule.orders),
@@ -233,5 +238,9 @@ def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
         *(name.partition("/")[0] for name, _ in schedule.depths),
         *(index.rpartition(".")[0] for index, _ in schedule.splits),
     ]
-    known = {*dict(schedule.regions), *program.defined, *module_paths(program)}
-    return tuple(dict.fromkeys(name for name in names if name in known))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def is_part(program: Program, schedule: Schedule, name: str) -> bool:
+    """Return whether a name is that of a region of the schedule, or of a module or an Einsum of the program."""
+    return name in dict(schedule.regions) or name in program.defined or name in module_paths(program)

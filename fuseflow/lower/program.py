@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError, did_you_mean
@@ -23,9 +24,12 @@ def lower(
 ) -> tuple[Program, tuple[CompiledRegion, ...]]:
     """Return the program with all formats inferred, and its regions in the order in which they run.
 
-    `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given. Raises
-    `ProgramError`, `ScheduleError` or `FusionError`.
+    `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given. Without a
+    machine nothing is expected of regions, so that those of `fuse: best` are those of `layerwise`. Raises `ProgramError`, `ScheduleError`
+    or `FusionError`.
     """
+    if schedule.fuse_regions == ("best",):
+        schedule = replace(schedule, fuse_regions=("layerwise",))
     with collector_off():
         partitioned = partition_program(program, schedule, regions)
         return partitioned.program, tuple(lower_regions(partitioned, tensors))

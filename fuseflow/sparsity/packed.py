@@ -251,12 +251,13 @@ def _update(func: Any, tensor: PackedTensor, args: tuple[Any, ...], kwargs: dict
             return leaf
         other = leaf.wrapped_tensor if isinstance(leaf, PackedTensor) else None
         if type(other) is type(storage) and places.agree(storage, other):
-            return places.values(other)
-        return places.gather(storage, leaf.stored_dense() if isinstance(leaf, PackedTensor) else leaf.expand(tensor.shape))
+            found = places.values(other)
+        else:
+            found = places.gather(storage, leaf.stored_dense() if isinstance(leaf, PackedTensor) else leaf.expand(tensor.shape))
+        return found if stored is None else found.masked_fill(~stored, 1)  # Whole numbers cannot be divided by 0.
 
-    values = places.values(storage)
+    values, stored = places.values(storage), places.stored(storage)
     func(values, *pytree.tree_map(entries, args), **pytree.tree_map(entries, kwargs))
-    stored = places.stored(storage)
     if stored is not None:
         values.masked_fill_(~stored, 0)  # A product would leave what is no number.
     return tensor

@@ -59,6 +59,14 @@ def test_methods_take_numbers_one_by_one(layout):
     assert not faults(checked)
 
 
+@pytest.mark.parametrize("layout", ALL, ids=[*IDS, "masked", "dense"])
+def test_whole_numbers_are_divided_and_a_factor_may_come_first(layout):
+    """What is not stored is not divided. `x.add(2, y)` is an old spelling of `x.add(y, alpha=2)`."""
+    table = [call for method in ("fmod_", "remainder_", "floor_divide_", "add") for call in calls("whole", method)]
+    assert {"whole.add(1, tensor[4, 1])"} < set(map(str, table))
+    assert not faults(list(itertools.product(table, [layout])))
+
+
 def test_every_method_of_a_tensor_is_right_or_says_that_it_makes_it_dense():
     """Each method is called twice, every time in another layout. A slow test has all calls in all layouts."""
     table = [call for method in METHODS for call in taken(method)]

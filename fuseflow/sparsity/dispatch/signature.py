@@ -101,8 +101,11 @@ class Binding:
 def bind(operator: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Binding, list[torch.Tensor]]:
     """Return a call with slots for tensors, and its tensors in the order in which they were passed.
 
-    An operator whose signature is not known has its arguments under the names `0`, `1`, and so on.
+    An operator whose signature is not known has its arguments under the names `0`, `1`, and so on. The old spelling `x.add(2, y)`, which
+    PyTorch still takes, is `x.add(y, alpha=2)`.
     """
+    if operator is torch.add and len(args) == 3 and isinstance(args[2], torch.Tensor):
+        args, kwargs = (args[0], args[2]), {**kwargs, "alpha": args[1]}
     tensors: list[torch.Tensor] = []
 
     def slot(leaf: Any) -> Any:

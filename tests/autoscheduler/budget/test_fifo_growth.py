@@ -65,6 +65,10 @@ def source() -> Source:
     return Source("biased", parse(BIASED), tensors)
 
 
+ONE_WRITER = Schedule.lower(writers="once")
+"""Where lanes write, each has FIFOs of its own, and these cases have room."""
+
+
 def lanes(depth: int | None = None, **counts: int) -> RegionDecision:
     return RegionDecision(("i", "j"), tuple(counts.items()), depth)
 
@@ -84,7 +88,7 @@ def test_the_nearest_run_with_the_same_loops_says_what_a_lane_takes() -> None:
 
 
 def test_lanes_whose_runs_have_no_room_give_way_to_others(source: Source) -> None:
-    choice = budget_schedule(source, Schedule(), RDA, BudgetRequest(BUDGET, top=1))
+    choice = budget_schedule(source, ONE_WRITER, RDA, BudgetRequest(BUDGET, top=1))
     refused = [trial for trial in choice.trials if "its run takes" in trial.refused]
     assert {trial.is_unfused for trial in refused} == {True, False}
     for is_unfused in (True, False):
@@ -100,7 +104,7 @@ def test_without_what_runs_say_nothing_has_room(source: Source, monkeypatch: pyt
     """The case is one: a search that learns nothing finds the same schedule again, and gives up."""
     monkeypatch.setattr(RangeCosts, "keep_run", lambda *_: None)
     with pytest.raises(UsageError, match=r"no schedule of `biased` runs within .*: its run takes"):
-        budget_schedule(source, Schedule(), RDA, BudgetRequest(BUDGET, top=1))
+        budget_schedule(source, ONE_WRITER, RDA, BudgetRequest(BUDGET, top=1))
 
 
 class StuckWhenShallow:

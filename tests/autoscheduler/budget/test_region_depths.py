@@ -23,7 +23,7 @@ T[i, j] = sum(k) A[i, k] * B[k, j]
 Y[i, l] = sum(j) T[i, j] * C[j, l]
 output Y
 """
-SERIAL = ff.Schedule.fuse("none").par(**{"T.i": 4})
+SERIAL = ff.Schedule.fuse("none").par(**{"T.i": 4}).lower(writers="once")
 
 
 def compiled(schedule: ff.Schedule, machine: str = "rda") -> Compiled:

@@ -91,7 +91,7 @@ def test_a_search_takes_them_where_they_are_allowed() -> None:
         for allow in ((), ("splits",))
     }
     without, with_runs = chosen[()], chosen["splits",]
-    assert without.schedule.splits == () and with_runs.schedule.splits == (("O.e", 400),)
+    assert without.schedule.splits == () and with_runs.schedule.splits == (("O.e", 480),)
     assert with_runs.cycles is not None and without.cycles is not None
-    assert with_runs.cycles < 0.75 * without.cycles
+    assert with_runs.cycles < 0.87 * without.cycles
     assert with_runs.resources.mul <= 16
