@@ -55,7 +55,7 @@ def test_a_file_may_say_it(tmp_path: Path) -> None:
     file.write_text("fuse: auto\norder: auto\n")
     assert Schedule.load(file) == Schedule.fuse("auto").lower(order_policy="auto")
     assert "chosen" in invoke("run", *SPMM, "--schedule", str(file))[1]
-    file.write_text("fuse: auto\norder: {T: [i]}\n")
+    file.write_text("fuse: auto\norder: {nothing: [i]}\n")
     assert f"{file}:2:" in invoke("run", *SPMM, "--schedule", str(file), status=2)[1]
 
 

@@ -66,7 +66,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert list(document) == keys.split()
     assert document["schema"] == 2
     assert document["seed"] == 7
-    assert Schedule.from_yaml(document["schedule"]) == Schedule()
+    assert Schedule.from_yaml(document["schedule"]) == Schedule.fuse("layerwise")
     assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
     statistics = document["regions"][0]["statistics"]
     assert statistics.keys() == {"nodes", "edges", "lanes", "flops", "traffic", "memory"}
@@ -141,7 +141,7 @@ def test_output_directory_of_a_run(here: Path) -> None:
         assert result.exit_code == 0, result.output
     assert np.load(here / "out" / "outputs" / "z.npy").tolist() == [8, 0, 0]
     assert json.loads((here / "out" / "result.json").read_text())["cycles"] > 0
-    assert Schedule.load(here / "out" / "schedule.yaml") == Schedule()
+    assert Schedule.load(here / "out" / "schedule.yaml") == Schedule.fuse("layerwise")
     assert not [p for p in here.iterdir() if p.name.startswith(".")]
     (here / "out" / "outputs" / "notes.txt").write_text("mine")
     refused = fuseflow("run", "p.ein", "--tensors", "t.yaml", "-o", "out")
@@ -327,7 +327,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "tensors with a PyTorch model": (["run", GCN, "--tensors", "t.yaml"], "takes no `tensors`"),
     "unknown region": (["run", "p.ein", "--tensors", "t.yaml", "--fuse", "yy"], "did you mean `y`?"),
     "unknown keyword": (["compile", "p.ein", "--fuse", "fulll"], "did you mean `full`?"),
-    "unknown region of an order": (["compile", "p.ein", "--order", "fulll=i,k"], "did you mean `full`?"),
+    "unknown region of an order": (["compile", "p.ein", "--fuse", "full", "--order", "fulll=i,k"], "did you mean `full`?"),
     "unknown index of an order": (["compile", "p.ein", "--order", "full=i,q"], "`q`"),
     "illegal order": (["compile", "p.ein", "--fuse", "none", "--order", "y=k,i", "--format", "A=dcsr", "--no-copies"], "error["),
     "unknown format": (["compile", "p.ein", "--format", "A=crs"], "did you mean `csr`?"),
