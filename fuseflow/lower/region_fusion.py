@@ -127,8 +127,15 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
         repeats=lambda fused: region_work(state, fused).repeats(fused.order),
         extents=state.partitioned.extents,
         dropped=frozenset(schedule.drop_zeros).intersection(request.einsums),
-        most_places=region_size.MOST_PLACES if state.partitioned.grows_regions and not request.order else inline.MOST_PLACES,
+        most_places=inline.MOST_PLACES if _is_named(state, request) else region_size.MOST_PLACES,
     )
+
+
+def _is_named(state: LoweringState, request: RegionRequest) -> bool:
+    """Return whether the user says what is in a region, or orders its loops: then it may compute an Einsum in many places."""
+    schedule = state.partitioned.schedule
+    stated = schedule.fuse_regions == ("layerwise",) and not state.partitioned.grows_regions
+    return bool(request.order) or stated or request.name in schedule.fuse_regions
 
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
