@@ -148,7 +148,7 @@ def test_equal_selections_are_one_tensor_and_names_stay_free() -> None:
 
 def test_a_program_with_an_offset_is_not_lowered_as_it_is() -> None:
     with pytest.raises(ProgramError, match="no stream of its own"):
-        partition_program(parse(WINDOWS), Schedule())
+        partition_program(parse(WINDOWS), Schedule.fuse("full"))
 
 
 @pytest.mark.parametrize("fuse", ["none", "full"])

@@ -32,7 +32,7 @@ ONCE = function("private @once", product("0", "a", "x"), "0")
 
 
 def regions(text: str, schedule: Schedule | None = None) -> dict[str, int]:
-    return {r.name: len(r.einsums) for r in form_regions(read_mlir(text, "m.mlir"), schedule or Schedule())}
+    return {r.name: len(r.einsums) for r in form_regions(read_mlir(text, "m.mlir"), schedule or Schedule.fuse("layerwise"))}
 
 
 def power(text: str) -> int:

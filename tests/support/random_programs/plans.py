@@ -23,7 +23,7 @@ def partition(draw: st.DrawFn, program: Program) -> Schedule:
     labels = draw(st.lists(st.integers(0, 2), min_size=len(names), max_size=len(names)))
     if not _runs(program, labels):
         labels = [max(labels[: k + 1]) for k in range(len(labels))]  # slices of the program
-    schedule = Schedule()
+    schedule = Schedule.fuse("layerwise")
     for label in sorted(set(labels)):
         schedule = schedule.region(f"g{label}", *(n for n, l in zip(names, labels, strict=True) if l == label)).fuse(f"g{label}")
     return schedule
