@@ -110,6 +110,8 @@ def operator_units(partitioned: PartitionedProgram) -> UnitSequence:
             continue
         units.append(ProgramUnit(region.name, region.name, (*leading, *region.einsums), alone=alone))
         leading = ()
+    if leading:  # the program only sees its inputs in other dimensions
+        units.append(ProgramUnit(leading[0], leading[-1], leading))
     return UnitSequence("operators", tuple(units))
 
 

@@ -177,6 +177,12 @@ def test_regions_of_the_text_are_taken_as_they_are(tmp_path: Any) -> None:
     assert program.schedule.fuse_regions == ("layerwise",)
 
 
+def test_a_program_that_only_sees_its_inputs_in_other_dimensions_has_a_cut() -> None:
+    text = "tensor X[4, 6] dense\nT[h, i, d] = X[i, h*3 + d]\nY[j, h, d] = T[h, j, d]\noutput Y"
+    array = tensors(text)["X"]
+    np.testing.assert_array_equal(compiled(text).run().outputs["Y"], array.reshape(4, 2, 3))
+
+
 def test_a_program_that_is_not_lowered_for_a_machine_says_what_is_fused() -> None:
     with pytest.raises(ScheduleError, match="for a machine"):
         ff.schedule.form_regions(parse(LAYERS), ff.Schedule())
