@@ -30,7 +30,7 @@ def test_a_reduced_outermost_index_is_named() -> None:
 
 def test_a_long_region_that_cannot_be_sampled_is_refused() -> None:
     compiled = product(ff.Schedule().order("Y", ("k", "i", "j")))
-    with pytest.raises(SamplingError, match="region `full` cannot be sampled: it reduces `k`"):
+    with pytest.raises(SamplingError, match="region `Y` cannot be sampled: it reduces `k`"):
         compiled.run(sample=ff.Sample(error=0.01, shortest=10))
     assert isinstance(compiled.run(sample=ff.Sample(error=0.01)).regions[0].cycles, int)  # it is short: it is run as it is
 
