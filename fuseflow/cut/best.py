@@ -16,7 +16,7 @@ from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.estimate.program import Estimator
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.state import LoweringMemo
@@ -68,6 +68,7 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
     """Return whether what is written in a program or in its schedule is about the regions of `layerwise`."""
     if has_regions(program) or schedule.splits or schedule.intermediates == "dense":
         return True
+    program = with_associations(program, schedule)
     unknown = [name for name in names_in_sections(schedule) if not is_part(program, schedule, name)]
     return bool(unknown) and {region.name for region in layerwise_regions(program, ())}.issuperset(unknown)
 

@@ -13,7 +13,7 @@ from fuseflow.errors import FusionError, MachineError, ScheduleError
 from fuseflow.estimate.program import Estimator, EstimatorRegion, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.partition import PartitionedProgram, with_associations
 from fuseflow.lower.program import region_requests
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
@@ -206,7 +206,7 @@ def prepare_costs(
     """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names. None if
     one of them cannot be lowered, or if what it takes is not known. Raises `FusionError`, `MachineError` or `ScheduleError` for that, if
     the schedule names any."""
-    named = named_by_sections(program, schedule)
+    named = named_by_sections(with_associations(program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
         partitioned, _ = lower_for(program, alone, machine, tensors, memo)

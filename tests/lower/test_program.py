@@ -69,7 +69,7 @@ def test_refusals(schedule, message, hint):
     [
         ("fuse: [T, layer9]", 1, 11),
         ("fuse: layer9", 1, 1),
-        ("fuse: full\nregions:\n  r: [T]\n  q: [layer9]", 4, 3),
+        ("regions:\n  r: [T]\n  q: [layer9]", 3, 3),
         ("fuse: full\norder:\n  V: [i]", 3, 3),
         ("fuse: full\norder:\n  T: [i, k, j]", 3, 3),
         ("fuse: full\nformat: {X: csr, B: csr}", 2, 18),

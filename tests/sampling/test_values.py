@@ -58,7 +58,7 @@ def test_what_a_keep_stores_is_not_known_before() -> None:
     A = rng.standard_normal((400, 60)) * (rng.random((400, 60)) < 0.3)
     compiled = ff.compile(program, tensors={"A": A}, machine="rda")
     with pytest.raises(
-        SamplingError, match=r"where the result `H` of region `full` is stored.*`H` keeps entries by their values"
+        SamplingError, match=r"where the result `H` of region `H` is stored.*`H` keeps entries by their values"
     ):
         compiled.run(sample=ff.Sample(fraction=1))
     exact = compiled.run()
