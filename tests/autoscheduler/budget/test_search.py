@@ -163,7 +163,7 @@ def test_candidates_are_written_in_lanes_if_the_schedule_says_so() -> None:
     declared = parse("tensor A[8, 8]\ntensor B[8, 8]\nY[i, j] = A[i, j] + B[i, j]\noutput Y")
     source = Source("sum", declared, {name: pack(rng.normal(size=(8, 8)), Format.dense(2)) for name in "AB"})
     ports = list[int]()
-    for base in (NONE, replace(NONE, writers="lanes")):
+    for base in (replace(NONE, writers="once"), replace(NONE, writers="lanes")):
         _, variant = searched(source, RDA, base)
         edge = variant.graph.edges(variant.graph.start)[0]
         decision = RegionDecision(edge.order, (("i", 4),))
