@@ -35,7 +35,8 @@ def simulated(gcn: Source) -> ScheduleChoice:
 def test_samples_of_all_choose_what_simulations_choose(gcn: Source, simulated: ScheduleChoice) -> None:
     sampled = choose_schedule(gcn, AUTO, RDA, top=2, sample=Sample(fraction=1))
     exact = {t.name: t.cycles for t in simulated.partitions if t.cycles is not None}
-    assert {t.name: t.sampled.estimate for t in sampled.partitions if t.sampled is not None} == exact and len(exact) == 2
+    assert {t.name: t.sampled.estimate for t in sampled.partitions if t.sampled is not None} == exact
+    assert {"none", "layerwise", "full"} < exact.keys()
     assert [t.name for t in sampled.partitions if t.chosen] == [t.name for t in simulated.partitions if t.chosen]
 
 
