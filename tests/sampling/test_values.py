@@ -57,9 +57,7 @@ def test_what_a_keep_stores_is_not_known_before() -> None:
     program = parse("tensor A[400, 60] csr\nH[i, j] = keep(2 of 4 over j) A[i, j]\noutput H")
     A = rng.standard_normal((400, 60)) * (rng.random((400, 60)) < 0.3)
     compiled = ff.compile(program, tensors={"A": A}, machine="rda")
-    with pytest.raises(
-        SamplingError, match=r"where the result `H` of region `H` is stored.*`H` keeps entries by their values"
-    ):
+    with pytest.raises(SamplingError, match=r"where the result `H` of region `H` is stored.*`H` keeps entries by their values"):
         compiled.run(sample=ff.Sample(fraction=1))
     exact = compiled.run()
     rows = compiled.run(sample=ff.Sample(fraction=1), check=False, outputs=False)  # no value but those of the rows is wanted
