@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs
-from fuseflow.cut.greedy import grown_partition
+from fuseflow.cut.greedy import greedy_partition
 from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
@@ -94,12 +94,12 @@ def expected_cuts(costs: PartCosts) -> Iterator[Cut]:
     yield Cut("none", costs.schedule, sum(costs.alone.values()))
     if costs.schedule.fuse_regions == ("none",):
         for granularity in ("layerwise", "full"):
-            yield _refined(costs, granularity, replace(costs.schedule, fuse_regions=(granularity,)))
-    cycles, partition = grown_partition(len(costs.units), costs)
-    yield Cut("grown", costs.scheduled(partition), cycles)
+            yield _granularity_cut(costs, granularity, replace(costs.schedule, fuse_regions=(granularity,)))
+    cycles, partition = greedy_partition(len(costs.units), costs)
+    yield Cut("greedy", costs.scheduled(partition), cycles)
 
 
-def _refined(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:
+def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> Cut:
     """Return the cut of a granularity. A region that is expected to take longer than its operators one by one is cut between them, and one
     that cannot be lowered, or is too large to be estimated, is divided in the middle."""
     partitioned, divider = costs.partitioned, _OperatorDivider(RegionDivider(costs.partitioned.original), costs.units.home)

@@ -70,6 +70,10 @@ class PartCosts:
     """The cycles of each region of single operators, by its Einsums."""
     estimated: int = 0
     _cycles: dict[Hashable, float] = field(default_factory=dict)
+    _ends: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ends = {einsums[-1]: cycles for einsums, cycles in self.alone.items()}
 
     @classmethod
     def of(
@@ -184,11 +188,7 @@ class PartCosts:
 
     def apart(self, einsums: Iterable[str]) -> float:
         """Return the cycles of the operators of these Einsums, each as a region of its own. An operator counts where its last Einsum is."""
-        return sum(self._ends.get(e, 0.0) for e in self.ranges.region("", einsums).einsums)
-
-    @property
-    def _ends(self) -> Mapping[str, float]:
-        return {einsums[-1]: cycles for einsums, cycles in self.alone.items()}
+        return sum(self._ends.get(e, 0.0) for e in self.ranges.region("operators", einsums).einsums)
 
     def scheduled(self, partition: UnitPartition) -> Schedule:
         """Return the schedule of a partition. Regions that run so without being named are not named."""
@@ -206,7 +206,7 @@ def prepare_costs(
     """Return the costs of the ranges of a program that is cut between all operators, but for the regions that the schedule names. None if
     one of them cannot be lowered, or if what it takes is not known. Raises `FusionError`, `MachineError` or `ScheduleError` for that, if
     the schedule names any."""
-    named = named_by_sections(with_associations(program, schedule), schedule)
+    named = section_regions(with_associations(program, schedule), schedule)
     alone = replace(schedule, fuse_regions=named or ("none",))
     try:
         partitioned, _ = lower_for(program, alone, machine, tensors, memo)
@@ -217,13 +217,13 @@ def prepare_costs(
         return None
 
 
-def named_by_sections(program: Program, schedule: Schedule) -> tuple[str, ...]:
+def section_regions(program: Program, schedule: Schedule) -> tuple[str, ...]:
     """Return the regions that a schedule names where it does not say what is fused: its own `regions`, and the modules and Einsums to
     which it gives loop orders, lanes, depths or splits. A name that the program does not have is not among them.
 
     >>> from fuseflow.einsum.parse import parse
     >>> program = parse("tensor A[4] dense\\nB[i] = A[i] * 2\\nC[i] = B[i] + 1\\noutput C")
-    >>> named_by_sections(program, Schedule.par(**{"B.i": 2}).depth("nothing", 4))
+    >>> section_regions(program, Schedule.par(**{"B.i": 2}).depth("nothing", 4))
     ('B',)
     """
     return tuple(name for name in names_in_sections(schedule) if is_part(program, schedule, name))

@@ -35,9 +35,7 @@ def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
         if cycles < SLOW * unfused:
             return ""
         best = expected("best")
-    except (
-        FuseFlowError
-    ):  # nothing is expected of programs whose operators cannot run alone, and of tensors of which nothing is known
+    except FuseFlowError:  # an operator cannot run alone, or nothing is known of a tensor, so that nothing is expected
         return ""
     producers = explain_fusion(compiled.source, compiled.schedule, compiled.machine).producers
     why = _repetition(max(producers, key=lambda producer: producer.extra_firings, default=None))
