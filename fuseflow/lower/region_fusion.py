@@ -30,6 +30,7 @@ from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
+from fuseflow.schedule.settings import KEYWORDS
 
 
 class CostRule(Protocol):
@@ -133,9 +134,9 @@ def fusion_problem(state: LoweringState, request: RegionRequest, costs: OrderCos
 
 def _is_named(state: LoweringState, request: RegionRequest) -> bool:
     """Return whether the user says what is in a region, or orders its loops: then it may compute an Einsum in many places."""
-    schedule = state.partitioned.schedule
-    stated = schedule.fuse_regions == ("layerwise",) and not state.partitioned.grows_regions
-    return bool(request.order) or stated or request.name in schedule.fuse_regions
+    names = state.partitioned.schedule.fuse_regions
+    stated = names == ("layerwise",) and not state.partitioned.grows_regions
+    return bool(request.order) or stated or (request.name in names and request.name not in KEYWORDS)
 
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
