@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs
 from fuseflow.cut.greedy import greedy_partition
+from fuseflow.cut.kept_cut import cut_digest, cut_store, keep_cut, recall_cut
 from fuseflow.cut.units import ProgramUnit, with_regions
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FusionError, ScheduleError
@@ -53,6 +54,21 @@ def lower_cut(
         schedule = replace(schedule, fuse_regions=("layerwise",))
     if schedule.fuse_regions != BEST:
         return schedule, *lower_for(program, schedule, machine, tensors)
+    store = cut_store()
+    digest = "" if store is None else cut_digest(program, schedule, machine, tensors)
+    known = None if store is None else recall_cut(store, digest, schedule)
+    if known is not None:
+        return known, *lower_for(program, known, machine, tensors)
+    lowered = _lower_best(program, schedule, machine, tensors)
+    if store is not None:
+        keep_cut(store, digest, lowered[0])
+    return lowered
+
+
+def _lower_best(
+    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
+    """Return the cut of which the fewest cycles are expected, of those that can be lowered, as `lower_cut` does."""
     memo = LoweringMemo()
     for cut in best_cuts(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo):
         try:

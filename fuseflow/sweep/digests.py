@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import fuseflow
@@ -14,15 +13,13 @@ from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.frontend.data import FILE_READERS, locate_files
 from fuseflow.frontend.datasets.spec_options import names_file, split_spec
 from fuseflow.frontend.factory import Factory
+from fuseflow.package_digest import package_digest
 from fuseflow.yaml_text import read_yaml
 
 
-@cache
 def code_version() -> str:
     """Return the version of fuseflow with a digest of its sources. Rows that other sources made may hold other numbers."""
-    root = Path(fuseflow.__file__).parent
-    files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".yaml"))
-    return f"{fuseflow.__version__}+{_files_digest(files, root)[:12]}"
+    return f"{fuseflow.__version__}+{package_digest()[:12]}"
 
 
 def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
@@ -88,11 +85,11 @@ def _data_files(name: str, data_dir: Path) -> Iterable[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file())
 
 
-def _files_digest(files: Iterable[Path], root: Path | None = None) -> str:
-    """Return a digest of the names and contents of files. Names are relative to `root`, or without folders if there is no root."""
+def _files_digest(files: Iterable[Path]) -> str:
+    """Return a digest of the names and contents of files, without their folders."""
     total = hashlib.sha256()
     for path in files:
-        total.update(f"{path.relative_to(root).as_posix() if root else path.name}\0{_file_digest(path)}\n".encode())
+        total.update(f"{path.name}\0{_file_digest(path)}\n".encode())
     return total.hexdigest()
 
 

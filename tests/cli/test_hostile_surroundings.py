@@ -21,9 +21,8 @@ from scipy import sparse
 from fuseflow.cli.main import main
 from fuseflow.einsum.nodes import Location
 from fuseflow.einsum.parse import parse
-from fuseflow.frontend.import_cache.entry import Entry, write_entry
+from fuseflow.frontend.import_cache.entry import Entry, import_store, write_entry
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.import_cache.store import EntryStore
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
 
@@ -243,7 +242,7 @@ def test_a_shell_completes_names_of_a_model_that_was_imported(here, monkeypatch)
     placed = [replace(einsum, location=Location("layer1.act")) for einsum in program.einsums]
     source = Source("m", replace(program, einsums=tuple(placed)), {}, None)
     content = write_entry(Entry(source, {}, reference=False))
-    store, digest = EntryStore.open(), request_digest(ModelSpec(Path("m.py")))
+    store, digest = import_store(), request_digest(ModelSpec(Path("m.py")))
     assert store.write(digest, content)
     assert complete("bash", "run m.py --fuse la", monkeypatch) == ["layerwise", "layer1", "layer1.act"]
     assert complete("bash", "run m.py --par i", monkeypatch) == ["i="]

@@ -5,6 +5,5 @@ request      what the user asked for, and the installation that answers
 recorder     the files that the model read while it was imported
 repeatable   whether the code of the model does the same when it runs again
 file_state   whether a file is still as it was
-entry        a source as the bytes of one file
-store        the files of the cache, which are bounded and trusted only if they are the user's own
+entry        a source as the bytes of one file, and the store of these files
 """

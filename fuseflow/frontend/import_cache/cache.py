@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fuseflow.frontend.import_cache.entry import Entry, read_entry, write_entry
+from fuseflow.frontend.import_cache.entry import Entry, import_store, read_entry, write_entry
 from fuseflow.frontend.import_cache.file_state import file_state
 from fuseflow.frontend.import_cache.local_modules import code_reasons
 from fuseflow.frontend.import_cache.recorder import Recorder, recording
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.import_cache.store import EntryStore
 from fuseflow.frontend.imported_model import ReferenceOutputs
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
+from fuseflow.private_store import PrivateStore
 
 ImportFunction = Callable[[ModelSpec], Source]
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def import_or_recall(spec: ModelSpec, import_model: ImportFunction) -> Source:
 
     Outputs that PyTorch computes are kept as soon as something read them. With `spec.fresh`, the cache is not read but written.
     """
-    store = EntryStore.open()
+    store = import_store()
     digest = None if store is None else request_digest(spec)
     if store is None or digest is None:
         return import_model(spec)
@@ -67,7 +67,7 @@ def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> So
     )
 
 
-def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, digest: str) -> Source:
+def _imported(spec: ModelSpec, import_model: ImportFunction, store: PrivateStore, digest: str) -> Source:
     """Import a model and keep what came of it, unless something says that it would not come again."""
     with recording() as recorder:
         source = import_model(spec)
@@ -96,7 +96,7 @@ def _states(recorder: Recorder) -> Mapping[str, str]:
     return recorder.states()
 
 
-def _keep(store: EntryStore, digest: str, entry: Entry) -> None:
+def _keep(store: PrivateStore, digest: str, entry: Entry) -> None:
     content = write_entry(entry) if store.admits(entry.array_bytes) else None
     if content is None or not store.write(digest, content):
         _log.info("the import of `%s` is not kept: it is too large for the cache, or cannot be written", entry.source.name)

@@ -21,6 +21,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import Span
 from fuseflow.frontend.source import Source
+from fuseflow.private_store import PrivateStore
 from fuseflow.tensors import Format, Tensor, from_coordinates
 from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.levels import Fibers
@@ -45,6 +46,11 @@ class Entry:
     def array_bytes(self) -> int:
         """The size of the values of all tensors, which an entry is larger than."""
         return sum(tensor.values.nbytes for tensor in self.source.tensors.values())
+
+
+def import_store() -> PrivateStore | None:
+    """Return the store of the imports of this user, or None if there is none."""
+    return PrivateStore.open("models", ".import")
 
 
 def write_entry(entry: Entry) -> bytes | None:

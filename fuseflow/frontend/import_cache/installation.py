@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
 import sysconfig
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-_PACKAGE = Path(__file__).resolve().parents[2]
+from fuseflow.package_digest import PACKAGE, package_digest
+
 _VARIABLES = ("HF_", "HOME", "HUGGINGFACE", "PYG", "PYTORCH", "TORCH", "TRANSFORMERS", "XDG_")
 """How the names of environment variables begin that tell PyTorch and its libraries where files are and what to do."""
-_PRODUCTS = frozenset({"__pycache__", "objects"})
-"""Folders of products of the sources: modules that Python compiled, and kernels. They decide nothing about an import."""
 
 
 def describe_installation() -> dict[str, Any]:
@@ -32,18 +29,6 @@ def describe_installation() -> dict[str, Any]:
         "path": {folder: importable_names(folder) for folder in sys.path},
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
     }
-
-
-@cache
-def package_digest() -> str:
-    """Return a digest of the files of this package, without the products of these files."""
-    digest = hashlib.sha256()
-    for folder, folders, files in os.walk(_PACKAGE):
-        folders[:] = sorted(set(folders) - _PRODUCTS)
-        for name in sorted(files):
-            digest.update(f"{folder[len(str(_PACKAGE)) :]}/{name}\0".encode())
-            digest.update(hashlib.sha256(Path(folder, name).read_bytes()).digest())
-    return digest.hexdigest()
 
 
 def importable_names(folder: str) -> list[str]:
@@ -66,7 +51,7 @@ def _installed_prefixes() -> tuple[str, ...]:
     folders |= {folder for folder in sys.path if any(name.endswith(".dist-info") for name in importable_names(folder))}
     archives = [folder for folder in sys.path if folder.endswith(".zip")]
     real = {os.path.realpath(folder) for folder in folders}
-    return (*(folder + os.sep for folder in sorted(folders | real | {str(_PACKAGE)})), *archives)
+    return (*(folder + os.sep for folder in sorted(folders | real | {str(PACKAGE)})), *archives)
 
 
 def _decides(entry: os.DirEntry[str]) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.import_cache.entry import import_store
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.import_cache.store import EntryStore
 from fuseflow.frontend.model_spec import ModelSpec
 
 
@@ -33,7 +33,7 @@ def program_names(spec: ModelSpec) -> ProgramNames:
     model = Path(str(spec.model))
     if model.suffix == ".ein":
         return _names(parse(read_text(model), str(model)), [])
-    store = EntryStore.open()
+    store = import_store()
     digest = None if store is None else request_digest(spec)
     content = None if store is None or digest is None else store.read(digest)
     if content is None:

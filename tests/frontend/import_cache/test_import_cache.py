@@ -20,11 +20,11 @@ from click.testing import CliRunner
 import fuseflow as ff
 from fuseflow.cli.main import main
 from fuseflow.einsum.text import show
-from fuseflow.frontend.import_cache.installation import package_digest
-from fuseflow.frontend.import_cache.store import EntryStore
+from fuseflow.frontend.import_cache.entry import import_store
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sources import load
+from fuseflow.package_digest import package_digest
 
 MODELS = Path(__file__).resolve().parents[3] / "models"
 MODEL = """
@@ -136,7 +136,7 @@ def test_kernels_that_are_made_again_change_no_request(tmp_path: Path, monkeypat
     """Another process may make kernels between two imports."""
     (tmp_path / "objects").mkdir()
     (tmp_path / "a.py").write_text("x = 1")
-    monkeypatch.setattr("fuseflow.frontend.import_cache.installation._PACKAGE", tmp_path)
+    monkeypatch.setattr("fuseflow.package_digest.PACKAGE", tmp_path)
     before = package_digest.__wrapped__()
     (tmp_path / "objects" / "k.kernel").write_bytes(b"code")
     assert package_digest.__wrapped__() == before
@@ -271,7 +271,7 @@ def test_entries_are_private(cache: Path, model: Path) -> None:
 
 def test_the_cache_is_bounded_and_forgets_what_was_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "1")
-    store = EntryStore.open()
+    store = import_store()
     assert store is not None
     for name in "abcde":
         assert store.write(name, bytes(200_000))
@@ -282,7 +282,7 @@ def test_the_cache_is_bounded_and_forgets_what_was_not_used(cache: Path, monkeyp
     assert not store.write("g", bytes(300_000)), "a quarter of the bound at most"
     monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "many")
     with pytest.raises(ff.FuseFlowError, match="FUSEFLOW_MODEL_CACHE_MB is `many`"):
-        EntryStore.open()
+        import_store()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The files of the cache, one for each request. Together they stay below a bound: those that were not used for the longest time go."""
+"""What is kept from run to run, one file for each request. Files that were not used for the longest time go, so that a bound holds.
+
+Imports of models are kept, and the cuts that were chosen for programs.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,22 @@ LIMIT_VARIABLE: Final = "FUSEFLOW_MODEL_CACHE_MB"
 DEFAULT_MEGABYTES: Final = 1024
 _SHARE: Final = 4
 """A file may take this part of the whole cache, so that one large model does not drive out all others."""
-_SUFFIX: Final = ".import"
 
 
 @dataclass(frozen=True, slots=True)
-class EntryStore:
-    """A private directory, and the most bytes that the files in it may take together."""
+class PrivateStore:
+    """A private directory, the suffix of the files in it, and the most bytes that these may take together."""
 
     directory: Path
+    suffix: str
     limit: int
 
     @classmethod
-    def open(cls) -> EntryStore | None:
-        """Return the store of this user. Return None if the user turned it off, or if its directory is not private or cannot be written."""
+    def open(cls, folder: str, suffix: str) -> PrivateStore | None:
+        """Return a store of this user. Return None if the user turned caches off, or if its directory is not private or not writable."""
         limit = _limit()
-        directory = private_directory(cache_root() / "models") if limit else None
-        return None if directory is None else cls(directory, limit)
+        directory = private_directory(cache_root() / folder) if limit else None
+        return None if directory is None else cls(directory, suffix, limit)
 
     def read(self, digest: str) -> bytes | None:
         """Return the content that was written under a digest, or None if there is none that can be trusted."""
@@ -57,7 +60,7 @@ class EntryStore:
         return True
 
     def _path(self, digest: str) -> Path:
-        return self.directory / (digest + _SUFFIX)
+        return self.directory / (digest + self.suffix)
 
     def _shrink(self) -> None:
         """Remove the files that were not used for the longest time, until the others fit. Another process may remove them, too."""

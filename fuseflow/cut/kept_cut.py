@@ -1,0 +1,50 @@
+"""The cut that was chosen for a program before. A choice takes ten times what compiling it takes, and comes out the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.text import show
+from fuseflow.package_digest import package_digest
+from fuseflow.private_store import PrivateStore
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+
+def cut_store() -> PrivateStore | None:
+    """Return the store of the cuts of this user, or None if there is none."""
+    return PrivateStore.open("cuts", ".json")
+
+
+def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> str:
+    """Return the digest of all that a cut follows from: the program with the modules and regions of its Einsums, the rest of the schedule,
+    the machine, the tensors, and the sources of fuseflow."""
+    places = [(e.location.path, e.location.region) for e in program.einsums]
+    total = hashlib.sha256(repr((package_digest(), show(program), places, schedule, machine.settings)).encode())
+    for name, tensor in tensors.items():
+        total.update(repr((name, tensor.shape, str(tensor.format), tensor.fill, tensor.type)).encode())
+        for array in (*(a for level in tensor.levels for a in level.arrays.values()), tensor.values):
+            total.update(repr((array.shape, array.dtype)).encode())
+            total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:
+    """Return the schedule with the cut that was kept under a digest, or None if there is none."""
+    content = store.read(digest)
+    if content is None:
+        return None
+    names, regions = json.loads(content)
+    return replace(schedule, fuse_regions=tuple(names), regions=tuple((name, tuple(members)) for name, members in regions))
+
+
+def keep_cut(store: PrivateStore, digest: str, schedule: Schedule) -> None:
+    """Keep the cut of a schedule under a digest."""
+    store.write(digest, json.dumps([schedule.fuse_regions, schedule.regions]).encode())

@@ -1,0 +1,24 @@
+"""The digest of the sources of fuseflow: what other sources computed may be something else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+_PRODUCTS = frozenset({"__pycache__", "objects"})
+"""Folders of products of the sources: modules that Python compiled, and kernels. They decide nothing about a result."""
+
+
+@cache
+def package_digest() -> str:
+    """Return a digest of the files of this package, without the products of these files."""
+    digest = hashlib.sha256()
+    for folder, folders, files in os.walk(PACKAGE):
+        folders[:] = sorted(set(folders) - _PRODUCTS)
+        for name in sorted(files):
+            digest.update(f"{folder[len(str(PACKAGE)) :]}/{name}\0".encode())
+            digest.update(hashlib.sha256(Path(folder, name).read_bytes()).digest())
+    return digest.hexdigest()
