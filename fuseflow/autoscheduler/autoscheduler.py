@@ -233,7 +233,7 @@ class _ScheduleSearch:
         for at, trial in enumerate(trials):
             if self._is_simulated(trial, trials[:at]):
                 try:
-                    trials[at] = self._confirmed(trial, programs[trial.name])
+                    trials[at] = self._confirmed(trial, programs[trial.schedule])
                 except FuseFlowError as error:
                     if all(t.refused for t in trials[at + 1 :]) and not any(t.confirmed for t in trials):
                         raise
@@ -241,7 +241,7 @@ class _ScheduleSearch:
         best = min(trials, key=lambda t: (bool(t.refused), t.confirmed is None, t.confirmed or t.estimate or 0.0))
         rows = tuple(replace(trial, chosen=trial is best) for trial in trials)
         return ScheduleChoice(
-            programs[best.name],
+            programs[best.schedule],
             self.top,
             rows,
             cut=costs.units.granularity if costs else "",
@@ -305,9 +305,9 @@ class _ScheduleSearch:
                 fused = [costs.units.name(part) for part in partition if costs.units.parts(part) > 1]
                 yield PartitionTrial(" | ".join(fused) or "none", costs.scheduled(partition))
 
-    def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
+    def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[Schedule, Compiled]]:
         """Return all candidates with the programs of those that compile. The cheapest is first, and those that are refused are last."""
-        trials, programs, partitions = list[PartitionTrial](), dict[str, Compiled](), set[frozenset[tuple[str, ...]]]()
+        trials, programs, partitions = list[PartitionTrial](), dict[Schedule, Compiled](), set[frozenset[tuple[str, ...]]]()
         for trial in self._candidates(costs):
             try:
                 compiled = compile_source(self.source, trial.schedule, self.machine)
@@ -319,7 +319,7 @@ class _ScheduleSearch:
                 trials.append(replace(trial, refused=error.message))
                 continue
             partitions.add(cut)
-            programs[trial.name] = compiled
+            programs[trial.schedule] = compiled
             trials.append(replace(trial, regions=len(cut), estimate=cycles))
         trials.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
         return trials, programs

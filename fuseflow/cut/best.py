@@ -133,7 +133,11 @@ def _granularity_cut(costs: PartCosts, granularity: str, schedule: Schedule) -> 
             whole = False
             waiting += reversed(divider.halves(einsums)) if together == math.inf else ()
             cycles += 0.0 if together == math.inf else apart
-    return Cut(granularity, schedule if whole else with_regions(costs.schedule, regions), cycles)
+    return (
+        Cut(granularity, schedule, cycles)
+        if whole
+        else Cut(f"{granularity}, divided", with_regions(costs.schedule, regions), cycles)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,15 @@ def test_what_is_simulated_decides(gcn: Source) -> None:
     assert [t.estimate for t in choice.partitions] == sorted(t.estimate for t in choice.partitions if t.estimate is not None)
 
 
+def test_each_candidate_is_simulated_as_its_own_schedule(gcn: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a region is too large to be estimated, one candidate has it whole, and another divided. Both were called `full`."""
+    monkeypatch.setattr("fuseflow.cut.costs.LARGEST_REGION", 6)
+    choice = choose_schedule(gcn, Schedule.fuse("auto"), IDEAL, top=9)
+    assert {"full", "full, divided"} <= {t.name for t in choice.partitions}
+    for trial in choice.partitions:
+        assert trial.cycles == compile_source(gcn, trial.schedule, IDEAL).run(check=False).cycles
+
+
 def test_a_choice_runs_without_simulating_again_and_as_its_schedule_does(gcn: Source) -> None:
     choice = choose_schedule(gcn, AUTO.lower(order_policy="auto"), IDEAL)
     simulated = choice.cache.simulations

@@ -10,11 +10,10 @@ what a graph occupies is linear in the lanes of each index; the first fork and m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import inf, prod
-from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +38,6 @@ MAX_WIDTH = 4096
 MAX_PAIRS = 6
 """Of how many pairs of indices of a region lanes are measured, unless all are wanted."""
 
-Dealt: TypeAlias = Literal["singles", "pairs", "all"]
-"""The sets of indices of which lanes are measured: single ones, the pairs of use besides, or all pairs."""
 Amounts = npt.NDArray[np.float64]
 """The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
 
@@ -82,24 +79,26 @@ class LaneModel:
     stretch: float
 
     @classmethod
-    def of(cls, ordered: OrderedRange, machine: Machine, dealt: Dealt = "all") -> LaneModel:
-        """Build two and three lanes of each index, and of pairs of them, and measure what they occupy.
-
-        `dealt` says which: `all` pairs, none of them (`singles`), or the `pairs` that let expect most.
-        """
+    def of(cls, ordered: OrderedRange, machine: Machine) -> LaneModel:
+        """Build two and three lanes of each index, and measure what they occupy."""
         region, (*copies, figures) = ordered.pieces[-1], ordered.figures
         measure = LaneMeasure(ordered, machine, figures.held)
         corners: dict[Lanes, Amounts] = {(): measure.amounts(LaneGraph(region.graph, {}, {}))}
         enclosing: dict[str, set[str]] = {node.name: set() for node in region.graph.nodes}
         for index in ordered.loops:
             corners |= measure.corners((index,), enclosing)
-        copied = _busiest(figures, enclosing)
-        dealable = [index for index, size in ordered.loops.items() if size > 1 and _twos((index,)) in corners]
-        for indices in _pairs(dealable, copied, dealt):
-            corners |= measure.corners(indices, enclosing)
         sizes = {index: size for index, size in ordered.loops.items() if _twos((index,)) in corners}
         waits = sum(copy.cycles for copy in copies)
-        return cls(sizes, corners, copied, waits, figures.memory, figures.stretch)
+        return cls(sizes, corners, _busiest(figures, enclosing), waits, figures.memory, figures.stretch)
+
+    def with_pairs(self, ordered: OrderedRange, machine: Machine, every: bool) -> LaneModel:
+        """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of those that let expect most."""
+        measure = LaneMeasure(ordered, machine, ordered.figures[-1].held)
+        pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), MAX_DEALT))
+        corners = dict(self.corners)
+        for pair in pairs if every else _promising(pairs, self.copied):
+            corners |= measure.corners(pair, {})
+        return replace(self, corners=corners)
 
     @property
     def dealing_most(self) -> frozenset[str]:
@@ -158,22 +157,12 @@ def lane_counts(size: int) -> tuple[int, ...]:
     return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
 
 
-def _pairs(loops: Iterable[str], copied: Mapping[frozenset[str], float], dealt: Dealt) -> list[tuple[str, ...]]:
-    """Return the pairs of indices of which lanes are measured, outermost first.
+def _promising(pairs: list[tuple[str, ...]], copied: Mapping[frozenset[str], float]) -> list[tuple[str, ...]]:
+    """Return the pairs of indices that let expect most, and more than one of them does.
 
     Two indices let expect more than one if both deal the busiest node, or if each deals nodes that the other leaves alone: those that leave
     least alone come first.
     """
-    pairs = list(combinations(tuple(loops), MAX_DEALT))
-    match dealt:
-        case "all":
-            return pairs
-        case "singles":
-            return []
-        case "pairs":
-            pass
-        case unknown:
-            assert_never(unknown)
 
     def left(*indices: str) -> float:
         return max((cycles for nodes, cycles in copied.items() if not nodes & {*indices}), default=0.0)

@@ -12,14 +12,14 @@ from typing import assert_never
 
 from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
-from fuseflow.autoscheduler.budget.deals import Deal, Dealt, LaneModel
+from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
 from fuseflow.autoscheduler.budget.dealt_range import DealtRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.decision_costs import BOUNDED_DEPTH, SHALLOW, DecisionCosts
 from fuseflow.autoscheduler.budget.deeper_fifos import DEEP, DeeperFifos
 from fuseflow.autoscheduler.budget.freedom import Freedom
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
-from fuseflow.autoscheduler.budget.near_cycles import NearCycles
+from fuseflow.autoscheduler.budget.near_cycles import MAX_COMPARED, NearCycles
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
@@ -50,11 +50,15 @@ class RangeCosts:
     machine: Machine
     costs: CandidateCosts
     tried: int | None = MAX_TRIED
-    _models: dict[tuple[int, Dealt], LaneModel] = field(default_factory=dict)
+    _models: dict[tuple[int, bool], LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
     _dealt: dict[tuple[int, Budget, Freedom], DealtRange | None] = field(default_factory=dict)
     _nearest: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
+    _stage_gains: dict[tuple[Budget, Freedom], float] = field(default_factory=dict)
+    """The least share of the cycles with lanes of whole regions that lanes of stages left of a range."""
+    _arithmetic_gains: dict[Budget, float] = field(default_factory=dict)
+    """The least share of the cycles that arithmetic expects which a range took."""
     _reaches: dict[tuple[int, Budget], float] = field(default_factory=dict)
     decisions: DecisionCosts = field(init=False)
     """What is known of single decisions."""
@@ -87,13 +91,43 @@ class RangeCosts:
         return sum(copy.cycles for copy in copies) + max(compute, region.memory) * region.stretch
 
     def expected(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> float:
-        """Return the cycles that a range is expected to take before its lanes are chosen: its bound, taken as many times as the range takes
-        its own that came nearest to it so far."""
-        return self.relaxed(edge, budget) * self._nearest.get((budget, freedom), 1.0)
+        """Return the cycles that a range is expected to take before all of its lanes are chosen.
+
+        At first that is its bound, taken as many times as the range takes its own that came nearest to it so far; then what arithmetic
+        says of its most promising lanes. If lanes of the whole region were chosen, it is expected to gain by lanes of its stages what the
+        range gained that gained most.
+        """
+        bound, key, whole = self.relaxed(edge, budget), (budget, freedom), replace(freedom, dealing="regions")
+        if freedom.dealing == "stages" and self.known(edge, budget, whole):
+            dealt = self.best(edge, budget, whole)
+            return inf if dealt is None else max(bound, dealt.cost.cycles * self._stage_gains.get(key, 1.0))
+        reach = 0.0 if freedom.dealing == "nothing" else self._reaches.get((self.kind(edge), budget), 0.0)
+        gain = self._arithmetic_gains.get(budget, 1.0) * self._stage_gains.get(key, 1.0)
+        return max(bound * self._nearest.get(key, 1.0), reach * gain)
 
     def known(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
         """Return whether the lanes of a range were chosen for a budget."""
         return not edge.pieces or (self.kind(edge), budget, freedom) in self._dealt
+
+    def refine(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> bool:
+        """Learn more of a range each time: what arithmetic says of its lanes, then lanes of the whole region, then those of its stages. If
+        all lanes that may be the best are wanted, they are chosen at once. Return whether it had no lanes and has some now."""
+        whole = replace(freedom, dealing="regions")
+        if self.tried is None or freedom.dealing == "nothing":
+            self.best(edge, budget, freedom)
+            return True
+        if (self.kind(edge), budget) not in self._reaches and self.relaxed(edge, budget) < inf:
+            self._reach(self.decisions.first(edge), budget)
+            return False
+        is_new = not self.known(edge, budget, whole)
+        self.best(edge, budget, whole if is_new else freedom)
+        return is_new
+
+    def chosen(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
+        """Return a range with the lanes that were chosen for it so far, None if none were, or if it has no room."""
+        known = (own for own in (freedom, replace(freedom, dealing="regions")) if self.known(edge, budget, own))
+        own = next(known, None)
+        return None if own is None or (own != freedom and freedom.dealing != "stages") else self.best(edge, budget, own)
 
     def best(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
         """Return a range with its best lanes and depths. None if it has no room."""
@@ -126,7 +160,7 @@ class RangeCosts:
         key = self.kind(edge), budget
         if key not in self._reaches:
             depth = None if self.machine.first_depth is None else DEEP[-1]
-            deals = self._model(edge).deals(budget, self.machine.first_depth)[:QUICK_TRIED]
+            deals = self._promising(edge, budget, None)[:MAX_COMPARED]
             near = self._near.of_lanes(key[0], edge, deals, depth)
             self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
         return self._reaches[key]
@@ -171,10 +205,20 @@ class RangeCosts:
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
         """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
-        bound = self.relaxed(edge, budget)
-        if self.tried is not None and dealt is not None and bound:
-            times = dealt.cost.cycles / bound
-            self._nearest[budget, freedom] = min(self._nearest.get((budget, freedom), inf), times)
+        bound, key = self.relaxed(edge, budget), (budget, freedom)
+        if self.tried is None or dealt is None or not bound:
+            return
+        self._nearest[key] = min(self._nearest.get(key, inf), dealt.cost.cycles / bound)
+        if freedom.dealing == "stages":
+            whole = self.best(edge, budget, replace(freedom, dealing="regions"))
+            if whole is not None and whole.cost.cycles:
+                self._stage_gains[key] = min(self._stage_gains.get(key, 1.0), dealt.cost.cycles / whole.cost.cycles)
+        elif freedom.dealing == "regions":
+            reach = self._reaches.get((self.kind(edge), budget), 0.0)
+            if reach:
+                self._arithmetic_gains[budget] = min(self._arithmetic_gains.get(budget, 1.0), dealt.cost.cycles / reach)
+            staged = budget, replace(freedom, dealing="stages")
+            self._nearest[staged] = min(self._nearest.get(staged, inf), self._nearest[key])
 
     def _depths(self, edge: OrderedRange, budget: Budget) -> list[int | None]:
         """Return the slots of FIFOs, None for those of the machine, with which a range has room in one lane: fewer where these take much of
@@ -283,15 +327,15 @@ class RangeCosts:
         if best is None or len(edge.pieces[-1].stages) < 2:
             return best
         bound = self.relaxed(edge, budget)
-        slots = self.machine.first_depth if depth is None else depth
+        slots = self._slots(depth)
         if best.cost.cycles > bound:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
-                hopeful = self.tried is None or self._least(edge, decision) < best.cost.cycles
+                hopeful = self.tried is None or self._least(edge, decision) < HOPEFUL * best.cost.cycles
                 cost = self.decisions.fitting(edge, decision, budget) if hopeful else None
                 if cost is None:
                     continue
-                if not freedom.quick:
+                if not freedom.quick and HOPEFUL * cost.cycles < best.cost.cycles:
                     decision, cost = self._narrowed(edge, budget, (decision, cost), best.cost.cycles)
                 if cost.cycles < best.cost.cycles:
                     best = DealtRange(decision, cost, bound)
@@ -309,19 +353,31 @@ class RangeCosts:
     def _deals(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
         """Return the lanes of a range that fit. Those of two indices are among them where those of one leave something to gain, or where
         the best of these stand still."""
-        slots = self.machine.first_depth if depth is None else depth
-        deals = self._model(edge).deals(budget, slots)
-        near = bool(deals) and deals[0].least <= NEAR * self.relaxed(edge, budget)
-        if self.tried is None or (
-            near and not self.decisions.stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth)
-        ):
+        deals = self._promising(edge, budget, depth)
+        if self.tried is None or not deals or max(len(deal.lanes) for deal in deals) > 1:
             return deals
-        return self._model(edge, "pairs").deals(budget, slots)
+        if not self.decisions.stands_still(edge, self._compared(edge, deals, depth)[0][1].lanes, depth):
+            return deals
+        return self._model(edge, pairs=True).deals(budget, self._slots(depth))
 
-    def _model(self, edge: OrderedRange, dealt: Dealt = "singles") -> LaneModel:
-        key: tuple[int, Dealt] = self.kind(edge), "all" if self.tried is None else dealt
+    def _promising(self, edge: OrderedRange, budget: Budget, depth: int | None) -> list[Deal]:
+        """Return the lanes of one index that fit, or also those of two where these leave something to gain or all are wanted."""
+        if self.tried is not None:
+            deals = self._model(edge).deals(budget, self._slots(depth))
+            if deals and deals[0].least <= NEAR * self.relaxed(edge, budget):
+                return deals
+        return self._model(edge, pairs=True).deals(budget, self._slots(depth))
+
+    def _slots(self, depth: int | None) -> int | None:
+        """Return the slots of FIFOs of a stated depth, or those of the machine."""
+        return self.machine.first_depth if depth is None else depth
+
+    def _model(self, edge: OrderedRange, *, pairs: bool = False) -> LaneModel:
+        """Return what lanes give a range, measured for single indices, or for pairs of them, too."""
+        key = self.kind(edge), pairs
         if key not in self._models:
-            self._models[key] = LaneModel.of(edge, self.machine, key[1])
+            model = self._model(edge).with_pairs(edge, self.machine, self.tried is None) if pairs else None
+            self._models[key] = LaneModel.of(edge, self.machine) if model is None else model
         return self._models[key]
 
 

@@ -216,10 +216,13 @@ class BudgetSearch:
             first = next(path for _, path in paths if any(edge in pending for edge in path.edges))
             edges = [edge for edge in first.edges if edge in pending]
             for edge in edges if is_last or self.costs.tried is None else self._largest(edges, budget, levers):
-                if not self.deadline.passed and not self._is_known(edge, budget, levers):
+                if self.deadline.passed or self._is_known(edge, budget, levers):
+                    continue
+                if is_last:
+                    self.costs.best(edge, budget, levers.freedom)
+                elif self.costs.refine(edge, budget, levers.freedom):
                     chosen += 1
                     self.trying(f"{edge.name}: {', '.join(edge.order)}")
-                    self.costs.best(edge, budget, levers.freedom)
             if is_last:
                 break
         bounds = self._cheapest(variants, budget, 1, levers, self._bound)
@@ -262,7 +265,7 @@ class BudgetSearch:
 
     def _pessimistic(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
         """Return the cycles of a range whose lanes were chosen. They are infinite if they were not."""
-        dealt = self.costs.best(edge, budget, levers.freedom) if self._is_known(edge, budget, levers) else None
+        dealt = self.costs.chosen(edge, budget, levers.freedom)
         return inf if dealt is None else dealt.cost.cycles
 
     def _bound(self, edge: OrderedRange, budget: Budget, levers: Levers) -> float:
@@ -273,7 +276,7 @@ class BudgetSearch:
         return inf if dealt is None else dealt.least
 
     def _dealt(self, variant: Variant, path: Path, budget: Budget, levers: Levers) -> DealtPath:
-        chosen = ((edge, self.costs.best(edge, budget, levers.freedom)) for edge in path.edges)
+        chosen = ((edge, self.costs.chosen(edge, budget, levers.freedom)) for edge in path.edges)
         return DealtPath(
             variant, path, tuple((edge, dealt.decision) for edge, dealt in chosen if dealt is not None and edge.pieces)
         )

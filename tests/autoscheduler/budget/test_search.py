@@ -10,9 +10,10 @@ from budget_spaces import AllCandidates, random_source
 
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
 from fuseflow.autoscheduler.budget.variants import VariantFactory
@@ -64,13 +65,27 @@ def test_it_is_the_best_of_all_candidates(seed: int) -> None:
     assert outcome.bound == pytest.approx(found)
 
 
+def test_lanes_of_stages_are_looked_at_in_promising_ranges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They took more than half of the time of a search, and most ranges stand in none of its best programs."""
+    staged, dealt = set[OrderedRange](), set[OrderedRange]()
+    with_stages, best = RangeCosts._with_stages, RangeCosts._best
+    monkeypatch.setattr(RangeCosts, "_with_stages", lambda self, edge, *a: (staged.add(edge), with_stages(self, edge, *a))[1])
+    monkeypatch.setattr(RangeCosts, "_best", lambda self, edge, *a: (dealt.add(edge), best(self, edge, *a))[1])
+    search, variant = searched(random_source(1), RDA)
+    search.costs.tried = MAX_TRIED
+    outcome = search.cheapest(random_budget(1), 1)
+    edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
+    assert {search.costs.decisions.first(edge) for edge in outcome.programs[0].path.edges if edge.pieces} <= staged <= dealt
+    assert len(dealt) < len(edges)
+
+
 @pytest.mark.parametrize("seed", seeds(0, 1, slow=(2,)))
 def test_lanes_by_arithmetic_occupy_what_lanes_that_are_lowered_do(seed: int) -> None:
     search, variant = searched(random_source(100 + seed), RDA)
     costs, checked = LoweredCosts(RDA, variant.graph.figures.estimator), 0
     edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
     for edge in edges[:: max(1, len(edges) // 6)]:
-        model = LaneModel.of(edge, RDA)
+        model = LaneModel.of(edge, RDA).with_pairs(edge, RDA, every=True)
         for deal in model.deals(Budget.of({}), 64)[::5]:
             cost = costs(edge, RegionDecision(edge.order, deal.lanes))
             assert cost is not None
