@@ -1,4 +1,4 @@
-"""Progress of long runs on standard error. Bars appear on a terminal only."""
+"""Progress of long runs on standard error. Bars appear on a terminal only; a search writes a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.execution import ProgressCallback as Report
 
+LOG_SECONDS = 10.0
+"""So many seconds lie between two lines of a search that is not shown on a terminal."""
 MOST_NAME = 24
 """The characters of the name of a region in a bar."""
 
@@ -93,11 +95,25 @@ def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
 @contextmanager
 def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int], None]]:
     """Yield a function to be called with each thing that a search tries, and with how many may follow. A terminal shows it, how many there
-    were and their rate. It also shows the time that is left at most: to the limit of the search in seconds, or else for all that may follow
-    at this rate."""
-    err = None if quiet else console(stderr=True)
-    if err is None or not err.is_terminal:
+    were and their rate; a file or a pipe gets a line with that every few seconds. Both say what time is left at most: to the limit of the
+    search in seconds, or else for all that may follow at this rate."""
+    if quiet:
         yield lambda text, most: None
+        return
+    err, start, tried = console(stderr=True), time.monotonic(), 0
+
+    def counted(most: int) -> tuple[str, str]:
+        """Count one more, and return how many there were, and what is left."""
+        nonlocal tried
+        tried += 1
+        passed = time.monotonic() - start
+        rate = tried / max(passed, 1e-9)
+        seconds = most / rate if limit is None else max(0, limit - passed)
+        left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
+        return f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left
+
+    if not err.is_terminal:
+        yield _log_lines(err, counted)
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -105,20 +121,26 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
     text = TextColumn("{task.description}", markup=False)
     with Progress(SpinnerColumn(), *counts, text, console=err, transient=True) as bar:
         task = bar.add_task("searching", total=None, counts="", left="")
-        start, tried = time.monotonic(), 0
 
         def tell(what: str, most: int) -> None:
-            nonlocal tried
-            tried += 1
-            passed = time.monotonic() - start
-            rate = tried / max(passed, 1e-9)
-            seconds = most / rate if limit is None else max(0, limit - passed)
-            left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
-            bar.update(
-                task, description=visible(what), counts=f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left=left
-            )
+            tally, left = counted(most)
+            bar.update(task, description=visible(what), counts=tally, left=left)
 
         yield tell
+
+
+def _log_lines(err: Console, counted: Callable[[int], tuple[str, str]]) -> Callable[[str, int], None]:
+    """Return a function that writes what a search tries to a file or a pipe: a line every few seconds, and nothing of a short search."""
+    last = time.monotonic()
+
+    def tell(what: str, most: int) -> None:
+        nonlocal last
+        tally, left = counted(most)
+        if (now := time.monotonic()) - last >= LOG_SECONDS:
+            last = now
+            err.print(f"searching: {tally}, {left}: {visible(what)}", soft_wrap=True, highlight=False, markup=False)
+
+    return tell
 
 
 class _Notice(logging.Handler):

@@ -13,6 +13,8 @@ from fuseflow.autoscheduler.budget.trials import Trial
 from fuseflow.report.tables import plain_table
 from fuseflow.resources import COMPONENTS
 from fuseflow.resources.budget import amount_text
+from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import split_fifo, split_lanes
 
 MAX_NAME_WIDTH = 60
 """The number of letters that are shown of the names of a schedule's regions."""
@@ -29,6 +31,9 @@ def budget_lines(choice: BudgetChoice) -> Iterator[str | Table]:
         f"{choice.lowered:,} estimated with lanes on {machine}"
     )
     yield _trial_table(choice)
+    yield ""
+    yield _decision_table(choice)
+    yield from _storage_lines(choice.schedule)
     yield ""
     yield _resource_table(choice)
     yield ""
@@ -52,6 +57,34 @@ def _trial_table(choice: BudgetChoice) -> Table:
         table.add_row(_short(trial), estimate, *cycles, _times(trial, choice.unfused), note)
     table.columns[-1].justify = "left"
     return table
+
+
+def _decision_table(choice: BudgetChoice) -> Table:
+    """Return a table of what was chosen of each region: the order of its loops, its lanes, of which a dot stands between a stage and its
+    index, and the slots of its FIFOs where they are not those of the machine."""
+    table, schedule = plain_table("chosen region", "order", "lanes", "slots", numbers_from=3), choice.schedule
+    lanes = [(*split_lanes(name), count) for name, count in schedule.parallel]
+    for region in choice.compiled.regions:
+        own = [f"{stage}.{i}={count}" if stage else f"{i}={count}" for of, stage, i, count in lanes if of == region.name]
+        slots = [f"{depth:,}" for name, depth in schedule.depths if split_fifo(name) == (region.name, "")]
+        name, order = _shortened(region.name), ", ".join(region.fused.order)
+        table.add_row(*(escape(text) for text in (name, order, ", ".join(own), "".join(slots))))
+    return table
+
+
+def _storage_lines(schedule: Schedule) -> Iterator[str]:
+    """Yield what a schedule says of tensors and products, one line for each kind of which it says something."""
+    said = {
+        "formats": [f"{name} {format}" for name, format in schedule.formats],
+        "blocks": [f"{name} {'x'.join(map(str, sizes))}" for name, sizes in schedule.blocks],
+        "products": [f"{name} = {chain}" for name, chain in schedule.associations],
+        "buffers": [f"{name} {amount_text('buffer', size)}" for name, size in schedule.buffers],
+        "preloads": [f"{name} by {ports} ports" for name, ports in schedule.preloads],
+        "splits": [f"{name} in runs of {size}" for name, size in schedule.splits],
+    }
+    for kind, entries in said.items():
+        if entries:
+            yield escape(f"{kind}: {', '.join(entries)}")
 
 
 def _times(trial: Trial, unfused: Trial | None) -> str:
@@ -117,5 +150,8 @@ def curve_table(component: str, points: list[ParetoPoint]) -> Table:
 
 
 def _short(trial: Trial) -> str:
-    name = trial.name
-    return escape(name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ...")
+    return escape(_shortened(trial.name))
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ..."

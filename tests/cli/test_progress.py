@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,15 @@ def test_who_wants_quiet_sees_nothing(words: tuple[str, ...], tmp_path: Path, mo
 def test_a_pipe_gets_neither_bars_nor_colours():
     run = subprocess.run([sys.executable, "-m", "fuseflow", "run", *SPMM], capture_output=True, check=True)
     assert run.stderr == b"" and b"\x1b" not in run.stdout and run.stdout
+
+
+def test_a_pipe_is_told_of_a_search_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", 0.0)
+    words = ("schedule", *SPMM, "--budget", "mul=4", "--no-store", "--top", "0")
+    lines = CliRunner().invoke(main, list(words)).stderr.splitlines()
+    searching = [line for line in lines if line.startswith("searching: ")]
+    assert len(searching) > 3
+    assert all(re.match(r"searching: [\d,]+ tried, [\d.,]+/s, at most [\d,]+ and [\d,]+ s left: \S", line) for line in searching)
+    assert not CliRunner().invoke(main, [*words, "--quiet"]).stderr
+    monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", 3600.0)
+    assert "searching" not in CliRunner().invoke(main, list(words)).stderr

@@ -56,6 +56,21 @@ def test_the_schedule_runs_and_is_within_the_budget(chosen: Path) -> None:
     assert all(r["resources"][name] <= limit for r in result["regions"] for name, limit in budget.limits.items())
 
 
+def test_the_report_has_the_order_the_lanes_and_the_slots_of_every_region(chosen: Path) -> None:
+    printed = (chosen / "printed").read_text()
+    schedule = Schedule.load(chosen / "best.yaml")
+    for name, order in schedule.orders:
+        (line,) = [line for line in printed.splitlines() if line.startswith(name) and ", ".join(order) in line]
+        for lanes, count in schedule.parallel:
+            if lanes.startswith(f"{name}."):
+                assert f"{lanes.rpartition('.')[2]}={count}" in line
+        for fifo, depth in schedule.depths:
+            if fifo == name:
+                assert line.split()[-1] == f"{depth:,}"
+    for name, format in schedule.formats:
+        assert f"{name} {format}" in printed
+
+
 def test_unfused_is_a_candidate_and_simulated(chosen: Path) -> None:
     trials = json.loads((chosen / "choice.json").read_text())["trials"]
     (unfused,) = (trial for trial in trials if trial["is_unfused"])

@@ -1,13 +1,14 @@
-"""Deeper FIFOs of the regions of a program whose other decisions are made, as deep as the budget has room for.
+"""Other depths of the FIFOs of the regions of a program whose other decisions are made.
 
 The estimate knows which FIFOs hold a graph up all the time. What it does not know is how long others keep a region going while the memory
-refreshes itself, or answers late. So deeper FIFOs are simulated.
+refreshes itself, or answers late; and that ports which run further ahead of each other may open more rows of HBM2. So deeper FIFOs are
+simulated, and so are those of the machine where the estimate chose deeper ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.autoscheduler.budget.deeper_fifos import DEEP
 from fuseflow.autoscheduler.budget.region_changes import ROUNDS
@@ -19,21 +20,23 @@ from fuseflow.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class RegionDepth:
-    """So many slots of all FIFOs of a region of which the schedule states no others."""
+    """So many slots of all FIFOs of a region of which the schedule states no others, or those of the machine (None)."""
 
     region: str
-    slots: int
+    slots: int | None
 
     def added(self, schedule: Schedule) -> Schedule:
         """Return a schedule with these slots."""
+        if self.slots is None:
+            return replace(schedule, depths=tuple(entry for entry in schedule.depths if entry[0] != self.region))
         return schedule.depth(self.region, self.slots)
 
 
 def region_depths(
     program: Compiled, budget: Budget, estimator: Estimator, compiled: Callable[[Schedule], Compiled]
 ) -> Iterator[tuple[RegionDepth, ...]]:
-    """Yield, for each region, the two deepest FIFOs that have room in a budget, and are deeper than those that it has. `compiled` compiles
-    the same program under another schedule."""
+    """Yield, for each region, the two deepest FIFOs that have room in a budget, and are deeper than those that it has; for one that has
+    deeper ones than the machine gives it, those of the machine first. `compiled` compiles the same program under another schedule."""
     first, stated = program.machine.first_depth, dict(program.schedule.depths)
     if first is None or program.machine.rules == "comal":
         return
@@ -41,12 +44,16 @@ def region_depths(
         region.name: [] for region in program.regions if region.einsums
     }  # a copy has no depth
     for slots in reversed(DEEP):
-        deeper = [RegionDepth(name, slots) for name in options if slots > stated.get(name, first)]
+        deeper = [(name, RegionDepth(name, slots)) for name in options if slots > stated.get(name, first)]
         schedule = program.schedule
-        for depth in deeper:
+        for _, depth in deeper:
             schedule = depth.added(schedule)
         regions = compiled(schedule).estimate(estimator).regions if deeper else ()
         rooms = {name for each in regions if not budget.exceeded(each.resources) for name in each.names}
-        for depth in deeper:
-            options[depth.region] += [depth] * (depth.region in rooms)
-    yield from (tuple(reversed(depths[:ROUNDS])) for depths in options.values() if depths)
+        for name, depth in deeper:
+            options[name] += [depth] * (name in rooms)
+    for name, depths in options.items():
+        of_machine = [RegionDepth(name, None)] if stated.get(name, first) > first else []
+        tried = of_machine + depths[: ROUNDS - len(of_machine)][::-1]
+        if tried:
+            yield tuple(tried)

@@ -58,9 +58,12 @@ def test_the_two_deepest_that_have_room_in_each_region() -> None:
     assert slots("fifo=100") == {}
 
 
-def test_those_that_a_region_has_are_not_tried() -> None:
+def test_of_a_region_with_deeper_ones_those_of_the_machine_are_tried_too() -> None:
     schedule = SERIAL.depth("T", 1024).depth("Y", 4096)
-    assert depths(schedule, "mul=64") == [(RegionDepth("T", 4096),)]
+    of_machine = RegionDepth("T", None), RegionDepth("Y", None)
+    assert depths(schedule, "mul=64") == [(of_machine[0], RegionDepth("T", 4096)), (of_machine[1],)]
+    assert of_machine[0].added(schedule) == SERIAL.depth("Y", 4096)
+    assert depths(SERIAL.depth("T", 16), "fifo=100") == []  # they are shallower than those of the machine
 
 
 def test_a_machine_of_other_rules_has_none() -> None:
