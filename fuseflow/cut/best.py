@@ -28,8 +28,6 @@ from fuseflow.schedule.region_size import RegionDivider
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
-BEST = ("best",)
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -50,9 +48,9 @@ def lower_cut(
 
     A cut that cannot be lowered is passed over. If none can, the error is that of the operators one by one.
     """
-    if schedule.fuse_regions == BEST and _has_regions_of_layers(program, schedule):
+    if schedule.leaves_cut and _has_regions_of_layers(program, schedule):
         schedule = replace(schedule, fuse_regions=("layerwise",))
-    if schedule.fuse_regions != BEST:
+    if not schedule.leaves_cut:
         return schedule, *lower_for(program, schedule, machine, tensors)
     store = cut_store()
     digest = "" if store is None else cut_digest(program, schedule, machine, tensors)

@@ -98,16 +98,17 @@ class FusionReport:
     stages: tuple[Stage, ...] = ()
 
 
-def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> FusionReport:
+def explain_fusion(source: Source, schedule: Schedule, machine: Machine, asked: Schedule | None = None) -> FusionReport:
     """Say of every Einsum and each of its producers whether and why they are fused, as the program is compiled for a machine. Statistics
-    are assumed for tensors without data.
+    are assumed for tensors without data. `asked` is the schedule before what it leaves open was chosen.
 
     Raises a `FuseFlowError` if the schedule itself does not compile.
     """
+    asked = asked or schedule
     source, schedule = planned(source, schedule, machine)
     schedule, partitioned, lowered = lower_cut(source.program, schedule, machine, source.tensors)
     program, compiled = partitioned.program, tuple(lowered)
-    decisions = _decisions(partitioned, compiled)
+    decisions = _decisions(partitioned, compiled, "the chosen cut" if asked.leaves_cut or asked.open else "the schedule")
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
     input_statistics = collect_statistics(inputs, source.tensors)
@@ -133,7 +134,7 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     return FusionReport(decisions, producers, keeps, stages)
 
 
-def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
+def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion], named_in: str) -> tuple[FusionDecision, ...]:
     """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
     program, schedule = partitioned.original, partitioned.schedule
     regions = partitioned.formed
@@ -148,9 +149,10 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
         for producer in (n for n in einsum.operands if n in home):
             both = home[producer], home[einsum.name]
             if both[0] == both[1]:
-                decisions.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
+                why = why_fused(program, schedule, producer, einsum.name, named_in)
+                decisions.append(FusionDecision(producer, einsum.name, both, why))
                 continue
-            why = why_cut(program, schedule, regions, producer, einsum.name, partitioned.kept)
+            why = why_cut(program, schedule, regions, producer, einsum.name, partitioned.kept, named_in)
             if both not in refusals:
                 refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
             decisions.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))

@@ -22,7 +22,7 @@ million, on one of two busy cores."""
 def slow_cut_notice(compiled: Compiled, asked: Schedule) -> str:
     """Return a sentence on the cut that a schedule asked for, if it is expected to take `SLOW` times the cycles of no fusion or more: which
     result is computed how often, what is expected of the best cut that is known, and what to ask for instead. Else return ''."""
-    if asked.fuse_regions in (("best",), ("none",)) or all(len(region.einsums) < 2 for region in compiled.regions):
+    if asked.leaves_cut or asked.fuse_regions == ("none",) or all(len(region.einsums) < 2 for region in compiled.regions):
         return ""
     estimator = Estimator(assume_unknown=True)
 

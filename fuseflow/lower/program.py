@@ -28,7 +28,7 @@ def lower(
     machine nothing is expected of regions, so that those of `fuse: best` are those of `layerwise`. Raises `ProgramError`, `ScheduleError`
     or `FusionError`.
     """
-    if schedule.fuse_regions == ("best",):
+    if schedule.leaves_cut:
         schedule = replace(schedule, fuse_regions=("layerwise",))
     with collector_off():
         partitioned = partition_program(program, schedule, regions)

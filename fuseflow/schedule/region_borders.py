@@ -15,8 +15,8 @@ from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
 
-def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str) -> str:
-    """Return why two Einsums of one region are in it together."""
+def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str, named_in: str = "the schedule") -> str:
+    """Return why two Einsums of one region are in it together. `named_in` says where its regions have their names from."""
     match schedule.fuse_regions:
         case ("none",):
             return "a softmax or a norm stays together"
@@ -37,14 +37,20 @@ def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str
                 return "a softmax or a norm stays together"
             if "" in homes:
                 return f"`{(producer, consumer)[homes.index('')]}` is a functional operator that follows region `{max(homes)}`"
-            return f"both are in region `{homes[0]}` of the schedule"
+            return f"both are in region `{homes[0]}` of {named_in}"
 
 
 def why_cut(
-    program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str, kept: Collection[str] = ()
+    program: Program,
+    schedule: Schedule,
+    regions: Sequence[Region],
+    producer: str,
+    consumer: str,
+    kept: Collection[str] = (),
+    named_in: str = "the schedule",
 ) -> str:
     """Return why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule. Tensors in `kept` are
-    stored as they are.
+    stored as they are. `named_in` says where regions have their names from.
     """
     for name in (producer, consumer):
         if name in reshape_einsums(program, kept):
@@ -68,8 +74,8 @@ def why_cut(
                 return "no named region holds them, so they run alone"
             if "" in homes:
                 member, other = (producer, consumer) if homes[0] else (consumer, producer)
-                return f"region `{max(homes)}` of the schedule holds `{member}`, not `{other}`"
-            return f"regions `{homes[0]}` and `{homes[1]}` of the schedule meet here"
+                return f"region `{max(homes)}` of {named_in} holds `{member}`, not `{other}`"
+            return f"regions `{homes[0]}` and `{homes[1]}` of {named_in} meet here"
     if labels and labels[producer] != labels[consumer]:
         return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
     if any({producer, consumer} <= set(r.einsums) for r in undivided_regions(program, bool(labels), kept)):

@@ -165,6 +165,11 @@ class Schedule:
         return self.fuse_regions == ("auto",) or self.order_policy == "auto" or self.plan.auto
 
     @property
+    def leaves_cut(self) -> bool:
+        """Whether its regions are those that are expected to take the fewest cycles: nobody says what is fused, or `fuse: best` is said."""
+        return self.fuse_regions == ("best",)
+
+    @property
     def grows_regions(self) -> bool:
         """Whether nobody has named its regions: they grow as large as `layerwise` or `full` says, and may be divided."""
         return self.fuse_regions in (("layerwise",), ("full",))

@@ -13,8 +13,8 @@ from math import inf
 
 import numpy as np
 
-from fuseflow.autoscheduler.budget.cut_graph import WORST_ORDER
-from fuseflow.autoscheduler.budget.deals import MAX_DEALT, lane_counts
+from fuseflow.autoscheduler.budget.deals import lane_counts
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
@@ -97,7 +97,7 @@ class AllCandidates:
         legal = [c for c in region.fused.compared if c.cost is not None]
         least = min((c.rank for c in legal), default=0.0)
         ranked = sorted(legal, key=lambda c: (c.order != region.fused.order, c.rank))
-        likely = [c.order for c in ranked if c.rank <= WORST_ORDER * least]
+        likely = [c.order for c in ranked if c.rank <= SETTINGS.worst_order * least]
         return list(dict.fromkeys((region.fused.order, *likely)))[: self.orders]
 
     def _best_lanes(self, schedule: Schedule, program: Compiled) -> float:
@@ -114,7 +114,7 @@ class AllCandidates:
 
     def _with_lanes(self, schedule: Schedule, region: CompiledRegion) -> Iterator[float]:
         stored = tuple((name, str(t.format)) for name, t in region.fused.stored.items())
-        for number in range(MAX_DEALT + 1):
+        for number in range(SETTINGS.max_dealt + 1):
             for indices in combinations(region.fused.order, number):
                 counts = [[c for c in lane_counts(region.fused.sizes[i]) if c > 1] for i in indices]
                 for lanes in product(*counts):

@@ -25,8 +25,9 @@ from fuseflow.autoscheduler.budget.search import (
     SearchOutcome,
     Variant,
 )
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
-from fuseflow.autoscheduler.budget.trial_runs import SEARCHES, TrialRuns
+from fuseflow.autoscheduler.budget.trial_runs import TrialRuns
 from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
 from fuseflow.autoscheduler.budget.trials import RunSchedules, SimulateHere, Trial
 from fuseflow.autoscheduler.budget.variants import VariantFactory, VariantSearch
@@ -47,17 +48,6 @@ from fuseflow.sim import Machine
 
 PARETO_START: Mapping[str, int] = {"mul": 1024, "add": 4096, "special": 1024, "port": 4096, "stream": 16_384}
 """The limit with which a curve begins where the budget has none; bytes begin with 16 MB."""
-LEVER_RANGES = 16
-"""Of how many more ranges lanes are chosen where a lever is taken away."""
-BUFFER_PROGRAMS = 2
-"""For how many programs reuse buffers are chosen."""
-HOPEFUL = 1.25
-"""A variant is searched in full beside the best program if a first idea of its cycles is at most so many times those of that."""
-QUICK_RANGES = 8
-"""Of how many ranges lanes are chosen for a first idea of the cycles of a variant."""
-SEARCH_COUNT_BUDGET = 1 << 24
-"""The most distinct elements that one count in a search may take, since to count more takes seconds. The cycles of a range that has more
-follow from statistics."""
 
 
 def budget_schedule(
@@ -85,7 +75,7 @@ def budget_schedule(
     cache = SimulationCache()
     run = run or SimulateHere(source, machine, "auto", cache)
     base = replace(schedule, fuse_regions=("none",), order_policy="best")
-    estimator = Estimator(assume_unknown=True, memo=CountMemo(SEARCH_COUNT_BUDGET))
+    estimator = Estimator(assume_unknown=True, memo=CountMemo(SETTINGS.search_count_budget))
     deadline = Deadline.after(request.limit)
     factory = VariantFactory(source, machine, estimator, base, deadline)
     published = factory(base)
@@ -201,10 +191,10 @@ class _Chooser:
         self.agenda.expect("variants", variants.most() if self._changes_variants else 0)
         self.agenda.expect("best", ranges)
         self.agenda.expect("buffers", ranges if self._changes_buffers else 0)
-        again = 2 * SEARCHES * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
+        again = 2 * SETTINGS.searches_again * (ranges + 1) if {"fifo", "area"} & self.budget.limits.keys() else 0
         changes = RegionTrials.most(self.request, len(self.published.graph.ranges.units))
         self.agenda.expect("simulations", self._kept + 1 + again + 2 * changes if top else 0)
-        self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(LEVER_RANGES)))
+        self.agenda.expect("levers", len(self._levers_to_leave) * self.search.most_ranges(Effort(SETTINGS.lever_ranges)))
         points = sum(self._curve_start(component).bit_length() for component in self.request.pareto)
         self.agenda.expect("curves", points * (ranges + min(top, 1)))
 
@@ -224,7 +214,7 @@ class _Chooser:
         for steps in (first, (variants.of_fewest_cycles,) * has_buffers):
             if self.deadline.passed:
                 break
-            programs = [p for p in best.programs[:BUFFER_PROGRAMS] if not self.estimates.of_program(p, False).refused]
+            programs = [p for p in best.programs[: SETTINGS.buffer_programs] if not self.estimates.of_program(p, False).refused]
             known = {variant.base for variant in self.search.variants}
             buffered = tuple(v for program in programs for step in steps for v in step(program) if v.base not in known)
             if buffered:
@@ -238,7 +228,7 @@ class _Chooser:
         then. Formats are chosen before preloads are. So those were left whose orders look up another operand again and again."""
         if "preloads" not in self.request.allow or not best.programs:
             return best
-        limit = HOPEFUL * best.programs[0].cycles
+        limit = SETTINGS.hopeful_variant * best.programs[0].cycles
         for variant in variants.turned(best.programs[0].variant):
             program = self._quick_program(variant, inf)
             if program is None or self.deadline.passed:
@@ -260,7 +250,7 @@ class _Chooser:
         """Return the best program of a variant, with lanes for a few ranges in one order each. None if it turns out to take more cycles
         than a limit."""
         search = replace(self.search, variants=(variant,), trying=lambda text: None)
-        outcome = search.cheapest(self.budget, 1, effort=Effort(QUICK_RANGES, limit, quick=True))
+        outcome = search.cheapest(self.budget, 1, effort=Effort(SETTINGS.quick_ranges, limit, quick=True))
         return outcome.programs[0] if outcome.programs else None
 
     def _trials(self, best: SearchOutcome, unfused: SearchOutcome) -> list[Trial]:
@@ -281,7 +271,7 @@ class _Chooser:
         for name in self._levers_to_leave:
             if self.deadline.passed:
                 return
-            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name), Effort(LEVER_RANGES))
+            outcome = self.search.cheapest(self.budget, 1, ALL_LEVERS.without(name), Effort(SETTINGS.lever_ranges))
             yield Lever(name, outcome.programs[0].cycles if outcome.programs else inf)
 
     def _curve_start(self, component: str) -> int:

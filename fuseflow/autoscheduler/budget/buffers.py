@@ -20,6 +20,7 @@ from math import inf, prod
 from typing import TypeAlias
 
 from fuseflow.autoscheduler.budget.search import DealtPath, Variant
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
 from fuseflow.estimate.memory_bound import request_bytes
@@ -35,18 +36,6 @@ from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim.memory.settings import TimedMemory
 from fuseflow.tensors import DTYPES
-
-MOST_BUFFERS = 6
-"""How many tensors get a buffer at most, those of which most bytes are read again."""
-PRELOAD_PORTS = (8, 16)
-"""Preloads are tried by at most so many ports each: more than 16 took no fewer cycles on HBM2 in eight channels."""
-SMALL_BYTES = 4096
-"""Inputs of at most so many bytes are preloaded wherever any tensor is: they lie in a few lines, which all lanes want."""
-STEP = 4
-"""A smaller buffer has so many times fewer bytes."""
-GAIN = 0.99
-"""Buffers are taken where a program is expected to take less than this share of its cycles; and less of them where it takes no more than
-its reciprocal."""
 
 BufferSizes: TypeAlias = Mapping[str, int]
 """The bytes of the buffers of each port that reads a tensor."""
@@ -69,7 +58,7 @@ class TensorReuse:
         size, ladder = -(-self.whole // line) * line, list[int]()
         while size >= line:
             ladder.append(size)
-            size = size // STEP // line * line
+            size = size // SETTINGS.buffer_step // line * line
         return (0, *reversed(ladder))
 
 
@@ -97,8 +86,8 @@ class BufferChoice:
         )
 
     def _sizes(self, cost: Cost) -> BufferSizes:
-        """Return the sizes of the smallest buffers with which an estimate costs little. There are none where they save less than `GAIN`
-        says, or where the memory answers at once."""
+        """Return the sizes of the smallest buffers with which an estimate costs little. There are none where they save less than
+        `SETTINGS.gain` says, or where the memory answers at once."""
         if not isinstance(self.compiled.machine.memory, TimedMemory):
             return {}
 
@@ -107,15 +96,15 @@ class BufferChoice:
 
         sizes = {name: ladder[-1] for name, ladder in self._ladders.items()}
         plain, least = of({}), of(sizes)
-        if least >= GAIN * plain:
+        if least >= SETTINGS.gain * plain:
             return {}
         for name in reversed(sizes):  # those of which least is asked for again become smaller first
             smaller = self._ladders[name][:-1]
-            at = bisect_left(smaller, True, key=lambda size: of({**sizes, name: size}) <= least / GAIN)
+            at = bisect_left(smaller, True, key=lambda size: of({**sizes, name: size}) <= least / SETTINGS.gain)
             sizes[name] = smaller[at] if at < len(smaller) else sizes[name]
         while any(sizes.values()) and {"buffer", "area"} & self.budget.exceeded(self._resources(sizes)).keys():
             sizes = min(({**sizes, name: self._below(name, size)} for name, size in sizes.items() if size), key=of)
-        return self._of_all(sizes) if of(sizes) < GAIN * plain else {}
+        return self._of_all(sizes) if of(sizes) < SETTINGS.gain * plain else {}
 
     def preloads(self, ports: int) -> BufferSizes:
         """Return by how many ports tensors are preloaded, of at most so many each: those that are stored dense and have room, and small
@@ -139,7 +128,7 @@ class BufferChoice:
             for t in self.partitioned.program.inputs
             if t.format is not None and t.format.all_dense
         }
-        return {name: size for name, size in sizes.items() if 0 < size <= SMALL_BYTES and name in known - stated}
+        return {name: size for name, size in sizes.items() if 0 < size <= SETTINGS.small_bytes and name in known - stated}
 
     @cached_property
     def _tensors(self) -> Mapping[str, TensorReuse]:
@@ -164,7 +153,7 @@ class BufferChoice:
                 tensor.whole = max(tensor.whole, size)
                 declared = graphs[estimate.name].declared[row.tensor]
                 tensor.is_dense &= not any(declared.stored_arrays(level) for level in range(declared.format.rank))
-        most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[:MOST_BUFFERS]
+        most = sorted((name for name in kept if name not in stated), key=lambda name: -kept[name].again)[: SETTINGS.most_buffers]
         return {name: kept[name] for name in most}
 
     @cached_property
@@ -222,7 +211,7 @@ class BufferVariants:
         how many lanes there are then."""
         choice = self._choice(replace(program.schedule, parallel=()))
         base = replace(program.variant.base, buffers=self.published.base.buffers)
-        schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in PRELOAD_PORTS)
+        schedules = dict.fromkeys(with_preloads(base, choice.preloads(ports)) for ports in SETTINGS.preload_ports)
         variants = (self.factory(schedule) for schedule in schedules if schedule != base)
         return tuple(variant for variant in variants if variant is not None)
 

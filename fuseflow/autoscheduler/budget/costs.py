@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
-from fuseflow.autoscheduler.budget.cut_graph import KEPT_COUNTS, OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator
@@ -71,7 +72,7 @@ class LoweredCosts:
             cycles += inf if estimate.bound.stands_still else estimate.bound.cycles
             least += replace(estimate.bound, fifos=0, imbalance=0).cycles
             used.append(estimate.resources)
-        self.estimator.memo.forget(KEPT_COUNTS)
+        self.estimator.memo.forget(SETTINGS.kept_counts)
         return RegionCost(float(cycles), most(used), float(least))
 
     def near(self, ordered: OrderedRange, decisions: Sequence[RegionDecision]) -> list[float | None]:

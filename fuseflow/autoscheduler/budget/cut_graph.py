@@ -14,6 +14,7 @@ from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import Lanes, LoopOrder, RegionDecision
 from fuseflow.autoscheduler.budget.figures import RegionFigures
 from fuseflow.autoscheduler.budget.piece_figures import PieceFigures
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.cut.ranges import ProgramRanges
 from fuseflow.cut.units import UnitRange
 from fuseflow.errors import FuseFlowError
@@ -27,23 +28,6 @@ from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
-
-MAX_ORDERS = 8
-"""How many loop orders of a range, those that the compiler ranks best, are considered."""
-WORST_ORDER = 4
-"""An order of which the compiler expects more than so many times the cycles of the best one is not considered: to estimate it may take
-longer than all others.
-"""
-
-FEW_UNITS = 4
-"""Of so many units, ranges are there in all their orders at once. Where there are more, those of the cheapest programs alone are.
-"""
-
-MANY_STATES = 256
-"""Of so many states in all, longer ranges may begin. Where there are many cuts, those of each are few."""
-
-KEPT_COUNTS = 250
-"""How many results of counting are kept for the next range, so that those of many ranges do not pile up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +87,7 @@ class CutGraph:
     """The state before the first region."""
     knowledge: TensorKnowledge
     """What the estimate knows before the first region."""
-    orders: int = MAX_ORDERS
+    orders: int = SETTINGS.max_orders
     orders_at_once: bool = False
     deadline: Deadline = field(default_factory=Deadline)
     """When it has passed, states have single units in one order behind them, and nothing else."""
@@ -124,14 +108,14 @@ class CutGraph:
         tensors: Mapping[str, Tensor],
         machine: Machine,
         estimator: Estimator,
-        orders: int = MAX_ORDERS,
+        orders: int = SETTINGS.max_orders,
         deadline: Deadline | None = None,
         memo: LoweringMemo | None = None,
     ) -> CutGraph:
         """Prepare the graph of a program that is partitioned into single operators. `memo` has what was decided in other formats."""
         lowering = initial_state(ranges.partitioned, tensors, memo)
         knowledge = estimator.knowledge(ranges.partitioned.program, tensors)
-        at_once = len(ranges.units) <= FEW_UNITS
+        at_once = len(ranges.units) <= SETTINGS.few_units
         return cls(ranges, PieceFigures(estimator, machine), lowering, knowledge, orders, at_once, deadline or Deadline())
 
     @property
@@ -142,7 +126,7 @@ class CutGraph:
     @property
     def most_states(self) -> int:
         """At how many states of a cut longer ranges begin."""
-        return max(1, MANY_STATES // self.last)
+        return max(1, SETTINGS.many_states // self.last)
 
     @property
     def edge_count(self) -> int:
@@ -229,7 +213,7 @@ class CutGraph:
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
-        limit = WORST_ORDER * min((c.rank for c in ranked), default=0.0)
+        limit = SETTINGS.worst_order * min((c.rank for c in ranked), default=0.0)
         likely = (plain.fused.order, *(c.order for c in ranked if c.rank <= limit))
         sizes, unlike = plain.fused.sizes, dict[LoopOrder, LoopOrder]()
         for order in likely:
@@ -248,7 +232,7 @@ class CutGraph:
         """Return a range as it was lowered in an order, estimated in one lane."""
         knowledge = state.knowledge.copy()
         keys, figures = zip(*[self.figures.add(piece, knowledge) for piece in estimator_regions(pieces)], strict=True)
-        self.figures.estimator.memo.forget(KEPT_COUNTS)
+        self.figures.estimator.memo.forget(SETTINGS.kept_counts)
         after = self._state(part[1], lowering, knowledge)
         region = pieces[-1]
         sizes = {index: region.fused.sizes[index] for index in region.fused.order}

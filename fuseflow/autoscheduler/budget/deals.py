@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes
 from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.errors import ScheduleError
 from fuseflow.lower.buffers import with_buffers, without_buffers
 from fuseflow.lower.graphs import scheduled_form
@@ -30,13 +31,6 @@ from fuseflow.resources.budget import Budget
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim import Machine
 from fuseflow.transform import LaneGraph
-
-MAX_DEALT = 2
-"""How many indices of a region are dealt at once. Each takes the graphs of its pairs."""
-MAX_WIDTH = 4096
-"""The most lanes of a region where the budget limits nothing."""
-MAX_PAIRS = 6
-"""Of how many pairs of indices of a region lanes are measured, unless all are wanted."""
 
 Amounts = npt.NDArray[np.float64]
 """The amount of each of `resources.COMPONENTS`. FIFOs count with one slot each, but in the area, where they have those of the machine."""
@@ -94,7 +88,7 @@ class LaneModel:
     def with_pairs(self, ordered: OrderedRange, machine: Machine, every: bool) -> LaneModel:
         """Return the model with two and three lanes of pairs of indices, too: of all pairs, or of those that let expect most."""
         measure = LaneMeasure(ordered, machine, ordered.figures[-1].held)
-        pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), MAX_DEALT))
+        pairs = list(combinations((index for index, size in self.sizes.items() if size > 1), SETTINGS.max_dealt))
         corners = dict(self.corners)
         for pair in pairs if every else _promising(pairs, self.copied):
             corners |= measure.corners(pair, {})
@@ -116,7 +110,7 @@ class LaneModel:
         counts = [[count for count in lane_counts(self.sizes[index]) if count > 1] for index in indices]
         for numbers in product(*counts):
             lanes = tuple(zip(indices, numbers, strict=True))
-            if prod(numbers) <= MAX_WIDTH and fits(amounts := self.amounts(lanes), budget, depth):
+            if prod(numbers) <= SETTINGS.max_width and fits(amounts := self.amounts(lanes), budget, depth):
                 yield Deal(lanes, amounts, self.least(lanes))
 
     def amounts(self, lanes: Lanes) -> Amounts:
@@ -152,7 +146,7 @@ def lane_counts(size: int) -> tuple[int, ...]:
     >>> lane_counts(14)
     (1, 2, 3, 4, 6, 7, 8, 12, 14)
     """
-    most = min(size, MAX_WIDTH)
+    most = min(size, SETTINGS.max_width)
     powers = {factor << n for n in range(most.bit_length()) for factor in (1, 3) if factor << n <= most}
     return tuple(sorted(powers | {n for n in range(1, most + 1) if size % n == 0}))
 
@@ -169,7 +163,7 @@ def _promising(pairs: list[tuple[str, ...]], copied: Mapping[frozenset[str], flo
 
     busiest = max(copied, key=lambda nodes: copied[nodes])
     of_use = [pair for pair in pairs if busiest.issuperset(pair) or left(*pair) < min(left(index) for index in pair)]
-    return sorted(of_use, key=lambda pair: (left(*pair), not busiest.issuperset(pair)))[:MAX_PAIRS]
+    return sorted(of_use, key=lambda pair: (left(*pair), not busiest.issuperset(pair)))[: SETTINGS.max_pairs]
 
 
 def _twos(indices: tuple[str, ...]) -> Lanes:

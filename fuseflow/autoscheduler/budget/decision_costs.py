@@ -13,14 +13,10 @@ from fuseflow.autoscheduler.budget.costs import CandidateCosts, RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import Lanes, RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
-
-BOUNDED_DEPTH = 64
-"""The slots of FIFOs on a machine that does not bound them, where the budget does."""
-SHALLOW = (16, 4)
-"""The slots of all FIFOs of a region that are tried where those of the machine leave little room for lanes."""
 
 
 @dataclass(slots=True)
@@ -92,7 +88,7 @@ class DecisionCosts:
         if decision not in exact:
             deeper = (
                 exact.get(replace(decision, depth=depth))
-                for depth in (BOUNDED_DEPTH, *SHALLOW)
+                for depth in (SETTINGS.bounded_fifos, *SETTINGS.shallow_fifos)
                 if depth > (decision.depth or inf)
             )
             stuck = next((cost for cost in deeper if cost is not None and cost.cycles == inf), None)
@@ -131,7 +127,7 @@ class DecisionCosts:
         kind, own = self.kind(edge), self.own(edge, decision)
         if own.depth is None:
             return False
-        self._stuck |= {(kind, replace(own, depth=depth)) for depth in (own.depth, *SHALLOW) if depth <= own.depth}
+        self._stuck |= {(kind, replace(own, depth=depth)) for depth in (own.depth, *SETTINGS.shallow_fifos) if depth <= own.depth}
         return True
 
     def forget_cycles(self) -> set[int]:

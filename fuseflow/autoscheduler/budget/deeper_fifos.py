@@ -11,12 +11,9 @@ from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.dealt_range import DealtRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.lane_trials import GAIN
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
-
-DEEP = (256, 1024, 4096)
-"""The slots of all FIFOs of a region that are tried once its lanes are chosen, or where it stands still with fewer."""
 
 FittingCost: TypeAlias = Callable[[OrderedRange, RegionDecision, Budget], RegionCost | None]
 """The cost of a decision, None if the region cannot have it within the budget."""
@@ -36,7 +33,7 @@ class DeeperFifos:
         """Return a range with the deepest FIFOs that have room, if that takes fewer cycles: the least slots that give them."""
         if dealt is None or self.machine.first_depth is None or self.machine.rules == "comal":
             return dealt
-        if dealt.cost.least >= GAIN * dealt.cost.cycles:
+        if dealt.cost.least >= SETTINGS.gain * dealt.cost.cycles:
             return dealt
         known = self._known(edge, budget, dealt)
         return self._deepest(edge, budget, dealt) if known is None else self._least(edge, budget, dealt, known)
@@ -44,17 +41,17 @@ class DeeperFifos:
     def _least(self, edge: OrderedRange, budget: Budget, dealt: DealtRange, known: list[RegionDecision]) -> DealtRange:
         """Return the range with the deepest of some FIFOs that has room and takes fewer cycles."""
         costs = ((decision, self.fitting(edge, decision, budget)) for decision in reversed(known))
-        better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < GAIN * dealt.cost.cycles)
+        better = ((d, cost) for d, cost in costs if cost is not None and cost.cycles < SETTINGS.gain * dealt.cost.cycles)
         return next((DealtRange(d, cost, min(dealt.least, cost.cycles)) for d, cost in better), dealt)
 
     def _deepest(self, edge: OrderedRange, budget: Budget, dealt: DealtRange) -> DealtRange:
         """Return the range with FIFOs that are made deeper and deeper while they have room."""
-        for depth in DEEP:
+        for depth in SETTINGS.deep_fifos:
             decision = replace(dealt.decision, depth=depth)
             cost = self.fitting(edge, decision, budget)
             if cost is None:
                 break
-            if cost.cycles < GAIN * dealt.cost.cycles:
+            if cost.cycles < SETTINGS.gain * dealt.cost.cycles:
                 dealt = DealtRange(decision, cost, min(dealt.least, cost.cycles))
         return dealt
 
@@ -62,11 +59,11 @@ class DeeperFifos:
         """Return a decision with deeper and deeper FIFOs, each of which by arithmetic gives something beside the one before it, and has
         room. None if arithmetic does not know."""
         deeper, fewest = list[RegionDecision](), dealt.cost.cycles
-        decisions = [replace(dealt.decision, depth=depth) for depth in DEEP]
-        for decision, depth, near in zip(decisions, DEEP, self.near(edge, decisions), strict=True):
+        decisions = [replace(dealt.decision, depth=depth) for depth in SETTINGS.deep_fifos]
+        for decision, depth, near in zip(decisions, SETTINGS.deep_fifos, self.near(edge, decisions), strict=True):
             if near is None:
                 return None
-            if near < GAIN * fewest and self._has_room(dealt, depth, budget):
+            if near < SETTINGS.gain * fewest and self._has_room(dealt, depth, budget):
                 deeper, fewest = [*deeper, decision], near
         return deeper
 

@@ -14,15 +14,7 @@ from math import inf
 
 from fuseflow.autoscheduler.budget.costs import RegionCost
 from fuseflow.autoscheduler.budget.deals import Deal
-
-ALIKE = 2
-"""Once so many lanes of the same indices stand still, all others of a range are taken to do so."""
-LOOKS_PER_TRY = 4
-"""Lanes that stand still are none of those that are tried, but so many times as many are looked at at most once some go on."""
-RIGHT = 0.01
-"""Arithmetic whose error was less is right."""
-GAIN = 0.99
-"""What takes this share of some cycles or more is taken to be as slow."""
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 
 @dataclass(slots=True)
@@ -49,7 +41,7 @@ class LaneTrials:
             cycles, deal = self.candidates[self._looked]
             if self.best is not None and (self._is_enough or self._likely(cycles) >= self.best[1].cycles):
                 return
-            if self.tried is None or self._still[deal.indices] < ALIKE:
+            if self.tried is None or self._still[deal.indices] < SETTINGS.alike:
                 yield deal
             self._looked += 1
 
@@ -73,9 +65,9 @@ class LaneTrials:
 
     @property
     def _is_enough(self) -> bool:
-        return self.tried is not None and (self._number >= self.tried or self._looked >= LOOKS_PER_TRY * self.tried)
+        return self.tried is not None and (self._number >= self.tried or self._looked >= SETTINGS.looks_per_try * self.tried)
 
     def _likely(self, cycles: float) -> float:
         """Return what lanes are likely to take. Where arithmetic was right about those that were made, others are to promise a gain."""
-        is_right = self.tried is not None and self._number > 0 and self._error < RIGHT and self._looked < self.compared
-        return cycles / GAIN if is_right else cycles
+        is_right = self.tried is not None and self._number > 0 and self._error < SETTINGS.right and self._looked < self.compared
+        return cycles / SETTINGS.gain if is_right else cycles

@@ -13,9 +13,7 @@ from fuseflow.autoscheduler.budget.costs import CandidateCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-
-MAX_COMPARED = 12
-"""How many lanes of a range in an order are compared by arithmetic, those that promise the fewest cycles."""
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class NearCycles:
     def compared(self, kind: int, edge: OrderedRange, deals: Sequence[Deal], depth: int | None) -> list[tuple[float, Deal]]:
         """Return the lanes that promise most, with the cycles that are expected of them, the fewest first: by arithmetic, or else as the
         lanes promise. Those that promise more than is expected of others are not among them."""
-        first, compared, fewest = deals[:MAX_COMPARED], list[tuple[float, Deal]](), inf
+        first, compared, fewest = deals[: SETTINGS.max_compared], list[tuple[float, Deal]](), inf
         for deal, near in zip(first, self.of_lanes(kind, edge, first, depth), strict=True):
             if deal.least > fewest:
                 break

@@ -15,29 +15,17 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal, LaneModel
 from fuseflow.autoscheduler.budget.dealt_range import DealtRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.decision_costs import BOUNDED_DEPTH, SHALLOW, DecisionCosts
-from fuseflow.autoscheduler.budget.deeper_fifos import DEEP, DeeperFifos
+from fuseflow.autoscheduler.budget.decision_costs import DecisionCosts
+from fuseflow.autoscheduler.budget.deeper_fifos import DeeperFifos
 from fuseflow.autoscheduler.budget.freedom import Freedom
 from fuseflow.autoscheduler.budget.lane_trials import LaneTrials
-from fuseflow.autoscheduler.budget.near_cycles import MAX_COMPARED, NearCycles
+from fuseflow.autoscheduler.budget.near_cycles import NearCycles
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.stage_deals import StageModel
 from fuseflow.autoscheduler.budget.trials import RegionRun
 from fuseflow.resources import Resources
 from fuseflow.resources.budget import Budget
 from fuseflow.sim import Machine
-
-MAX_TRIED = 6
-"""How many of them are lowered, those that are expected to take the fewest cycles, unless the caller says otherwise."""
-QUICK_TRIED = 2
-"""How many are for a quick choice, and how many tell whether an order is hopeless."""
-CROWDED = 1 / 8
-"""FIFOs leave little room for lanes if those of one lane take more than this share of the budget."""
-HOPELESS = 1.25
-"""An order is left of whose lanes arithmetic expects more than so many times the cycles of those of the best-ranked order."""
-NEAR = 1.05
-"""Lanes of two indices are looked at where those of one promise more than so many times the bound of the range."""
-HOPEFUL = 0.9
-"""Fewer lanes are estimated where they promise less than this share of the cycles of those that are known."""
 
 
 @dataclass(slots=True)
@@ -49,7 +37,7 @@ class RangeCosts:
 
     machine: Machine
     costs: CandidateCosts
-    tried: int | None = MAX_TRIED
+    tried: int | None = SETTINGS.max_tried
     _models: dict[tuple[int, bool], LaneModel] = field(default_factory=dict)
     _stage_models: dict[int, StageModel] = field(default_factory=dict)
     _dealt_at: dict[tuple[int, Budget, Freedom, int | None], DealtRange | None] = field(default_factory=dict)
@@ -152,15 +140,17 @@ class RangeCosts:
         """Return whether by arithmetic a range takes many times the cycles of the same one in the order that the compiler ranks best."""
         if self.tried is None or edge.best_ranked is None:
             return False
-        return self._reach(edge, budget) > HOPELESS * self._reach(self.decisions.first(edge.best_ranked), budget) > 0
+        return (
+            self._reach(edge, budget) > SETTINGS.hopeless_order * self._reach(self.decisions.first(edge.best_ranked), budget) > 0
+        )
 
     def _reach(self, edge: OrderedRange, budget: Budget) -> float:
         """Return the fewest cycles that arithmetic expects of the lanes of a whole range that promise most, with FIFOs that are never full.
         They are 0 if it does not know."""
         key = self.kind(edge), budget
         if key not in self._reaches:
-            depth = None if self.machine.first_depth is None else DEEP[-1]
-            deals = self._promising(edge, budget, None)[:MAX_COMPARED]
+            depth = None if self.machine.first_depth is None else SETTINGS.deep_fifos[-1]
+            deals = self._promising(edge, budget, None)[: SETTINGS.max_compared]
             near = self._near.of_lanes(key[0], edge, deals, depth)
             self._reaches[key] = min((0.0 if cycles is None else cycles for cycles in near), default=0.0)
         return self._reaches[key]
@@ -201,7 +191,7 @@ class RangeCosts:
     def depth(self, budget: Budget) -> int | None:
         """Return the slots that the schedule states for all FIFOs: none, unless the budget bounds FIFOs and the machine does not."""
         unbounded = self.machine.first_depth is None and self.machine.rules != "comal"
-        return BOUNDED_DEPTH if unbounded and "fifo" in budget.limits else None
+        return SETTINGS.bounded_fifos if unbounded and "fifo" in budget.limits else None
 
     def _compare(self, edge: OrderedRange, budget: Budget, freedom: Freedom, dealt: DealtRange | None) -> None:
         """Keep how near ranges come to their bounds, where not all that may be the best is wanted."""
@@ -226,15 +216,15 @@ class RangeCosts:
         first = self.depth(budget)
         used, limit = self.decisions.single(edge, first), budget.limits.get("fifo")
         depths = [] if budget.exceeded(used) else [first]
-        if limit is not None and (used.fifo or inf) > CROWDED * limit and self.machine.rules != "comal":
-            depths += [depth for depth in SHALLOW if not budget.exceeded(self.decisions.single(edge, depth))]
+        if limit is not None and (used.fifo or inf) > SETTINGS.crowded_fifos * limit and self.machine.rules != "comal":
+            depths += [depth for depth in SETTINGS.shallow_fifos if not budget.exceeded(self.decisions.single(edge, depth))]
         return depths
 
     def _dealt_deep(self, edge: OrderedRange, budget: Budget, freedom: Freedom) -> DealtRange | None:
         """Return a range that stands still with the FIFOs of the machine with its best lanes, and the least slots with which it goes on."""
         if self.depth(budget) is None:
             return None
-        deeper = (self._dealt_over(edge, budget, freedom, depth) for depth in DEEP)
+        deeper = (self._dealt_over(edge, budget, freedom, depth) for depth in SETTINGS.deep_fifos)
         return next((dealt for dealt in deeper if dealt is not None), None)
 
     def _dealt_over(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
@@ -256,7 +246,7 @@ class RangeCosts:
     def _best(self, edge: OrderedRange, budget: Budget, freedom: Freedom, depth: int | None) -> DealtRange | None:
         """Return a range in one lane, or with the lanes of the whole region that take the fewest cycles."""
         bound, dealt = self.relaxed(edge, budget), freedom.dealing == "regions"
-        tried = QUICK_TRIED if freedom.quick else self.tried
+        tried = SETTINGS.quick_tried if freedom.quick else self.tried
         if bound == inf:
             return None
         deals = self._deals(edge, budget, depth) if dealt else [Deal((), self._model(edge).amounts(()), bound)]
@@ -309,7 +299,7 @@ class RangeCosts:
 
     def _hopeful(self, edge: OrderedRange, decisions: Iterable[RegionDecision], cycles: float) -> list[RegionDecision]:
         """Return the decisions about fewer lanes that may take less than so many cycles, by what they promise and by arithmetic."""
-        promising = [decision for decision in decisions if self._least(edge, decision) < HOPEFUL * cycles]
+        promising = [decision for decision in decisions if self._least(edge, decision) < SETTINGS.hopeful_lanes * cycles]
         near = self._near.of(self.kind(edge), edge, promising)
         return [decision for decision, own in zip(promising, near, strict=True) if own is None or own < cycles]
 
@@ -331,11 +321,11 @@ class RangeCosts:
         if best.cost.cycles > bound:
             for lanes in self._stages(edge).lanes(budget, inf if slots is None else slots):
                 decision = RegionDecision(edge.order, lanes, depth)
-                hopeful = self.tried is None or self._least(edge, decision) < HOPEFUL * best.cost.cycles
+                hopeful = self.tried is None or self._least(edge, decision) < SETTINGS.hopeful_lanes * best.cost.cycles
                 cost = self.decisions.fitting(edge, decision, budget) if hopeful else None
                 if cost is None:
                     continue
-                if not freedom.quick and HOPEFUL * cost.cycles < best.cost.cycles:
+                if not freedom.quick and SETTINGS.hopeful_lanes * cost.cycles < best.cost.cycles:
                     decision, cost = self._narrowed(edge, budget, (decision, cost), best.cost.cycles)
                 if cost.cycles < best.cost.cycles:
                     best = DealtRange(decision, cost, bound)
@@ -364,7 +354,7 @@ class RangeCosts:
         """Return the lanes of one index that fit, or also those of two where these leave something to gain or all are wanted."""
         if self.tried is not None:
             deals = self._model(edge).deals(budget, self._slots(depth))
-            if deals and deals[0].least <= NEAR * self.relaxed(edge, budget):
+            if deals and deals[0].least <= SETTINGS.near_bound * self.relaxed(edge, budget):
                 return deals
         return self._model(edge, pairs=True).deals(budget, self._slots(depth))
 

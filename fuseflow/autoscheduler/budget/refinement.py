@@ -14,10 +14,8 @@ from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.search import DealtPath, Levers
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.resources.budget import Budget
-
-SLOWER = 2.0
-"""A decision is not simulated if it is expected to take more than so many times the cycles of the best one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class Refinement:
             self._choices[id(edge)] = [
                 one
                 for one in reversed(unlike.values())
-                if one.cost.cycles <= SLOWER * ranked[0].cost.cycles and (one.edge, one.decision) != (edge, decision)
+                if one.cost.cycles <= SETTINGS.slower * ranked[0].cost.cycles and (one.edge, one.decision) != (edge, decision)
             ]
         return self._choices[id(edge)]
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.schedule import Schedule
-
-ROUNDS = 2
-"""How many changes of one kind are tried for each region at most."""
 
 
 class RegionChange(Protocol):
@@ -31,5 +29,5 @@ Change = TypeVar("Change", bound=RegionChange)
 
 def rounds(options: Sequence[tuple[Change, ...]]) -> Iterator[tuple[Change, ...]]:
     """Yield the changes that are simulated together: one for each region that has as many."""
-    for number in range(min(ROUNDS, max(map(len, options), default=0))):
+    for number in range(min(SETTINGS.change_rounds, max(map(len, options), default=0))):
         yield tuple(of_region[number] for of_region in options if number < len(of_region))

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from fuseflow.autoscheduler.budget.deeper_fifos import DEEP
-from fuseflow.autoscheduler.budget.region_changes import ROUNDS
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.estimate.program import Estimator
 from fuseflow.resources.budget import Budget
 from fuseflow.run.compiled import Compiled
@@ -43,7 +42,7 @@ def region_depths(
     options: dict[str, list[RegionDepth]] = {
         region.name: [] for region in program.regions if region.einsums
     }  # a copy has no depth
-    for slots in reversed(DEEP):
+    for slots in reversed(SETTINGS.deep_fifos):
         deeper = [(name, RegionDepth(name, slots)) for name in options if slots > stated.get(name, first)]
         schedule = program.schedule
         for _, depth in deeper:
@@ -54,6 +53,6 @@ def region_depths(
             options[name] += [depth] * (name in rooms)
     for name, depths in options.items():
         of_machine = [RegionDepth(name, None)] if stated.get(name, first) > first else []
-        tried = of_machine + depths[: ROUNDS - len(of_machine)][::-1]
+        tried = of_machine + depths[: SETTINGS.change_rounds - len(of_machine)][::-1]
         if tried:
             yield tuple(tried)

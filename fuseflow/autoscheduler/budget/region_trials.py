@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from math import inf
 
 from fuseflow.autoscheduler.budget.buffers import BufferVariants
-from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, OrderedRange
+from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.refinement import Refinement
-from fuseflow.autoscheduler.budget.region_changes import ROUNDS, RegionChange, rounds
+from fuseflow.autoscheduler.budget.region_changes import RegionChange, rounds
 from fuseflow.autoscheduler.budget.region_depths import region_depths
 from fuseflow.autoscheduler.budget.region_transfer import RegionTransfer, fastest_regions, region_contents
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.row_runs import row_runs
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
 from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
 from fuseflow.autoscheduler.budget.trials import Trial, best_trial
@@ -26,9 +27,6 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import split_lanes
-
-TOGETHER = 3
-"""How often the fastest of each region are put together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,10 @@ class RegionTrials:
     @staticmethod
     def most(request: BudgetRequest, ranges: int) -> int:
         """Return how many candidates are tried at most for a program of so many ranges: lanes of their other orders, and simulations."""
-        lanes = ranges * MAX_ORDERS if request.top > 1 else 0
+        lanes = ranges * SETTINGS.max_orders if request.top > 1 else 0
         fewer_preloads = "preloads" in request.allow
-        runs = 2 * ROUNDS * (1 + fewer_preloads) if SPLITS in request.allow else 0
-        return lanes + request.top - 1 + runs + ROUNDS + 2 * fewer_preloads + TOGETHER
+        runs = 2 * SETTINGS.change_rounds * (1 + fewer_preloads) if SPLITS in request.allow else 0
+        return lanes + request.top - 1 + runs + SETTINGS.change_rounds + 2 * fewer_preloads + SETTINGS.times_put_together
 
     def after(self, done: Sequence[Trial]) -> list[Trial]:
         """Return the simulations of the best of some trials with changes of its regions, one kind of changes after the other: other lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
 from fuseflow.errors import ScheduleError, UsageError, did_you_mean
 from fuseflow.resources.budget import Budget, component_name
@@ -21,7 +21,7 @@ class BudgetRequest:
     allow: frozenset[str] = frozenset()
     top: int = DEFAULT_TOP
     limit: float | None = None
-    tried: int | None = MAX_TRIED
+    tried: int | None = SETTINGS.max_tried
 
     def __post_init__(self) -> None:
         for component in self.pareto:
@@ -43,7 +43,7 @@ def refuse_decided(schedule: Schedule) -> None:
         "split": [name for name, _ in schedule.splits],
         "depth": [name for name, _ in schedule.depths],
         "regions": [name for name, _ in schedule.regions],
-        "fuse": [] if schedule.fuse_regions in (("best",), ("auto",)) else list(schedule.fuse_regions),
+        "fuse": [] if schedule.leaves_cut or schedule.fuse_regions == ("auto",) else list(schedule.fuse_regions),
     }
     for section, names in sections.items():
         if names:

@@ -10,17 +10,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.einsum.nodes import index_names
 from fuseflow.einsum.verify import extents
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import split_lanes
-
-SHORT = 16
-"""The rows that a short run is to have: so many values are a line of the memory."""
-SHORTEST, LONGEST = 2, 64
-"""The rows that it has at least and at most, since a run divides the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,8 @@ def _runs(compiled: Compiled, region: CompiledRegion, index: str, lanes: int) ->
     if einsum is None:
         return
     size = size_of[einsum][index]
-    divisors = [n for n in range(SHORTEST, LONGEST + 1) if size % n == 0 and n < size]
-    short = min(divisors, key=lambda n: abs(math.log(n / SHORT)), default=0)
+    divisors = [n for n in range(SETTINGS.shortest_run, SETTINGS.longest_run + 1) if size % n == 0 and n < size]
+    short = min(divisors, key=lambda n: abs(math.log(n / SETTINGS.short_run)), default=0)
     whole = size // lanes if size % lanes == 0 else 0
     for run in dict.fromkeys((short, whole)):
         if 1 < run < size:

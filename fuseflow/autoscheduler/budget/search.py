@@ -17,6 +17,7 @@ from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.freedom import Dealing, Freedom
 from fuseflow.autoscheduler.budget.range_costs import RangeCosts
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.lower.buffers import read_tensors
 from fuseflow.lower.garbage import collector_rare
 from fuseflow.resources.budget import Budget
@@ -68,21 +69,12 @@ class Levers:
         return all(is_there or not is_needed for is_there, is_needed in needed)
 
 
-MAX_RANGES = 48
-"""How many ranges in an order get lanes in one search, unless all lanes that may be the best are wanted. Where waits are most of the
-cycles, bounds are far below them, and tell few ranges apart.
-"""
-
-LARGE = 1 / 8
-"""Lanes of ranges that are expected to take less than this share of the largest one of a program are chosen after its own."""
-
-
 @dataclass(frozen=True, slots=True)
 class Effort:
     """How much is tried: lanes of so many `ranges`, and programs that are expected to take fewer cycles than a `limit`. A `quick` search
     tries few lanes, and one order of each range."""
 
-    ranges: int = MAX_RANGES
+    ranges: int = SETTINGS.max_ranges
     limit: float = inf
     quick: bool = False
 
@@ -234,7 +226,7 @@ class BudgetSearch:
         """Return the ranges of a program that decide its cycles. The lanes of the others would be chosen in vain if these turn out to take
         longer than expected."""
         expected = {edge: self._optimistic(edge, budget, levers) for edge in edges}
-        return [edge for edge in edges if expected[edge] >= LARGE * max(expected.values())]
+        return [edge for edge in edges if expected[edge] >= SETTINGS.large_range * max(expected.values())]
 
     def relaxed(self, budget: Budget, levers: Levers = ALL_LEVERS) -> float:
         """Return what no program takes less than, because its lanes of arithmetic or its memory are always busy then."""

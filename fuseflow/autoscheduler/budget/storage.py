@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.einsum.blocks import BlockAxis, block_axes
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate.statistics import stored_statistics
@@ -22,24 +23,10 @@ from fuseflow.tensors import Tensor
 
 MATRIX_FORMATS = ("dense", "csr", "csc", "dcsr")
 """The formats that an input of two dimensions may have."""
-SPARSE_SHARE, DENSE_SHARE = 0.9, 0.1
-"""An input of which more than the first share is not zero is not tried compressed, and one of which less than the second is, not dense."""
 DENSE_ROWS = {"dcsr": "csr", "dcsc": "csc"}
 """The formats of matrices whose outer level is compressed, and the same with a dense one. They are those with these short names."""
 BY_COLUMNS = ("csc", "dcsc")
 """The formats of matrices whose outer level has the columns."""
-LISTED_SHARE = 0.5
-"""An outer level is tried dense if it lists so large a share of its coordinates."""
-LARGE_SHARE = 0.25
-"""An input is large if it stores so large a share of the values of all inputs."""
-LINE = 16
-"""The values of a line of the memory, the size of blocks of short dimensions."""
-LARGE = 64
-"""The size of blocks of dimensions that have several."""
-MOST_BLOCKED = 2
-"""Along so many dimensions a tensor can be in blocks."""
-FULL_SHARE = 0.9
-"""Entries come in blocks if so many of the elements of the blocks that hold any are stored."""
 
 BlockSizes: TypeAlias = Mapping[str, tuple[int, ...]]
 """The blocks of inputs, by name."""
@@ -60,7 +47,7 @@ class Blocking:
         for name, position in self.axis.dimensions:
             sizes = blocks.setdefault(name, [1] * len(program.declared[name].shape))
             sizes[position] = self.size
-        if any(sum(size > 1 for size in sizes) > MOST_BLOCKED for sizes in blocks.values()):
+        if any(sum(size > 1 for size in sizes) > SETTINGS.most_blocked for sizes in blocks.values()):
             return schedule
         for name in self.dense:
             schedule = schedule.format(name, "dense")
@@ -102,7 +89,7 @@ def listed_rows(source: Source, base: Schedule) -> dict[str, str]:
         format = declared.format and DENSE_ROWS.get(declared.format.short())
         if format and declared.name not in decided and not declared.block:
             statistics = stored_statistics(source.tensors[declared.name], declared)
-            if statistics.fanouts[0] >= LISTED_SHARE * statistics.sizes[0]:
+            if statistics.fanouts[0] >= SETTINGS.listed_share * statistics.sizes[0]:
                 formats[declared.name] = format
     return formats
 
@@ -121,7 +108,7 @@ def _formats(source: Source, name: str, base: Schedule) -> tuple[str, ...]:
         return ("",)
     share = stored_share(source.tensors[name])
     dense, compressed = MATRIX_FORMATS[:1], MATRIX_FORMATS[1:]
-    return ("", *(dense if share >= DENSE_SHARE else ()), *(compressed if share <= SPARSE_SHARE else ()))
+    return ("", *(dense if share >= SETTINGS.dense_share else ()), *(compressed if share <= SETTINGS.sparse_share else ()))
 
 
 def stored_share(tensor: Tensor) -> float:
@@ -151,10 +138,11 @@ def blockings(source: Source, program: Program, base: Schedule) -> tuple[Blockin
 def _size(source: Source, axis: BlockAxis) -> int:
     """Return the size of the blocks of some dimensions, 1 if these have none."""
     sparse = [name for name in dict(axis.dimensions) if _is_sparse(source, name) and not _may_be_dense(source, name)]
+    large, short = SETTINGS.large_block, SETTINGS.short_block
     if sparse:
-        sizes = (size for size in (LARGE, LARGE // 2, LINE, LINE // 2) if axis.extent % size == 0)
+        sizes = (size for size in (large, large // 2, short, short // 2) if axis.extent % size == 0)
         return next((size for size in sizes if all(_comes_in_blocks(source, axis, name, size) for name in sparse)), 1)
-    return LARGE if axis.extent > LARGE and axis.extent % LARGE == 0 else min(LINE, axis.extent)
+    return large if axis.extent > large and axis.extent % large == 0 else min(short, axis.extent)
 
 
 def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> bool:
@@ -164,7 +152,7 @@ def _comes_in_blocks(source: Source, axis: BlockAxis, name: str, size: int) -> b
     coordinates, values = tensor.entries()
     stored = coordinates[:, values != 0].T
     tiles = np.unique(stored // [size if d in along else 1 for d in range(stored.shape[1])], axis=0)
-    return len(stored) >= FULL_SHARE * len(tiles) * float(size) ** len(along)
+    return len(stored) >= SETTINGS.full_share * len(tiles) * float(size) ** len(along)
 
 
 def _is_sparse(source: Source, name: str) -> bool:
@@ -174,7 +162,7 @@ def _is_sparse(source: Source, name: str) -> bool:
 
 def _is_large(source: Source, name: str) -> bool:
     """Return whether an input is one of the few that store most."""
-    return source.tensors[name].stored >= LARGE_SHARE * sum(source.tensors[t.name].stored for t in source.program.inputs)
+    return source.tensors[name].stored >= SETTINGS.large_share * sum(source.tensors[t.name].stored for t in source.program.inputs)
 
 
 def _order(source: Source, name: str) -> tuple[int, ...]:
@@ -183,4 +171,4 @@ def _order(source: Source, name: str) -> tuple[int, ...]:
 
 
 def _may_be_dense(source: Source, name: str) -> bool:
-    return stored_share(source.tensors[name]) >= DENSE_SHARE
+    return stored_share(source.tensors[name]) >= SETTINGS.dense_share

@@ -13,15 +13,11 @@ from fuseflow.autoscheduler.budget.refinement import Refinement
 from fuseflow.autoscheduler.budget.region_trials import RegionTrials
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, UNFUSED, BudgetSearch, Levers
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trial_estimates import TrialEstimates
 from fuseflow.autoscheduler.budget.trial_simulations import TrialSimulations
 from fuseflow.autoscheduler.budget.trials import Trial, best_trial
 from fuseflow.resources.budget import Budget
-
-SEARCHES = 12
-"""So often schedules are searched again with what the runs of the last ones say about FIFOs."""
-FASTER = 0.98
-"""Schedules are searched again where one is expected to take less than this share of the cycles of the fastest that ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +68,14 @@ class TrialRuns:
         are looked at beside those that were refused."""
         more: list[Trial] = []
         last, left = next(iter(done), None), self.request.top - 1
-        while last is not None and (last.refused or left > 0) and len(more) < SEARCHES and not self.deadline.passed:
+        while (
+            last is not None and (last.refused or left > 0) and len(more) < SETTINGS.searches_again and not self.deadline.passed
+        ):
             programs = self.search.cheapest(self.budget, 1, levers).programs
             program = next(iter(programs), None)
             fastest = min((t.cycles for t in (*done, *more) if t.cycles is not None and not t.refused), default=inf)
             known = {trial.schedule for trial in (*done, *more)}
-            if program is None or program.schedule in known or not (last.refused or program.cycles < FASTER * fastest):
+            if program is None or program.schedule in known or not (last.refused or program.cycles < SETTINGS.faster * fastest):
                 break
             trial = self.estimates.of_program(program, levers == UNFUSED)
             if trial.refused:

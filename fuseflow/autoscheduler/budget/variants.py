@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf, prod
 
-from fuseflow.autoscheduler.budget.cut_graph import MAX_ORDERS, CutGraph
+from fuseflow.autoscheduler.budget.cut_graph import CutGraph
 from fuseflow.autoscheduler.budget.deadline import Deadline
 from fuseflow.autoscheduler.budget.search import Variant
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.storage import (
     Blocking,
     blockings,
@@ -34,17 +35,6 @@ from fuseflow.lower.state import LoweringMemo
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-MAX_COMBINED = 64
-"""Up to so many combinations, all are tried; beyond that, one change after the other."""
-FEW_UNITS = 4
-"""All combinations are tried for programs of so many units at most."""
-MAX_EINSUMS = 1_200
-"""The most Einsums of all ranges together. Where single operators make more, the program is cut between products or layers."""
-ROUNDS = 2
-"""So often every change is looked at."""
-KEPT = 2
-"""How many of the best variants are searched in full."""
-
 VariantCost = Callable[[Variant, float], float]
 """The cycles that the best program of a variant is expected to take, infinite if these are more than a limit."""
 InputFormats = Callable[[Source, Schedule], dict[str, tuple[str, ...]]]
@@ -62,13 +52,13 @@ class VariantFactory:
     estimator: Estimator
     published: Schedule
     deadline: Deadline = field(default_factory=Deadline)
-    orders: int = MAX_ORDERS
+    orders: int = SETTINGS.max_orders
     memo: LoweringMemo = field(default_factory=LoweringMemo)
 
     def __call__(self, schedule: Schedule) -> Variant | None:
         """Return the program under a schedule, to cut. None if one of its operators cannot run alone, or if it has too many."""
         costs = prepare_costs(self.source.program, schedule, self.machine, self.source.tensors, self.estimator)
-        if costs is None or not costs.refine(MAX_EINSUMS):
+        if costs is None or not costs.refine(SETTINGS.max_einsums):
             return None
         memo = self.memo.for_other_formats()
         graph = CutGraph.of(costs.ranges, self.source.tensors, self.machine, self.estimator, self.orders, self.deadline, memo)
@@ -102,13 +92,13 @@ class VariantSearch:
         """Return how many variants are tried at most."""
         if self._tries_all:
             return prod(map(len, self._steps(input_formats)))
-        return ROUNDS * sum(map(len, self._descent()))
+        return SETTINGS.variant_rounds * sum(map(len, self._descent()))
 
     @property
     def _tries_all(self) -> bool:
         """Whether all combinations of changes are few enough."""
         combined = prod(map(len, self._steps(input_formats)))
-        return combined <= MAX_COMBINED and len(self.published.graph.ranges.units) <= FEW_UNITS
+        return combined <= SETTINGS.max_combined and len(self.published.graph.ranges.units) <= SETTINGS.few_units
 
     def turned(self, best: Variant) -> Iterator[Variant]:
         """Yield the variants in which one large compressed input of the best one is stored by its other dimension, without the buffers and
@@ -123,7 +113,7 @@ class VariantSearch:
     def _descend(self, steps: list[list[Change]]) -> None:
         """Make the best change of each step, those of the other steps as they are, until none is left that is better."""
         chosen = [0] * len(steps)
-        for _ in range(ROUNDS):
+        for _ in range(SETTINGS.variant_rounds):
             before = list(chosen)
             for n, changes in enumerate(steps):
 
@@ -157,7 +147,7 @@ class VariantSearch:
         """Return the variant of the user, the best ones, and the best ones that leave formats, or products, as the user has them."""
         ranked = sorted((s for s in self._costs if self._costs[s] < inf), key=lambda s: (self._costs[s], s.to_yaml()))
         variants = [variant for schedule in ranked if (variant := self._variants[schedule]) is not None]
-        kept = [self.published, *variants[:KEPT]]
+        kept = [self.published, *variants[: SETTINGS.kept_variants]]
         kept += [v for v in variants if not v.has_formats][:1] + [v for v in variants if not v.has_association][:1]
         return tuple(dict.fromkeys(kept))
 

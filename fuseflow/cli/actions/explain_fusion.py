@@ -20,7 +20,7 @@ def fusion(
     json_file.require_writable()
     scheduled = program.compile()
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
-    report = explain_fusion(source, schedule, scheduled.compiled.machine)
+    report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
     costs = explain_primitives(scheduled.compiled)
     settings = scheduled.compiled.settings
     told = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +13,7 @@ from fuseflow.autoscheduler.budget import cut_graph
 from fuseflow.autoscheduler.budget.cheapest_paths import cheapest_paths
 from fuseflow.autoscheduler.budget.cut_graph import CutGraph, OrderedRange
 from fuseflow.autoscheduler.budget.figures import RegionFigures
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate.program import Estimator
@@ -74,7 +75,7 @@ def test_longer_ranges_begin_at_the_states_that_are_reached_first() -> None:
     source = random_source(29)
     wide, narrow = cut(source), cut(source)
     all_paths = cheapest_paths(wide, lambda edge: edge.figures[-1].cycles if edge.pieces else 0.0, 1)
-    with patch.object(cut_graph, "MANY_STATES", 1):
+    with patch.object(cut_graph, "SETTINGS", replace(SETTINGS, many_states=1)):
         few_paths = cheapest_paths(narrow, lambda edge: edge.figures[-1].cycles if edge.pieces else 0.0, 1)
     assert narrow.edge_count < wide.edge_count
     assert all_paths[0].cycles <= few_paths[0].cycles

@@ -10,8 +10,9 @@ import pytest
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.decision import RegionDecision
 from fuseflow.autoscheduler.budget.fifo_growth import FifoGrowth
-from fuseflow.autoscheduler.budget.range_costs import SHALLOW, RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import SimulateHere, TrialRun
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.einsum.parse import parse
@@ -118,9 +119,10 @@ class StuckWhenShallow:
         return [self._run(schedule) for schedule in schedules]
 
     def _run(self, schedule: Schedule) -> TrialRun:
-        if any(depth in SHALLOW for _, depth in schedule.depths):
+        if any(depth in SETTINGS.shallow_fifos for _, depth in schedule.depths):
             self.stuck += 1
-            return TrialRun(error="no node can move", stuck=next(name for name, depth in schedule.depths if depth in SHALLOW))
+            stuck = next(name for name, depth in schedule.depths if depth in SETTINGS.shallow_fifos)
+            return TrialRun(error="no node can move", stuck=stuck)
         return self.run([schedule])[0]
 
 

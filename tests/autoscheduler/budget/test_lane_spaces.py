@@ -10,7 +10,8 @@ import pytest
 from budget_spaces import random_source, schedule_of
 from lane_spaces import DEPTHS, LaneSpace
 
-from fuseflow.autoscheduler.budget.deals import MAX_DEALT, lane_counts
+from fuseflow.autoscheduler.budget.deals import lane_counts
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.trials import SimulateHere
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -28,7 +29,7 @@ BASE = Schedule.fuse("none")
 
 
 def all_lanes(region: CompiledRegion) -> Iterator[Mapping[str, int]]:
-    for number in range(MAX_DEALT + 1):
+    for number in range(SETTINGS.max_dealt + 1):
         for indices in combinations(region.fused.order, number):
             counts = [[c for c in lane_counts(region.fused.sizes[index]) if c > 1] for index in indices]
             yield from (dict(zip(indices, lanes, strict=True)) for lanes in product(*counts))

@@ -10,7 +10,8 @@ import numpy as np
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import Deal
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.near_cycles import MAX_COMPARED, NearCycles
+from fuseflow.autoscheduler.budget.near_cycles import NearCycles
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 
 
 class Range:
@@ -56,6 +57,6 @@ def test_the_fewest_cycles_come_first_and_those_that_promise_more_are_left():
 
 def test_so_many_are_compared():
     known = Known()
-    many = [deal(count, 0) for count in range(4, 4 + 2 * MAX_COMPARED)]
-    assert len(NearCycles(known).compared(0, EDGE, many, 256)) == MAX_COMPARED
+    many = [deal(count, 0) for count in range(4, 4 + 2 * SETTINGS.max_compared)]
+    assert len(NearCycles(known).compared(0, EDGE, many, 256)) == SETTINGS.max_compared
     assert len(known.asked) == 1 and all(decision.depth == 256 for decision in known.asked[0])

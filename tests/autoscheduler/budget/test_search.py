@@ -13,9 +13,10 @@ from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
 from fuseflow.autoscheduler.budget.deals import LaneModel
 from fuseflow.autoscheduler.budget.decision import RegionDecision
-from fuseflow.autoscheduler.budget.range_costs import MAX_TRIED, RangeCosts
+from fuseflow.autoscheduler.budget.range_costs import RangeCosts
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.budget.search import ALL_LEVERS, BudgetSearch, Variant
+from fuseflow.autoscheduler.budget.settings import SETTINGS
 from fuseflow.autoscheduler.budget.variants import VariantFactory
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
@@ -72,7 +73,7 @@ def test_lanes_of_stages_are_looked_at_in_promising_ranges_alone(monkeypatch: py
     monkeypatch.setattr(RangeCosts, "_with_stages", lambda self, edge, *a: (staged.add(edge), with_stages(self, edge, *a))[1])
     monkeypatch.setattr(RangeCosts, "_best", lambda self, edge, *a: (dealt.add(edge), best(self, edge, *a))[1])
     search, variant = searched(random_source(1), RDA)
-    search.costs.tried = MAX_TRIED
+    search.costs.tried = SETTINGS.max_tried
     outcome = search.cheapest(random_budget(1), 1)
     edges = [e for s in variant.graph.states() if s.cut < variant.graph.last for e in variant.graph.edges(s) if e.pieces]
     assert {search.costs.decisions.first(edge) for edge in outcome.programs[0].path.edges if edge.pieces} <= staged <= dealt
