@@ -66,16 +66,27 @@ def lower_cut(
 def _lower_best(
     program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
 ) -> tuple[Schedule, PartitionedProgram, Iterable[CompiledRegion]]:
-    """Return the cut of which the fewest cycles are expected, of those that can be lowered, as `lower_cut` does."""
+    """Return the cut of which the fewest cycles are expected, of those that can be lowered, as `lower_cut` does.
+
+    What is expected of a cut is the sum over its regions, each beside operators one by one. Lowered as a whole, a region may read tensors
+    that are stored otherwise, so the cut is estimated once more, and the next ones are tried that promise less than that.
+    """
     memo = LoweringMemo()
-    for cut in best_cuts(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo):
+    costs = prepare_costs(program, schedule, machine, tensors, Estimator(assume_unknown=True), memo)
+    best, fewest = None, math.inf
+    for cut in simple_cuts(schedule) if costs is None else sorted(expected_cuts(costs), key=lambda cut: cut.cycles):
+        if best is not None and not cut.cycles < fewest:
+            break
         try:
             partitioned, lowered = lower_for(program, cut.schedule, machine, tensors, memo)
-            return cut.schedule, partitioned, tuple(lowered)
+            regions = tuple(lowered)
         except (FusionError, ScheduleError):
             continue
+        cycles = math.nan if costs is None else costs.estimated_whole(partitioned, tensors, regions)
+        if best is None or cycles < fewest:
+            best, fewest = (cut.schedule, partitioned, regions), cycles
     alone = replace(schedule, fuse_regions=("none",))
-    return alone, *lower_for(program, alone, machine, tensors)
+    return best or (alone, *lower_for(program, alone, machine, tensors))
 
 
 def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
@@ -87,20 +98,11 @@ def _has_regions_of_layers(program: Program, schedule: Schedule) -> bool:
     return bool(unknown) and {region.name for region in layerwise_regions(program, ())}.issuperset(unknown)
 
 
-def best_cuts(
-    program: Program,
-    schedule: Schedule,
-    machine: Machine,
-    tensors: Mapping[str, Tensor],
-    estimator: Estimator,
-    memo: LoweringMemo,
-) -> tuple[Cut, ...]:
-    """Return the cuts that are compared, those that are expected to be fastest first. Where no cycles are expected since an operator cannot
-    run alone, or its time is not known, they stand in the order none, layerwise, full."""
-    costs = prepare_costs(program, schedule, machine, tensors, estimator, memo)
-    if costs is None:
-        return tuple(Cut(name, replace(schedule, fuse_regions=(name,))) for name in ("none", "layerwise", "full"))
-    return tuple(sorted(expected_cuts(costs), key=lambda cut: cut.cycles))
+def simple_cuts(schedule: Schedule) -> Iterator[Cut]:
+    """Yield the cuts that are tried in this order where no cycles are expected, since an operator cannot run alone, or its time is not
+    known."""
+    for name in ("none", "layerwise", "full"):
+        yield Cut(name, replace(schedule, fuse_regions=(name,)))
 
 
 def expected_cuts(costs: PartCosts) -> Iterator[Cut]:

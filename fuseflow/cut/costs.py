@@ -190,6 +190,12 @@ class PartCosts:
         """Return the cycles of the operators of these Einsums, each as a region of its own. An operator counts where its last Einsum is."""
         return sum(self._ends.get(e, 0.0) for e in self.ranges.region("operators", einsums).einsums)
 
+    def estimated_whole(
+        self, partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], regions: tuple[CompiledRegion, ...]
+    ) -> float:
+        """Return the cycles of a program in other regions, as it was lowered."""
+        return self.estimates.cycles(regions, self.estimates.estimator.knowledge(partitioned.program, tensors))
+
     def scheduled(self, partition: UnitPartition) -> Schedule:
         """Return the schedule of a partition. Regions that run so without being named are not named."""
         return self.units.scheduled(self.schedule, partition)

@@ -109,9 +109,8 @@ class GraphCycles:
     def bound(self, around: BusyLoops | None, node: str) -> Bound:
         """Return the bounds of the graph, given its loops of FIFOs, or None if no FIFO is ever full. `node` is its busiest node."""
         control = self.whole - self.compute
-        loop = None if around is None else self.slowest_loop(around)
-        turns = None if around is None else self.slowest_turns(around)
-        slowest = max((held_up for held_up in (loop, turns) if held_up), key=lambda held_up: held_up.cycles, default=None)
+        ways = () if around is None else (self.slowest_loop(around), self.slowest_turns(around), self.latest_start(around))
+        slowest = max((held_up for held_up in ways if held_up), key=lambda held_up: held_up.cycles, default=None)
         fifos = max(0.0, slowest.cycles - control) if slowest else 0.0
         stages = self.pipeline.stages
         first = Bound(
@@ -155,6 +154,39 @@ class GraphCycles:
                 if ahead < 1 and (slowest is None or whole > slowest.cycles):
                     slowest = SlowestLoop(begin, end, whole)
         return slowest
+
+    def latest_start(self, around: BusyLoops) -> SlowestLoop | None:
+        """Return the stages of which the first has most left to do when the first token reaches the second on another way: before, it can
+        only fill the FIFOs between them. None if there are none.
+
+        Example: a sum over all of `A x` is to divide each of its entries, which are computed a second time for that. The second time
+        begins behind the first, since 64 slots hold little of it.
+        """
+        latest: SlowestLoop | None = None
+        occupied = np.asarray(self.occupied, dtype=np.float64)
+        for end, late in self._late_ways.items():
+            ahead = around.shares[end]
+            apart = (ahead < 1) & ~np.isfinite(around.shares[late])
+            apart[[late, end]] = False
+            left = np.where(apart, occupied * (1 - np.where(apart, ahead, 0.0)), 0.0)
+            begin = int(left.argmax())
+            cycles = self.starts[end] + float(left[begin]) + self.ends[end]
+            if left[begin] and (latest is None or cycles > latest.cycles):
+                latest = SlowestLoop(begin, end, cycles)
+        return latest
+
+    @cached_property
+    def _late_ways(self) -> dict[int, int]:
+        """The stage by way of which the first token reaches each stage last, for those that need a token of every input to begin."""
+        late, first = dict[int, int](), dict[int, float]()
+        upstream = list(self.occupied)
+        for before, at, _, _ in self.pipeline.fifos:
+            upstream[at] = max(upstream[at], upstream[before])
+            batches = self.pipeline.stages[before].batches
+            start = self.starts[before] + self.latency[before] + (upstream[before] / batches if batches else 0)
+            if at not in self.pipeline.merges and start > first.get(at, -1.0):
+                late[at], first[at] = before, float(start)
+        return late
 
     def _in_turn(self, stage: int, at: int) -> float:
         """Return the cycles of a stage of a lane that are within its turns. What fills a workspace is not within those of a merge."""

@@ -33,8 +33,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def searched(monkeypatch: pytest.MonkeyPatch) -> Searched:
     """Return a function that compiles a program, and says whether its cut was looked for."""
     calls = list[object]()
-    best_cuts = best.best_cuts
-    monkeypatch.setattr(best, "best_cuts", lambda *a: calls.append(a) or best_cuts(*a))
+    expected_cuts = best.expected_cuts
+    monkeypatch.setattr(best, "expected_cuts", lambda costs: calls.append(costs) or expected_cuts(costs))
 
     def compiles(tensors: dict[str, np.ndarray], program=PROGRAM, **settings: object) -> bool:
         calls.clear()
