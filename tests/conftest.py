@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,12 @@ def pytest_collection_finish() -> None:
     cheap_runs.leave_what_is_loaded()
     cheap_runs.keep_the_list_of_operators()
     cheap_runs.prefer_the_engine()
+
+
+@pytest.fixture(autouse=True)
+def _no_lines_of_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search tells a pipe every few seconds how far it is. Which lines there are depends on the machine."""
+    monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", math.inf)
 
 
 @pytest.fixture
