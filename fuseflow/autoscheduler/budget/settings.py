@@ -15,11 +15,9 @@ class SearchSettings:
     """How many loop orders of a range, those that the compiler ranks best, are considered."""
     worst_order: int = 4
     """An order of which the compiler expects more than so many times the cycles of the best one is not considered: to estimate it may take
-    longer than all others.
-    """
+    longer than all others."""
     few_units: int = 4
-    """Of so many units, ranges are there in all their orders at once. Where there are more, those of the cheapest programs alone are.
-    """
+    """Of so many units, ranges are there in all their orders at once. Where there are more, those of the cheapest programs alone are."""
     many_states: int = 256
     """Of so many states in all, longer ranges may begin. Where there are many cuts, those of each are few."""
     kept_counts: int = 250
@@ -56,8 +54,7 @@ class SearchSettings:
 
     max_ranges: int = 48
     """How many ranges in an order get lanes in one search, unless all lanes that may be the best are wanted. Where waits are most of the
-    cycles, bounds are far below them, and tell few ranges apart.
-    """
+    cycles, bounds are far below them, and tell few ranges apart."""
     large_range: float = 1 / 8
     """Lanes of ranges that are expected to take less than this share of the largest one of a program are chosen after its own."""
     lever_ranges: int = 16
