@@ -7,8 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.text import show
 from fuseflow.package_digest import package_digest
@@ -27,13 +25,10 @@ def cut_digest(program: Program, schedule: Schedule, machine: Machine, tensors: 
     """Return the digest of all that a cut follows from: the program with the modules and regions of its Einsums, the rest of the schedule,
     the machine, the tensors, and the sources of fuseflow."""
     places = [(e.location.path, e.location.region) for e in program.einsums]
-    total = hashlib.sha256(repr((package_digest(), show(program), places, schedule, machine.settings)).encode())
-    for name, tensor in tensors.items():
-        total.update(repr((name, tensor.shape, str(tensor.format), tensor.fill, tensor.type)).encode())
-        for array in (*(a for level in tensor.levels for a in level.arrays.values()), tensor.values):
-            total.update(repr((array.shape, array.dtype)).encode())
-            total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return total.hexdigest()
+    contents = {name: tensor.digest() for name, tensor in tensors.items()}
+    return hashlib.sha256(
+        repr((package_digest(), show(program), places, schedule, machine.settings, contents)).encode()
+    ).hexdigest()
 
 
 def recall_cut(store: PrivateStore, digest: str, schedule: Schedule) -> Schedule | None:

@@ -62,6 +62,10 @@ class GraphCycles:
     @cached_property
     def starts(self) -> list[float]:
         """The cycle in which the first token reaches each stage."""
+        return self._first_tokens[0]
+
+    @cached_property
+    def _first_tokens(self) -> tuple[list[float], dict[int, int]]:
         return self.pipeline.first_tokens(self.latency, self.occupied)
 
     @cached_property
@@ -164,7 +168,9 @@ class GraphCycles:
         """
         latest: SlowestLoop | None = None
         occupied = np.asarray(self.occupied, dtype=np.float64)
-        for end, late in self._late_ways.items():
+        for end, late in self._first_tokens[1].items():
+            if end in self.pipeline.merges:  # it begins with a token of one input
+                continue
             ahead = around.shares[end]
             apart = (ahead < 1) & ~np.isfinite(around.shares[late])
             apart[[late, end]] = False
@@ -174,19 +180,6 @@ class GraphCycles:
             if left[begin] and (latest is None or cycles > latest.cycles):
                 latest = SlowestLoop(begin, end, cycles)
         return latest
-
-    @cached_property
-    def _late_ways(self) -> dict[int, int]:
-        """The stage by way of which the first token reaches each stage last, for those that need a token of every input to begin."""
-        late, first = dict[int, int](), dict[int, float]()
-        upstream = list(self.occupied)
-        for before, at, _, _ in self.pipeline.fifos:
-            upstream[at] = max(upstream[at], upstream[before])
-            batches = self.pipeline.stages[before].batches
-            start = self.starts[before] + self.latency[before] + (upstream[before] / batches if batches else 0)
-            if at not in self.pipeline.merges and start > first.get(at, -1.0):
-                late[at], first[at] = before, float(start)
-        return late
 
     def _in_turn(self, stage: int, at: int) -> float:
         """Return the cycles of a stage of a lane that are within its turns. What fills a workspace is not within those of a merge."""

@@ -125,15 +125,17 @@ class Pipeline:
         """Return the stage from which the rows come that a stage deals to lanes. All lanes get them, and let through their own."""
         return next(fifo.source for fifo in self.fifos if fifo.target == at and fifo.input == 2)
 
-    def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> list[float]:
-        """Return the cycle in which the first token reaches each stage. `occupied` are the cycles that its firings take."""
-        starts, upstream = [0.0] * len(self.stages), list(occupied)
+    def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> tuple[list[float], dict[int, int]]:
+        """Return the cycle in which the first token reaches each stage, the input that waits longest, and the stage by way of which it
+        comes. `occupied` are the cycles that the firings of each stage take."""
+        starts, upstream, last = [0.0] * len(self.stages), list(occupied), dict[int, int]()
         for before, at, _, _ in self.fifos:
             upstream[at] = max(upstream[at], upstream[before])
             batches = self.stages[before].batches
             start = starts[before] + latency[before] + (upstream[before] / batches if batches else 0)
-            starts[at] = max(starts[at], start)
-        return starts
+            if start > starts[at]:
+                starts[at], last[at] = start, before
+        return starts, last
 
     def last_tokens(self, latency: Sequence[float], occupied: Sequence[Number], emission_takes_time: bool) -> list[float]:
         """Return the cycles from the last firing of each stage to the end. Where emission takes no time, the stages behind a workspace wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,15 @@ class Tensor:
     def nbytes(self) -> int:
         """The size of the positions, coordinates and values in accelerator memory, in bytes."""
         return self.pos_bytes + self.crd_bytes + bytes_of(self.values.size, self.element_bits)
+
+    def digest(self) -> str:
+        """Return the SHA-256 digest of the shape, the format and everything that is stored, which tensors have in common only if they are
+        equal."""
+        total = hashlib.sha256(repr((self.shape, str(self.format), self.fill, self.type and self.type.name)).encode())
+        for array in (*(a for level in self.levels for a in level.arrays.values()), self.values):
+            total.update(repr((array.shape, array.dtype)).encode())
+            total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return total.hexdigest()
 
     def coordinates(self) -> Ints:
         """Return the coordinates of all entries in storage order, as an array [rank, n] whose rows are the dimensions."""

@@ -173,6 +173,5 @@ def test_decisions_on_einsums_that_nothing_needs() -> None:
 def test_regions_that_nobody_named_are_those_of_the_chosen_cut() -> None:
     whole = Schedule.region("whole", "T", "m", "E", "Y").fuse("whole")
     assert "region `whole` of the schedule" in report(SOFTMAX, whole).decisions[0].why
-    assert {"of the chosen cut" in p.why for p in report(SOFTMAX, Schedule()).decisions if p.regions[0] != p.regions[1]} <= {True}
     source, machine = load(ModelSpec(parse(SOFTMAX))), load_machine("ideal")
     assert "region `whole` of the chosen cut" in explain_fusion(source, whole, machine, Schedule()).decisions[0].why

@@ -34,7 +34,7 @@ import zoo_registry
 from real_model_list import MODELS
 
 from fuseflow import Schedule
-from fuseflow.autoscheduler.autoscheduler import choose_schedule
+from fuseflow.autoscheduler.autoscheduler import FAR, choose_schedule
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend.model_spec import ModelSpec
@@ -45,8 +45,6 @@ FUSE = ("none", "layerwise", "full", "best", "auto")
 NEAR, MOST, MEAN, SHARE = 1.05, 1.25, 0.8, 0.98
 """By default, a share of `SHARE` of all models takes at most `NEAR` times the cycles of no fusion, each at most `MOST`, and the geometric
 mean is at most `MEAN`."""
-FAR = 8
-"""What is expected to take more times the cycles of no fusion is not simulated."""
 CONTEXT = multiprocessing.get_context("forkserver")
 
 Point = tuple[str, str, str]
