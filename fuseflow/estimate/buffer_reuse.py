@@ -18,6 +18,9 @@ from typing import TypeAlias
 
 from fuseflow.estimate.flows import Flow, Number, choose, largest, least
 
+BANK_GROUPS = 64
+"""The bank groups of a memory of eight channels."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnLoop:
@@ -103,6 +106,23 @@ def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int)
     elif len(loops) > 1:  # another choice of the same
         reach = loops[-1].lines
     return least((window, reach, asked * lists))
+
+
+def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
+    """Return how many lines of an innermost list lie one behind the other, as those of a whole dimension do, up to as many as lie in
+    different bank groups; 1 where coordinates are chosen anyhow."""
+    inner = loops[-1] if loops else None
+    if inner is None:
+        return 1.0
+    listed = largest((1.0, lines / largest((1, refs.inner_filled))))
+    is_whole = refs.elements >= inner.size * refs.inner_filled
+    return choose(is_whole & (listed * whole_stride(loops) <= BANK_GROUPS), listed, 1.0)
+
+
+def whole_stride(loops: Sequence[Loop]) -> int:
+    """Return how many lines lie from one reference of an innermost list to the next, 1 if they are not a whole number."""
+    stride = loops[-1].stride if loops and loops[-1] is not None else 1.0
+    return max(1, int(stride)) if stride == int(stride) else 1
 
 
 def _turns(refs: Flow) -> Number:

@@ -109,13 +109,13 @@ class DealtPorts:
 
 def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
     """Return what a port requests for each candidate."""
-    numbers = port.lines, port.jumps, port.dealt, port.divided, port.at_once
+    numbers = port.lines, port.jumps, port.dealt, port.divided, port.at_once, port.in_turn
     if not any(isinstance(number, np.ndarray) for number in numbers):
         return [port] * len(batch.candidates)
     columns = zip(*map(batch.each, numbers), strict=True)
     return [
-        port._replace(lines=lines, jumps=jumps, dealt=dealt, divided=divided, at_once=at_once)
-        for lines, jumps, dealt, divided, at_once in columns
+        port._replace(lines=lines, jumps=jumps, dealt=dealt, divided=divided, at_once=at_once, in_turn=in_turn)
+        for lines, jumps, dealt, divided, at_once, in_turn in columns
     ]
 
 

@@ -199,12 +199,14 @@ class GraphCycles:
         behind: Number = 0
         if behind_lanes:
             left = max(self.occupied[at] for at in behind_lanes)
-            wait = write_wait(load.lines_read / max(1, reading), self.machine, "behind lanes")
+            wait = write_wait(load, reading, self.machine, "behind lanes")
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
-            behind = max(left * (1 - done), left - reading)
+            behind = max(left * (1 - done), bound.control + left / (1 - refresh) - reading)
         elif load.most_written:
             later = self.transfer - self.preloading
-            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace))
+            lanes = max(
+                uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace)
+            )
             crowded = max(crowded, self._writing(reading), lanes)
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
@@ -217,8 +219,7 @@ class GraphCycles:
         writer: Writer = "in lanes" if self.load.in_lanes else "alone"
 
         def waits(cycles: float) -> float:
-            wait = write_wait(self.load.lines_read / max(1, cycles), self.machine, writer)
-            return self.load.most_written * wait / memory.outstanding
+            return self.load.most_written * write_wait(self.load, cycles, self.machine, writer) / memory.outstanding
 
         low, high = reading, reading
         while waits(high) > high:
@@ -243,7 +244,7 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
-            if self.answers >= base and port_cycles(read, self.machine) >= base:  # nothing makes up for what it loses
+            if self.answers >= base and port_cycles(read, self.load, self.machine) >= base:  # nothing makes up for what it loses
                 hidden = 0.0
             if read.in_order:
                 hidden += memory.prefetch * base / read.most

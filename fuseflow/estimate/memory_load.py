@@ -45,10 +45,20 @@ ALTERNATING = 0.85
 """The share of the time for other lines that comes on top of the time for the lines of a small array."""
 FIRST_LINE = 0.75
 """The share of the lanes that ask for one line of which the busiest lane waits for the answers."""
-STARVED_WRITES = (40.0, 4.0, 2.2, 0.7)
+STARVED_WRITES = (40.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
-no reads wait. The rate counts b = 4.0 where lanes read, 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
-and the lanes that wait for their answers read nothing."""
+no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait
+for their answers read nothing."""
+STARVED_BEHIND = (2.4, 5.0)
+"""How much the rate counts behind lanes that read, where all lines lie in rows that are open, and where each opens a row: then it waits
+longer in its channel. Runs of the memory alone have 1.5 where writes lie in other banks than reads, 2 to 4 where they lie in the same, and
+5 to 7 where each read opens a row."""
+REOPEN_CYCLES = HBM2_2000.nWR + HBM2_2000.nRP + HBM2_2000.nRCDRD
+"""The cycles from a write until its bank can read another row: the write has to be done, its row closed, and the other one opened."""
+BANKS = 4
+"""The banks of a bank group. What is written lies in any of them, as far as an estimate knows."""
+MEET_ANOTHER = 1.6
+"""How many ports wait when one waits for its row. Runs of the memory alone on 2, 4 and 8 ports have 1.6."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
 
@@ -59,7 +69,8 @@ class ArrayLoad(NamedTuple):
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
     lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
-    different lines there are among those without an answer.
+    different lines there are among those without an answer, which are some of `every` so many-th line, and
+    `in_turn` how many of these follow each other, so that they lie in different bank groups.
     """
 
     stage: int
@@ -72,13 +83,16 @@ class ArrayLoad(NamedTuple):
     asked: Number = 0
     missed: Number = 0
     at_once: Number = AT_ONCE
+    every: int = 1
+    in_turn: Number = 1
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLoad:
     """What a graph requests of the memory: its reads by stage and array, the lines that lie in another row than the line before, the
     lines that it writes, and those of the writer that has most of them. `in_lanes` says that this one writes what one lane has. `awaited`
-    are the lines of preloads for all of which a node waits.
+    are the lines of preloads for all of which a node waits, and `elsewhere` those that are written to other arrays than the first: this one
+    begins behind what is read, in the same row.
     """
 
     reads: tuple[ArrayLoad, ...]
@@ -87,6 +101,7 @@ class MemoryLoad:
     most_written: Number
     in_lanes: bool = False
     awaited: Number = 0
+    elsewhere: Number = 0
 
     @property
     def lines_read(self) -> Number:
@@ -144,6 +159,8 @@ class MemoryLoad:
                 each.most + each.hits,
                 each.jumps / each.number if each.hits else 0,
                 each.port.at_once,
+                each.port.every,
+                each.port.in_turn,
             )
             for each in ports
         )
@@ -151,7 +168,8 @@ class MemoryLoad:
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
         awaited = sum(each.lines for each in ports if each.port.awaited)
-        return cls(reads, jumps, sum(each.lines * each.writers for each in out), most.lines, most.writers > 1, awaited)
+        first, *others = [each.lines * each.writers for each in out] or [0]
+        return cls(reads, jumps, first + sum(others), most.lines, most.writers > 1, awaited, sum(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,22 +310,32 @@ def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, work
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
     one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
-    return max((port_cycles(read, machine) for read in load.reads), default=0)
+    return max((port_cycles(read, load, machine) for read in load.reads), default=0)
 
 
-def port_cycles(read: ArrayLoad, machine: Machine) -> float:
+def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which a port waits for its answers.
 
     The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
-    Answers come in order, so the port goes on as fast as the group that has most to do.
+    Answers come in order, so the port goes on as fast as the group that has most to do. Behind the mean of all ports, fewer and fewer go
+    on beside the busiest one. A line that is written in the bank of one that is read closes the row of that.
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
     asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
-    mean = ((read.at_once - 1) / 2 + (read.ports - 1) * read.at_once) / (GROUPS * memory.channels)
-    busy = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz)) * (1 + expected_largest(mean, read.at_once))
-    return max(asked, read.most * max(ANSWER_CYCLES / memory.outstanding, busy / read.at_once))
+    mean, wait = read.lines / read.ports, ANSWER_CYCLES / memory.outstanding
+    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
+    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
+    reopened = load.elsewhere / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
+    return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > load.elsewhere else 0.0))
+
+
+def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
+    """Return the cycles for a line in the bank group that has most to do, beside so many other ports that ask for as much."""
+    own = (read.at_once - read.in_turn) / 2 * gcd(groups, read.every)
+    return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
 
 
 def expected_largest(mean: float, draws: float) -> float:
@@ -326,14 +354,16 @@ Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
 """A writer behind lanes that read, one of a graph without lanes, or one of those of all lanes."""
 
 
-def write_wait(rate: Number, machine: Machine, writer: Writer) -> float:
-    """Return the cycles after which a write is answered, where `rate` lines are read in a cycle."""
+def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
+    """Return the cycles after which a write is answered, where all lines are read in so many `cycles`."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    idle, behind, alone, lanes = STARVED_WRITES
+    idle, alone, lanes = STARVED_WRITES
+    is_open, opened = STARVED_BEHIND
+    behind = is_open + (opened - is_open) * min(1.0, load.jumps / max(1, load.lines_read))
     weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
-    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * rate * 8 / memory.channels)))
+    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * load.lines_read / max(1, cycles) * 8 / memory.channels)))
 
 
 __all__ = [
