@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import expm1, log1p
 from typing import TypeAlias
 
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.flows import Flow, Number, choose, largest, least
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,41 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
             distinct = min(reach, distinct * met)
             fetched = min(fetched, distinct) if is_once else fetched  # neighbours share lines
     return min(1.0, fetched / asked)
+
+
+def unshared(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
+    """Return the share of `lines` that are not those of the list before, where a line has several lists of references.
+
+    Example: rows of 32 bytes that are looked up one after the other, element by element, share lines of 64 bytes, and half are left.
+    """
+    outer = loops[-2] if len(loops) > 1 else None
+    if outer is None or outer.stride >= 1:
+        return 1.0
+    in_line, there = 1 / outer.stride, least((1.0, _turns(refs) / outer.size))
+    left = (1 - (1 - there) ** in_line) / (there * in_line)
+    return choose(lines <= refs.inner_filled, left, 1.0)
+
+
+def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int) -> Number:
+    """Return how many different lines there are among `window` ones that are asked for one after the other.
+
+    Example: `B[k, j]` is looked up in `for i, j, k` for the 6 coordinates k of a row of A. A line has the elements of 16 columns j, so the
+    same 6 lines are asked for 16 times, and 32 lines in a row are of 6 different ones, or of 12 where others follow.
+    """
+    if not loops or loops[-1] is None:
+        return window
+    asked = largest((1.0, lines / largest((1, refs.inner_filled))))  # in an innermost list
+    lists, reach, outer = largest((1.0, window / asked)), float(window), loops[-2] if len(loops) > 1 else None
+    if outer is not None:
+        lists = 1 + (lists - 1) / largest((1.0, least((_turns(refs), _turns(refs) / outer.lines))))
+    elif len(loops) > 1:  # another choice of the same
+        reach = loops[-1].lines
+    return least((window, reach, asked * lists))
+
+
+def _turns(refs: Flow) -> Number:
+    """Return the turns of the loop around innermost lists."""
+    return largest((1.0, refs.filled[-1] / largest((1, refs.filled[-2]))))
 
 
 def _again(fetched: float, distinct: float, reach: float, turns: float, capacity: int) -> float:

@@ -18,6 +18,7 @@ from fuseflow.estimate.memory_load import (
     alternating_cycles,
     answer_cycles,
     first_line_cycles,
+    port_cycles,
     preload_cycles,
     shared_line_cycles,
     transfer_cycles,
@@ -203,7 +204,7 @@ class GraphCycles:
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
             later = self.transfer - self.preloading
-            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later))
+            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace))
             crowded = max(crowded, self._writing(reading), lanes)
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
@@ -242,6 +243,8 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
+            if self.answers >= base and port_cycles(read, self.machine) >= base:  # nothing makes up for what it loses
+                hidden = 0.0
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)

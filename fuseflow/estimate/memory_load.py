@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.port_lines import PortLines
+from fuseflow.estimate.port_lines import AT_ONCE, PortLines
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
@@ -58,7 +58,8 @@ class ArrayLoad(NamedTuple):
 
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there.
+    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
+    different lines there are among those without an answer.
     """
 
     stage: int
@@ -70,6 +71,7 @@ class ArrayLoad(NamedTuple):
     in_order: bool
     asked: Number = 0
     missed: Number = 0
+    at_once: Number = AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class MemoryLoad:
                 each.port.in_order,
                 each.most + each.hits,
                 each.jumps / each.number if each.hits else 0,
+                each.port.at_once,
             )
             for each in ports
         )
@@ -273,23 +276,50 @@ def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     return FIRST_LINE * cycles * (min(first.ports, memory.line // 4) - 1)
 
 
-def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float) -> float:
+def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
     """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, as those of a bias.
     While they wait for these they ask for little else."""
-    first = min((read.stage for read in load.reads), default=0)
-    again = tuple(read for read in load.reads if read.stage > first and read.most > read.array_lines)
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    few = GROUPS * memory.channels
+    again = tuple(read for read in load.reads if read.stage > workspace and read.array_lines < min(few, read.most))
     later = shared_line_cycles(replace(load, reads=again), machine)
-    return later + ALTERNATING * transfer if load.in_lanes and later else 0.0
+    other = 1 - sum(read.lines for read in again) / max(1, load.lines_read + load.written)
+    return later + ALTERNATING * other * transfer if load.in_lanes and later else 0.0
 
 
 def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
     one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
+    return max((port_cycles(read, machine) for read in load.reads), default=0)
+
+
+def port_cycles(read: ArrayLoad, machine: Machine) -> float:
+    """Return the cycles for which a port waits for its answers.
+
+    The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
+    Answers come in order, so the port goes on as fast as the group that has most to do.
+    """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    asked = max((read.asked + read.missed * MISS_CYCLES for read in load.reads if read.asked > read.most), default=0)
-    return max(asked, max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding)
+    asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
+    mean = ((read.at_once - 1) / 2 + (read.ports - 1) * read.at_once) / (GROUPS * memory.channels)
+    busy = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz)) * (1 + expected_largest(mean, read.at_once))
+    return max(asked, read.most * max(ANSWER_CYCLES / memory.outstanding, busy / read.at_once))
+
+
+def expected_largest(mean: float, draws: float) -> float:
+    """Return the expected largest of so many draws of a Poisson distribution."""
+    term, below, largest = exp(-mean), exp(-mean), 0.0
+    count = 0
+    while (missing := 1 - min(1.0, below) ** draws) > 1e-3:
+        largest += missing
+        count += 1
+        term *= mean / count
+        below += term
+    return largest
 
 
 Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]

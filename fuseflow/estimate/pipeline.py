@@ -52,6 +52,11 @@ class Pipeline:
     merges: frozenset[int]
     behind: frozenset[int]
 
+    @property
+    def workspace(self) -> int:
+        """The first workspace, or the number of stages without one."""
+        return next((at for at, stage in enumerate(self.stages) if isinstance(stage.node, n.Workspace)), len(self.stages))
+
     @classmethod
     def of(cls, counts: GraphCounts) -> Pipeline:
         graph, declared = counts.graph, counts.graph.declared

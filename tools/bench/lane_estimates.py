@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 import fuseflow as ff
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 
 BARS = {"median": 10.0, "worst": 20.0}
@@ -42,6 +43,20 @@ PRODUCTS = {
     "matrices": (
         "tensor A[{n}, {n}] csr\ntensor D[{n}, 4, {m}]\nY[i, h, j] = sum(k) A[i, k] * D[k, h, j]\noutput Y",
         "i,k,h,j",
+    ),
+    "compressed": ("tensor A[{n}, {n}] csr\ntensor F[{n}, {n}] csr\nY[i, j] = sum(k) A[i, k] * F[k, j]\ntensor Y[{n}, {n}] csr\noutput Y", "i,k,j"),
+    "inner": ("tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y", "i,j,k"),
+    "inner-csc": ("tensor A[{n}, {n}] csr\ntensor F[{n}, {m}] csc\nY[i, j] = sum(k) A[i, k] * F[k, j]\ntensor Y[{n}, {m}] csr\noutput Y", "i,j,k"),
+    "sampled": (
+        "tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{m}, {n}]\nY[i, j] = sum(k) A[i, j] * B[i, k] * G[k, j]\ntensor Y[{n}, {n}] csr\noutput Y",
+        "i,j,k",
+    ),
+    "vector": ("tensor A[{n}, {n}] csr\ntensor v[{n}]\nY[i] = sum(k) A[i, k] * v[k]\noutput Y", "i,k"),
+    "attention": (
+        "tensor S[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{n}, {m}]\ntensor C[{n}, {m}]\n"
+        "T[i, j] = sum(k) S[i, j] * B[i, k] * G[j, k]\nm[i] = max(j) T[i, j]\nE[i, j] = S[i, j] * exp(T[i, j] - m[i])\n"
+        "s[i] = sum(j) E[i, j]\nP[i, j] = E[i, j] / s[i]\nY[i, l] = sum(j) P[i, j] * C[j, l]\noutput Y",
+        "i,j,k,l",
     ),
 }
 """The statements of each product, and the order of its loops."""
@@ -84,23 +99,27 @@ def draw(rng: random.Random) -> Draw:
 
 def measure(run: Draw, seed: int) -> Row:
     """Estimate a draw, and run it."""
-    text, order = PRODUCTS[run.product]
-    schedule = ff.Schedule.fuse("full").order("full", order)
+    schedule = ff.Schedule.fuse("full").order("full", PRODUCTS[run.product][1])
     schedule = schedule.par(i=run.lanes) if run.lanes > 1 else schedule
-    program = parse(text.format(n=run.n, m=run.m))
-    compiled = ff.compile(program, schedule=schedule, tensors=tensors(run, seed), machine=run.machine)
+    compiled = ff.compile(program(run), schedule=schedule, tensors=tensors(run, seed), machine=run.machine)
     return Row(run, compiled.run().cycles, round(compiled.estimate().cycles))
+
+
+def program(run: Draw) -> Program:
+    """Return the statements of a draw."""
+    return parse(PRODUCTS[run.product][0].format(n=run.n, m=run.m))
 
 
 def tensors(run: Draw, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
     """Return the tensors of a draw."""
-    rng = np.random.default_rng(seed)
-    stored = sparse.random(run.n, run.n, run.density, random_state=rng, dtype=np.float32).toarray()
-    dense = {name: rng.standard_normal((run.n, run.m)).astype(np.float32) for name in "BC"}
-    dense["D"] = rng.standard_normal((run.n, 4, run.m)).astype(np.float32)
-    known = {"A": stored, **dense, "b": rng.standard_normal(run.m).astype(np.float32)}
-    text, _ = PRODUCTS[run.product]
-    return {name: values for name, values in known.items() if f"tensor {name}[" in text}
+    rng, known = np.random.default_rng(seed), dict[str, npt.NDArray[np.float32]]()
+    for tensor in program(run).inputs:
+        if tensor.format is None:
+            values = rng.standard_normal(tensor.shape)
+        else:
+            values = sparse.random(*tensor.shape, run.density, random_state=rng).toarray()
+        known[tensor.name] = values.astype(np.float32)
+    return known
 
 
 @click.command(help=__doc__)
