@@ -204,7 +204,9 @@ class GraphCycles:
             behind = max(left * (1 - done), left - reading)
         elif load.most_written:
             later = self.transfer - self.preloading
-            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace))
+            lanes = max(
+                uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace)
+            )
             crowded = max(crowded, self._writing(reading), lanes)
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)

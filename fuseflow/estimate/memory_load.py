@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
+from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.port_lines import AT_ONCE, PortLines
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.mapping import MAPPINGS, decode_addresses
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 
@@ -26,6 +31,10 @@ ROW_CYCLES = 2.8
 """The cycles for which a channel moves nothing when a line lies in another row than the one that its bank has open."""
 GROUP_CYCLES = 2 * HBM2_2000.nCCDL
 """The cycles that a bank group takes for a line of 64 bytes, which lies in one of them: two transactions."""
+PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
+"""The cycles that a pseudo channel takes for such a line where its transactions are of different bank groups."""
+LONGEST_STRIDE = 1024
+"""The lines of a loop that are looked at to say how evenly apart ones spread over the memory."""
 GROUPS = 8
 """The bank groups of a channel."""
 WINDOW = 18
@@ -59,7 +68,7 @@ class ArrayLoad(NamedTuple):
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
     lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
-    different lines there are among those without an answer.
+    different lines there are among those without an answer, and `along` the loop along which lines lie evenly apart.
     """
 
     stage: int
@@ -72,6 +81,7 @@ class ArrayLoad(NamedTuple):
     asked: Number = 0
     missed: Number = 0
     at_once: Number = AT_ONCE
+    along: Loop = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ class MemoryLoad:
                 each.most + each.hits,
                 each.jumps / each.number if each.hits else 0,
                 each.port.at_once,
+                each.port.along,
             )
             for each in ports
         )
@@ -299,15 +310,38 @@ def port_cycles(read: ArrayLoad, machine: Machine) -> float:
     """Return the cycles for which a port waits for its answers.
 
     The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
-    Answers come in order, so the port goes on as fast as the group that has most to do.
+    Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all be in one.
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
     asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
     mean = ((read.at_once - 1) / 2 + (read.ports - 1) * read.at_once) / (GROUPS * memory.channels)
-    busy = GROUP_CYCLES / float(clock_ratio(memory.clock_ghz, machine.clock_ghz)) * (1 + expected_largest(mean, read.at_once))
-    return max(asked, read.most * max(ANSWER_CYCLES / memory.outstanding, busy / read.at_once))
+    busy = GROUP_CYCLES * (1 + expected_largest(mean, read.at_once)) / read.at_once
+    if read.along is not None and read.along.stride > 1 and not read.in_order:
+        busy = max(
+            busy,
+            read.alike * strided_line_cycles(memory.mapping, memory.channels, read.along.stride * memory.line, read.along.size),
+        )
+    return max(
+        asked, read.most * max(ANSWER_CYCLES / memory.outstanding, busy / float(clock_ratio(memory.clock_ghz, machine.clock_ghz)))
+    )
+
+
+@cache
+def strided_line_cycles(mapping: str, channels: int, stride: float, size: int) -> float:
+    """Return the cycles of the memory for each of `size` lines with a stride in bytes, of which `AT_ONCE` are under way at once: those of
+    the bank group, or of the pseudo channel, in which most of them lie.
+
+    Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
+    """
+    places = (np.arange(min(size, LONGEST_STRIDE)) * stride).astype(np.int64)
+    channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
+    ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
+    windows = range(0, len(places), AT_ONCE)
+    return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
+        places
+    )
 
 
 def expected_largest(mean: float, draws: float) -> float:

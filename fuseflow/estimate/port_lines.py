@@ -37,7 +37,8 @@ class PortLines(NamedTuple):
     `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
     lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
     `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them. `at_once` is how
-    many different lines there are among `AT_ONCE` ones in a row.
+    many different lines there are among `AT_ONCE` ones in a row, and `along` the innermost loop that changes them, where they lie evenly
+    apart.
     """
 
     node: str
@@ -52,6 +53,7 @@ class PortLines(NamedTuple):
     hits: Number = 0
     awaited: bool = False
     at_once: Number = AT_ONCE
+    along: Loop = None
 
 
 def read_lines(
@@ -111,7 +113,10 @@ def node_lines(
         dealt, divided = addresses.lanes(lookup)
         loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
         lines, at_once = lines * unshared(refs, loops, lines), lines_at_once(refs, loops, lines, AT_ONCE)
-        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided, at_once=at_once)
+        along = next((loop for loop in reversed(loops) if loop), None) if decl.format.all_dense else None
+        yield PortLines(
+            node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided, at_once=at_once, along=along
+        )
 
 
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
