@@ -91,21 +91,22 @@ def unshared(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
     return choose(lines <= refs.inner_filled, left, 1.0)
 
 
-def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int) -> Number:
-    """Return how many different lines there are among `window` ones that are asked for one after the other.
+def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int) -> tuple[Number, Number]:
+    """Return how many different lines there are among `window` ones that are asked for one after the other, and the share of one list.
 
     Example: `B[k, j]` is looked up in `for i, j, k` for the 6 coordinates k of a row of A. A line has the elements of 16 columns j, so the
     same 6 lines are asked for 16 times, and 32 lines in a row are of 6 different ones, or of 12 where others follow.
     """
     if not loops or loops[-1] is None:
-        return window
+        return window, 1.0
     asked = largest((1.0, lines / largest((1, refs.inner_filled))))  # in an innermost list
-    lists, reach, outer = largest((1.0, window / asked)), float(window), loops[-2] if len(loops) > 1 else None
+    reach, outer, alike = float(window), loops[-2] if len(loops) > 1 else None, 1.0
     if outer is not None:
-        lists = 1 + (lists - 1) / largest((1.0, least((_turns(refs), _turns(refs) / outer.lines))))
+        alike = largest((1.0, least((_turns(refs), _turns(refs) / outer.lines))))
     elif len(loops) > 1:  # another choice of the same
         reach = loops[-1].lines
-    return least((window, reach, asked * lists))
+    lists = 1 + (largest((1.0, window / asked)) - 1) / alike
+    return least((window, reach, asked * lists)), 1 / (1 + window / (asked * alike))
 
 
 def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
@@ -116,13 +117,7 @@ def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
         return 1.0
     listed = largest((1.0, lines / largest((1, refs.inner_filled))))
     is_whole = refs.elements >= inner.size * refs.inner_filled
-    return choose(is_whole & (listed * whole_stride(loops) <= BANK_GROUPS), listed, 1.0)
-
-
-def whole_stride(loops: Sequence[Loop]) -> int:
-    """Return how many lines lie from one reference of an innermost list to the next, 1 if they are not a whole number."""
-    stride = loops[-1].stride if loops and loops[-1] is not None else 1.0
-    return max(1, int(stride)) if stride == int(stride) else 1
+    return choose(is_whole & (listed * inner.stride <= BANK_GROUPS), listed, 1.0)
 
 
 def _turns(refs: Flow) -> Number:

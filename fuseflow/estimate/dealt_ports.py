@@ -109,14 +109,12 @@ class DealtPorts:
 
 def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
     """Return what a port requests for each candidate."""
-    numbers = port.lines, port.jumps, port.dealt, port.divided, port.at_once, port.in_turn
+    names = "lines", "jumps", "dealt", "divided", "at_once", "in_list", "in_turn"
+    numbers: list[Number] = [getattr(port, name) for name in names]
     if not any(isinstance(number, np.ndarray) for number in numbers):
         return [port] * len(batch.candidates)
     columns = zip(*map(batch.each, numbers), strict=True)
-    return [
-        port._replace(lines=lines, jumps=jumps, dealt=dealt, divided=divided, at_once=at_once, in_turn=in_turn)
-        for lines, jumps, dealt, divided, at_once, in_turn in columns
-    ]
+    return [port._replace(**dict(zip(names, own, strict=True))) for own in columns]
 
 
 def _one_of(flow: Flow, candidate: int) -> Flow:

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
+from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
 from fuseflow.estimate.port_lines import AT_ONCE, PortLines
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.mapping import MAPPINGS, decode_addresses
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 
@@ -26,6 +31,10 @@ ROW_CYCLES = 2.8
 """The cycles for which a channel moves nothing when a line lies in another row than the one that its bank has open."""
 GROUP_CYCLES = 2 * HBM2_2000.nCCDL
 """The cycles that a bank group takes for a line of 64 bytes, which lies in one of them: two transactions."""
+PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
+"""The cycles that a pseudo channel takes for such a line where its transactions are of different bank groups."""
+LONGEST_STRIDE = 1024
+"""The lines of a loop that are looked at to say how evenly apart ones spread over the memory."""
 GROUPS = 8
 """The bank groups of a channel."""
 WINDOW = 18
@@ -69,8 +78,8 @@ class ArrayLoad(NamedTuple):
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
     lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
-    different lines there are among those without an answer, which are some of `every` so many-th line, and
-    `in_turn` how many of these follow each other, so that they lie in different bank groups.
+    different lines there are among those without an answer, of which a share `in_list` is that of one list. `along` is the loop along
+    which lines lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
     """
 
     stage: int
@@ -83,7 +92,8 @@ class ArrayLoad(NamedTuple):
     asked: Number = 0
     missed: Number = 0
     at_once: Number = AT_ONCE
-    every: int = 1
+    in_list: Number = 1.0
+    along: Loop = None
     in_turn: Number = 1
 
 
@@ -159,7 +169,8 @@ class MemoryLoad:
                 each.most + each.hits,
                 each.jumps / each.number if each.hits else 0,
                 each.port.at_once,
-                each.port.every,
+                each.port.in_list,
+                each.port.along,
                 each.port.in_turn,
             )
             for each in ports
@@ -317,15 +328,16 @@ def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
     """Return the cycles for which a port waits for its answers.
 
     The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
-    Answers come in order, so the port goes on as fast as the group that has most to do. Behind the mean of all ports, fewer and fewer go
-    on beside the busiest one. A line that is written in the bank of one that is read closes the row of that.
+    Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all be in one.
+    Behind the mean of all ports, fewer and fewer go on beside the busiest one. A line that is written in the bank of one that is read
+    closes the row of that.
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
     asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
-    mean, wait = read.lines / read.ports, ANSWER_CYCLES / memory.outstanding
     ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, _apart_cycles(read, memory) / ratio)
     together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
     fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
     reopened = load.elsewhere / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
@@ -334,8 +346,33 @@ def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
 
 def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
     """Return the cycles for a line in the bank group that has most to do, beside so many other ports that ask for as much."""
-    own = (read.at_once - read.in_turn) / 2 * gcd(groups, read.every)
+    stride = read.along.stride if read.along is not None else 1.0
+    own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
+
+
+def _apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
+    """Return the cycles for a line that lies evenly apart from the others of its list. Beside the lines of other lists it takes less."""
+    if read.along is None or read.along.stride <= 1 or read.in_order:
+        return 0.0
+    cycles = strided_line_cycles(memory.mapping, memory.channels, read.along.stride * memory.line, read.along.size)
+    return read.alike * read.in_list * cycles
+
+
+@cache
+def strided_line_cycles(mapping: str, channels: int, stride: float, size: int) -> float:
+    """Return the cycles of the memory for each of `size` lines with a stride in bytes, of which `AT_ONCE` are under way at once: those of
+    the bank group, or of the pseudo channel, in which most of them lie.
+
+    Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
+    """
+    places = (np.arange(min(size, LONGEST_STRIDE)) * stride).astype(np.int64)
+    channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
+    ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
+    windows = range(0, len(places), AT_ONCE)
+    return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
+        places
+    )
 
 
 def expected_largest(mean: float, draws: float) -> float:

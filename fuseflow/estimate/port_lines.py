@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share, lines_at_once, lines_in_turn, unshared, whole_stride
+from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share, lines_at_once, lines_in_turn, unshared
 from fuseflow.estimate.flows import Flow, Number, Truth, choose, largest, least
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
@@ -37,8 +37,8 @@ class PortLines(NamedTuple):
     `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
     lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
     `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them. `at_once` is how
-    many different lines there are among `AT_ONCE` ones in a row, which are some of `every` so many-th line, and
-    `in_turn` how many of these follow each other.
+    many different lines there are among `AT_ONCE` ones in a row, of which a share `in_list` is that of one list. `along` is the innermost
+    loop that changes them, where they lie evenly apart, and `in_turn` how many of them follow each other.
     """
 
     node: str
@@ -53,7 +53,8 @@ class PortLines(NamedTuple):
     hits: Number = 0
     awaited: bool = False
     at_once: Number = AT_ONCE
-    every: int = 1
+    in_list: Number = 1.0
+    along: Loop = None
     in_turn: Number = 1
 
 
@@ -113,9 +114,11 @@ def node_lines(
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
         dealt, divided = addresses.lanes(lookup)
         loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
-        lines, at_once = lines * unshared(refs, loops, lines), lines_at_once(refs, loops, lines, AT_ONCE)
-        own = {"at_once": at_once, "every": whole_stride(loops), "in_turn": lines_in_turn(refs, loops, lines)}
-        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, False, dealt, divided, **own)
+        at_once, in_list = lines_at_once(refs, loops, lines, AT_ONCE)
+        along = next((loop for loop in reversed(loops) if loop), None) if decl.format.all_dense else None
+        own = {"at_once": at_once, "in_list": in_list, "in_turn": lines_in_turn(refs, loops, lines)}
+        lines = lines * unshared(refs, loops, lines)
+        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, False, dealt, divided, along=along, **own)
 
 
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:

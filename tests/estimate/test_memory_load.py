@@ -14,6 +14,7 @@ from fuseflow.estimate.memory_load import (
     MemoryLoad,
     answer_cycles,
     shared_line_cycles,
+    strided_line_cycles,
     transfer_cycles,
 )
 from fuseflow.sim import load_machine
@@ -82,3 +83,12 @@ def test_a_port_alone_waits_for_its_answers():
         memory.advance(cycle)
     load = MemoryLoad((ArrayLoad(0, 1, 1000, 1000, 1.0, 1000, False),), 0, 0, 0)
     assert answer_cycles(load, RDA) == pytest.approx(cycle, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("stride", "size"), [(8, 64), (12, 64), (16, 256), (48, 64), (64, 256), (89.5625, 16), (96, 64), (128, 256)]
+)
+def test_lines_evenly_apart_wait_for_the_bank_group_in_which_most_of_them_lie(stride: float, size: int):
+    """A column of a row-major matrix: rows of 4,096 bytes put it into one bank group, and rows of 5,732 nearly anywhere."""
+    took = cycles_of(lambda port, n: int(n % size * stride), 800, ports=1) / 800
+    assert max(1.0, strided_line_cycles("BGint_xor", 8, stride * 64, size)) == pytest.approx(took, rel=0.15)
