@@ -116,9 +116,21 @@ def node_lines(
         loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
         at_once, in_list = lines_at_once(refs, loops, lines, AT_ONCE)
         along = next((loop for loop in reversed(loops) if loop), None) if decl.format.all_dense else None
-        own = {"at_once": at_once, "in_list": in_list, "in_turn": lines_in_turn(refs, loops, lines)}
-        lines = lines * unshared(refs, loops, lines)
-        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, False, dealt, divided, along=along, **own)
+        in_turn, left = lines_in_turn(refs, loops, lines), lines * unshared(refs, loops, lines)
+        yield PortLines(
+            node.name,
+            node.tensor,
+            level,
+            kind,
+            left,
+            jumps,
+            dealt=dealt,
+            divided=divided,
+            at_once=at_once,
+            in_list=in_list,
+            along=along,
+            in_turn=in_turn,
+        )
 
 
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
