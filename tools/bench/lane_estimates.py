@@ -126,7 +126,8 @@ def tensors(run: Draw, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
         if tensor.format is None:
             values = rng.standard_normal(tensor.shape)
         else:
-            values = sparse.random(*tensor.shape, run.density, random_state=rng).toarray()
+            rows, columns = tensor.shape
+            values = sparse.random(rows, columns, run.density, random_state=rng).toarray()
         known[tensor.name] = values.astype(np.float32)
     return known
 
