@@ -20,6 +20,7 @@ from fuseflow.estimate.memory_load import (
     first_line_cycles,
     port_cycles,
     preload_cycles,
+    queued_cycles,
     shared_line_cycles,
     transfer_cycles,
     uneven_lane_cycles,
@@ -89,6 +90,15 @@ class GraphCycles:
         """The cycles of the busiest stage that is not behind the lanes; 0 in a graph without lanes."""
         behind = self.pipeline.behind
         return max((cycles for at, cycles in enumerate(self.occupied) if at not in behind), default=0) if behind else 0
+
+    @cached_property
+    def loaded_latency(self) -> list[float]:
+        """The latency of each stage while its port waits for as many lines as it can."""
+        latency = list(self.latency)
+        for read in self.load.reads:
+            queued = self.latency[read.stage] + queued_cycles(read, self.compute, self.machine)
+            latency[read.stage] = max(latency[read.stage], queued)
+        return latency
 
     @cached_property
     def answers(self) -> float:

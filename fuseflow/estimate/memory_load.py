@@ -338,7 +338,8 @@ def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
         return 0.0
     asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
     ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
-    mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, _apart_cycles(read, memory) / ratio)
+    apart = read.alike * read.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
+    mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, apart / ratio)
     together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
     fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
     reopened = load.elsewhere / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
@@ -352,12 +353,21 @@ def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
 
 
-def _apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
-    """Return the cycles for a line that lies evenly apart from the others of its list. Beside the lines of other lists it takes less."""
+def queued_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
+    """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them occupied for
+    most of the `busy` cycles of the graph."""
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    each = _evenly_apart_cycles(read, memory) / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    return max(0.0, memory.outstanding * each - ANSWER_CYCLES) if read.most * each > busy / 2 else 0.0
+
+
+def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
+    """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
     if read.along is None or read.along.stride <= 1 or read.in_order:
         return 0.0
-    cycles = strided_line_cycles(memory.mapping, memory.channels, read.along.stride * memory.line, read.along.size)
-    return read.alike * read.in_list * cycles
+    return strided_line_cycles(memory.mapping, memory.channels, read.along.stride * memory.line, read.along.size)
 
 
 @cache
