@@ -78,7 +78,7 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
     return min(1.0, fetched / asked)
 
 
-def unshared(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
+def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
     """Return the share of `lines` that are not those of the list before, where a line has several lists of references.
 
     Example: rows of 32 bytes that are looked up one after the other, element by element, share lines of 64 bytes, and half are left.

@@ -20,7 +20,7 @@ from fuseflow.estimate.memory_load import (
     first_line_cycles,
     port_cycles,
     preload_cycles,
-    queued_cycles,
+    queue_cycles,
     shared_line_cycles,
     transfer_cycles,
     uneven_lane_cycles,
@@ -96,7 +96,7 @@ class GraphCycles:
         """The latency of each stage while its port waits for as many lines as it can."""
         latency = list(self.latency)
         for read in self.load.reads:
-            queued = self.latency[read.stage] + queued_cycles(read, self.compute, self.machine)
+            queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
             latency[read.stage] = max(latency[read.stage], queued)
         return latency
 

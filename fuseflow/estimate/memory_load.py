@@ -353,7 +353,7 @@ def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
 
 
-def queued_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
+def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
     """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them occupied for
     most of the `busy` cycles of the graph."""
     memory = machine.memory

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share, lines_at_once, lines_in_turn, unshared
+from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share, lines_at_once, lines_in_turn, new_line_share
 from fuseflow.estimate.flows import Flow, Number, Truth, choose, largest, least
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
@@ -116,7 +116,7 @@ def node_lines(
         loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
         at_once, in_list = lines_at_once(refs, loops, lines, AT_ONCE)
         along = next((loop for loop in reversed(loops) if loop), None) if decl.format.all_dense else None
-        in_turn, left = lines_in_turn(refs, loops, lines), lines * unshared(refs, loops, lines)
+        in_turn, left = lines_in_turn(refs, loops, lines), lines * new_line_share(refs, loops, lines)
         yield PortLines(
             node.name,
             node.tensor,

@@ -11,7 +11,7 @@ import reuse_buffers
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share, lines_at_once, unshared
+from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share, lines_at_once, new_line_share
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
@@ -137,5 +137,5 @@ def test_short_rows_share_lines_with_those_before(share: float):
     asked = [j // 4 for _ in range(20) for j in sorted(rng.sample(range(200), rows))]
     lines = [line for line, before in zip(asked, [-1, *asked], strict=False) if line != before]
     loops = (None, OwnLoop(200, 1 / 4), OwnLoop(4, 1 / 16))
-    left = unshared(nest(20, rows, 4), loops, len(asked))
+    left = new_line_share(nest(20, rows, 4), loops, len(asked))
     assert left * len(asked) == pytest.approx(len(lines), rel=0.1)

@@ -95,6 +95,13 @@ def test_lines_evenly_apart_wait_for_the_bank_group_in_which_most_of_them_lie(st
     assert max(1.0, strided_line_cycles("BGint_xor", 8, stride * 64, size)) == pytest.approx(took, rel=0.15)
 
 
+@pytest.mark.parametrize(("stride", "size"), [(256, 256), (512, 64), (512, 256), (1000, 64), (1000, 1024)])
+def test_of_lines_in_many_rows_only_the_order_of_magnitude_is_known(stride: int, size: int):
+    """Lines that a window of 32 does not show: the memory takes later ones of other groups first, or opens a row for each."""
+    took = cycles_of(lambda port, n: n % size * stride, 800, ports=1) / 800
+    assert took > 2 and strided_line_cycles("BGint_xor", 8, stride * 64, size) == pytest.approx(took, rel=0.45)
+
+
 @pytest.mark.parametrize(("ports", "again"), [(1, 3), (1, 8), (2, 5), (4, 3), (8, 5)])
 def test_lines_that_are_asked_for_again_wait_for_the_bank_group_that_has_most_to_do(ports: int, again: int):
     """Each port asks for lines anywhere, `again` of them 16 times one after the other: no refresh is met."""
