@@ -16,17 +16,15 @@ from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     alternating_cycles,
-    answer_cycles,
     first_line_cycles,
-    port_cycles,
     preload_cycles,
-    queue_cycles,
     shared_line_cycles,
     transfer_cycles,
     uneven_lane_cycles,
     write_wait,
 )
 from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000

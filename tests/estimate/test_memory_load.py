@@ -8,16 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from fuseflow.estimate.memory_load import (
-    BANKS,
     GROUP_CYCLES,
     IN_ORDER_SHARE,
     ArrayLoad,
     MemoryLoad,
-    answer_cycles,
     shared_line_cycles,
-    strided_line_cycles,
     transfer_cycles,
 )
+from fuseflow.estimate.port_waits import BANKS, answer_cycles, strided_line_cycles
 from fuseflow.sim import load_machine
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
