@@ -24,10 +24,17 @@ BANK_GROUPS = 64
 
 @dataclass(frozen=True, slots=True)
 class OwnLoop:
-    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average."""
+    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average. At a
+    reference, a `run` of lines is looked up."""
 
     size: int
     stride: float
+    run: float = 0.0
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether there are lines between those of one reference and those of the next."""
+        return self.stride > max(1.0, self.run)
 
     @property
     def lines(self) -> float:
@@ -117,7 +124,7 @@ def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
         return 1.0
     listed = largest((1.0, lines / largest((1, refs.inner_filled))))
     is_whole = refs.elements >= inner.size * refs.inner_filled
-    return choose(is_whole & (listed * inner.stride <= BANK_GROUPS), listed, 1.0)
+    return choose(is_whole & (listed * inner.stride <= BANK_GROUPS), listed, min(max(1.0, inner.run), float(BANK_GROUPS)))
 
 
 def _turns(refs: Flow) -> Number:

@@ -101,7 +101,13 @@ class GraphCycles:
     @cached_property
     def answers(self) -> float:
         """The cycles for which the busiest port waits for answers of the memory."""
-        return answer_cycles(self.load, self.machine)
+        return answer_cycles(self.load, self.written_alone, self.machine)
+
+    @property
+    def written_alone(self) -> Number:
+        """The lines that are written one by one, in other rows than those that are read: behind a workspace whole rows of a result are
+        written at once, which finds the rows of the memory open."""
+        return 0 if self.pipeline.workspace < len(self.pipeline.stages) else self.load.elsewhere
 
     @cached_property
     def preloading(self) -> float:
@@ -252,7 +258,7 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
-            if self.answers >= base and port_cycles(read, self.load, self.machine) >= base:  # nothing makes up for what it loses
+            if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:  # nothing makes up for what it loses
                 hidden = 0.0
             if read.in_order:
                 hidden += memory.prefetch * base / read.most

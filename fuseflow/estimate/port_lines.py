@@ -352,7 +352,7 @@ class Addresses:
         levels = self._own_levels(port, level)
         sizes = [decl.size(p) for p in range(level + 1)]
         strides = [array_lines / max(1, prod(sizes[: p + 1])) for p in range(level + 1)]
-        own = {depth: OwnLoop(sizes[p], strides[p]) for depth, p in levels.items() if 0 <= p <= level}
+        own = {depth: OwnLoop(sizes[p], strides[p], strides[level]) for depth, p in levels.items() if 0 <= p <= level}
         return tuple(own.get(depth) for depth in range(1, self.types[port].depth + 1))
 
     def _own_levels(self, port: n.Port, level: int) -> dict[int, int]:

@@ -7,6 +7,7 @@ from math import exp, gcd
 
 import numpy as np
 
+from fuseflow.estimate.buffer_reuse import OwnLoop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_load import GROUP_CYCLES, GROUPS, ArrayLoad, MemoryLoad
 from fuseflow.estimate.port_lines import AT_ONCE
@@ -33,19 +34,19 @@ ANSWER_CYCLES = 37
 """The cycles from a request to its answer where the memory has little else to do."""
 
 
-def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
+def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
     """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
-    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
-    return max((port_cycles(read, load, machine) for read in load.reads), default=0)
+    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there. `written` is that of `port_cycles`."""
+    return max((port_cycles(read, written, machine) for read in load.reads), default=0)
 
 
-def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
+def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
     """Return the cycles for which a port waits for its answers.
 
     The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
     Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all be in one.
-    Behind the mean of all ports, fewer and fewer go on beside the busiest one. A line that is written in the bank of one that is read
-    closes the row of that.
+    Behind the mean of all ports, fewer and fewer go on beside the busiest one. Each of the lines `written` one by one in the bank of
+    one that is read closes the row of that.
     """
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
@@ -56,13 +57,13 @@ def port_cycles(read: ArrayLoad, load: MemoryLoad, machine: Machine) -> float:
     mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, apart / ratio)
     together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
     fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
-    reopened = load.elsewhere / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
-    return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > load.elsewhere else 0.0))
+    reopened = written / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
+    return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > written else 0.0))
 
 
 def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
     """Return the cycles for a line in the bank group that has most to do, beside so many other ports that ask for as much."""
-    stride = read.along.stride if read.along is not None else 1.0
+    stride = read.along.stride if read.along is not None and read.along.is_apart else 1.0
     own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
     return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
 
@@ -79,19 +80,21 @@ def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
 
 def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
     """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
-    if read.along is None or read.along.stride <= 1 or read.in_order:
+    if read.along is None or not read.along.is_apart or read.in_order:
         return 0.0
-    return strided_line_cycles(memory.mapping, memory.channels, read.along.stride * memory.line, read.along.size)
+    return strided_line_cycles(memory.mapping, memory.channels, memory.line, read.along)
 
 
 @cache
-def strided_line_cycles(mapping: str, channels: int, stride: float, size: int) -> float:
-    """Return the cycles of the memory for each of `size` lines with a stride in bytes, of which `AT_ONCE` are under way at once: those of
-    the bank group, or of the pseudo channel, in which most of them lie.
+def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -> float:
+    """Return the cycles of the memory for each of the lines along a loop, `AT_ONCE` of which are under way at once: those of the bank
+    group, or of the pseudo channel, in which most of them lie.
 
     Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
     """
-    places = (np.arange(min(size, LONGEST_STRIDE)) * stride).astype(np.int64)
+    run = max(1, round(loop.run))
+    starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
+    places = (line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
     channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
     ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
     windows = range(0, len(places), AT_ONCE)
