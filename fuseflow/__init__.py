@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program
     from fuseflow.errors import FuseFlowError
     from fuseflow.frontend.named_region import region
+    from fuseflow.planning import quantize
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.notebook_progress import notebook_progress
     from fuseflow.run.result import Result
@@ -48,32 +49,5 @@ __all__ = [
     "region",
 ]
 
-_MODULES = {
-    "Backend": "torch_backend",
-    "BackendResult": "torch_backend",
-    "Compiled": "run.compiled",
-    "FuseFlowError": "errors",
-    "Machine": "sim",
-    "Program": "einsum.nodes",
-    "Result": "run.result",
-    "Sample": "sampling.sample",
-    "SampledResult": "run.sampled_result",
-    "Schedule": "schedule",
-    "attributes": "",
-    "autoschedule": "autoscheduler.autoschedule",
-    "backend": "torch_backend",
-    "compile": "compiler",
-    "load_machine": "sim",
-    "notebook_progress": "run.notebook_progress",
-    "quantize": "planning",
-    "region": "frontend.named_region",
-}
-"""The module of each name of the package, and "" for one that is a module itself. It is imported when the name is first used, so that a
-command loads only what it needs."""
-
-
-__getattr__ = deferred_names(__name__, _MODULES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)

@@ -7,9 +7,9 @@
 [[True, False], [True, False]]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fuseflow.deferred_names import deferred_names
 from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, constant, propagate, pruned
 from fuseflow.propagation.tesa import TesaCode, tesa_code
 
@@ -34,20 +34,5 @@ __all__ = [
     "tesa_code",
 ]
 
-_MODULES = {
-    "PropagationSpec": "fuseflow.frontend.model_spec",
-    **dict.fromkeys(("Rule", "analyse_module", "register_rule", "shrink"), "fuseflow.frontend.lifting"),
-}
-"""The modules of names that load PyTorch, which are imported when a name is first used."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
-_MODULES = {"LoadedModel": "model_files", "ModelImport": "imported_model", "load_model": "model_files"}
-
 if not TYPE_CHECKING:
-    __getattr__ = deferred_names(__name__, _MODULES)
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
 
 
 def import_model(

@@ -11,12 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Region", "Schedule", "form_regions", "region_results"]
 
-_MODULES = {
-    "Region": "partition",
-    "Schedule": "schedule",
-    "form_regions": "regions",
-    "region_results": "regions",
-}
-
 if not TYPE_CHECKING:
-    __getattr__ = deferred_names(__name__, _MODULES)
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)

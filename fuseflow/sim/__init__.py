@@ -26,20 +26,5 @@ __all__ = [
     "with_settings",
 ]
 
-_MODULES = {
-    "ENGINES": "engine_names",
-    "EdgeStatistics": "outcome.statistics",
-    "Engine": "engine_names",
-    "Machine": "machine.machine",
-    "NodeStatistics": "outcome.statistics",
-    "Recording": "outcome.statistics",
-    "Simulation": "run",
-    "Traffic": "outcome.statistics",
-    "load_machine": "machine.files",
-    "machine_names": "machine.files",
-    "simulate": "run",
-    "with_settings": "machine.files",
-}
-
 if not TYPE_CHECKING:
-    __getattr__ = deferred_names(__name__, _MODULES)
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)

@@ -8,8 +8,9 @@ weights:
   layer1.weight: {sparsifier: magnitude:0.9}
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
     from fuseflow.errors import DispatchError, DispatchWarning
@@ -174,85 +175,5 @@ __all__ = [
     "torch_tensor_to_wrapped_dense",
 ]
 
-_NAMES = {
-    "fuseflow.errors": ("DispatchError", "DispatchWarning"),
-    "fuseflow.sparsity.application": ("clear", "sparse_copy", "sparsify"),
-    "fuseflow.sparsity.builder": ("SparsityBuilder",),
-    "fuseflow.sparsity.dispatch.failure": ("set_dispatch_failure",),
-    "fuseflow.sparsity.dispatch.same_format": ("SameFormatSparsifier",),
-    "fuseflow.sparsity.energies": ("energy",),
-    "fuseflow.sparsity.kernels.product_kernel": ("ProductKernel",),
-    "fuseflow.sparsity.kernels.products": ("register_products",),
-    "fuseflow.sparsity.layouts.blocked": ("BCSR", "BcsrTensor"),
-    "fuseflow.sparsity.layouts.compressed": ("CSC", "CSR", "CscTensor", "CsrTensor"),
-    "fuseflow.sparsity.layouts.coo": ("COO", "CooTensor"),
-    "fuseflow.sparsity.layouts.dense": ("Dense", "DenseTensor", "Masked", "MaskedSparseTensor"),
-    "fuseflow.sparsity.layouts.ell": ("ELL", "EllTensor"),
-    "fuseflow.sparsity.layouts.grouped": ("GroupedNMTensor", "NMGLayout"),
-    "fuseflow.sparsity.layouts.layout": ("CompilerFormat", "Layout"),
-    "fuseflow.sparsity.layouts.listing": ("parse_layout", "register_layout"),
-    "fuseflow.sparsity.layouts.n_of_m": ("NMLayout", "NMTensor"),
-    "fuseflow.sparsity.model_names": ("Names", "names"),
-    "fuseflow.sparsity.packed": ("PackedParameter", "PackedTensor"),
-    "fuseflow.sparsity.packing": ("pack", "pack_inplace"),
-    "fuseflow.sparsity.patching": ("patch",),
-    "fuseflow.sparsity.places.listing": ("register_places",),
-    "fuseflow.sparsity.places.places": ("Places",),
-    "fuseflow.sparsity.registrations": (
-        "register_bwd_op_impl",
-        "register_conversion",
-        "register_fwd_op_impl",
-        "register_sparsifier_implementation",
-    ),
-    "fuseflow.sparsity.saved": ("load_sparsity", "save_sparsity"),
-    "fuseflow.sparsity.sparse_operator": ("sparsified_op",),
-    "fuseflow.sparsity.sparsifiers.blocks": ("BlockMagnitude",),
-    "fuseflow.sparsity.sparsifiers.filters": ("Filter",),
-    "fuseflow.sparsity.sparsifiers.grouped": ("NMG",),
-    "fuseflow.sparsity.sparsifiers.keep_all": ("KeepAll",),
-    "fuseflow.sparsity.sparsifiers.listing": ("parse_sparsifier", "register_sparsifier"),
-    "fuseflow.sparsity.sparsifiers.magnitude": ("Magnitude",),
-    "fuseflow.sparsity.sparsifiers.movement": ("Movement",),
-    "fuseflow.sparsity.sparsifiers.n_of_m": ("NM",),
-    "fuseflow.sparsity.sparsifiers.random_fraction": ("RandomFraction",),
-    "fuseflow.sparsity.sparsifiers.sparsifier": ("KeepRule", "Sparsifier"),
-    "fuseflow.sparsity.sparsifiers.stored": ("Stored",),
-    "fuseflow.sparsity.sparsifiers.threshold": ("Threshold",),
-    "fuseflow.sparsity.sparsifiers.top_k": ("TopK",),
-    "fuseflow.sparsity.spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),
-    "fuseflow.sparsity.state": ("sparse_weights", "sparsity_of"),
-    "fuseflow.sparsity.sten_names": (
-        "FixedMaskTensor",
-        "GroupedNMSparsifier",
-        "PerBlockNMSparsifier",
-        "RandomFractionSparsifier",
-        "ScalarFractionSparsifier",
-        "ScalarThresholdSparsifier",
-        "SparseParameterWrapper",
-        "SparseTensorWrapper",
-        "random_fraction_sparsifier_dense_csc",
-        "random_mask_sparsify",
-        "scalar_mask_sparsify",
-        "torch_tensor_to_coo",
-        "torch_tensor_to_csr",
-        "torch_tensor_to_wrapped_dense",
-    ),
-    "fuseflow.sparsity.training.handle": ("Handle",),
-    "fuseflow.sparsity.training.holding": ("attach",),
-    "fuseflow.sparsity.training.recipes": ("iterative", "layer_wise", "one_shot"),
-    "fuseflow.sparsity.training.schedule": ("Cubic",),
-}
-"""The public names of each module of the package. A module is imported when one of its names is first used: most of them load PyTorch."""
-_MODULES = {name: module for module, names_there in _NAMES.items() for name in names_there}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
