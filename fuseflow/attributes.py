@@ -10,29 +10,21 @@
 from typing import TYPE_CHECKING
 
 from fuseflow.deferred_names import deferred_names
-from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, constant, propagate, pruned
-from fuseflow.propagation.tesa import TesaCode, tesa_code
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.lifting import Rule, analyse_module, register_rule, shrink
-    from fuseflow.frontend.model_spec import PropagationSpec
-
-__all__ = [
-    "Analysis",
-    "Attribute",
-    "Propagation",
-    "PropagationSpec",
-    "Rule",
-    "TesaCode",
-    "analyse",
-    "analyse_module",
-    "constant",
-    "propagate",
-    "pruned",
-    "register_rule",
-    "shrink",
-    "tesa_code",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
+    from fuseflow.frontend.lifting import Rule as Rule
+    from fuseflow.frontend.lifting import analyse_module as analyse_module
+    from fuseflow.frontend.lifting import register_rule as register_rule
+    from fuseflow.frontend.lifting import shrink as shrink
+    from fuseflow.frontend.model_spec import PropagationSpec as PropagationSpec
+    from fuseflow.propagation import Analysis as Analysis
+    from fuseflow.propagation import Attribute as Attribute
+    from fuseflow.propagation import Propagation as Propagation
+    from fuseflow.propagation import analyse as analyse
+    from fuseflow.propagation import constant as constant
+    from fuseflow.propagation import propagate as propagate
+    from fuseflow.propagation import pruned as pruned
+    from fuseflow.propagation.tesa import TesaCode as TesaCode
+    from fuseflow.propagation.tesa import tesa_code as tesa_code
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

@@ -1,49 +1,41 @@
 """Names of a package whose modules are imported when the names are first used.
 
-A package writes these imports once, below `if TYPE_CHECKING:`, where type checkers read them:
+A package writes these names once: as the imports that type checkers read, each in the form that exports it again.
 
     if TYPE_CHECKING:
-        from package.module import Name
-
-    __all__ = ["Name"]
-
-    if not TYPE_CHECKING:
-        __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
+        from package.module import Name as Name
+    else:
+        __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
-def deferred_names(package: str, file: str, names: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package. `file` is its source, and `names` are its public names.
+def deferred_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, the `__dir__` and the `__all__` of a package, whose source is in a file.
 
     A module of the package can be imported without the others then, which `fuseflow --help` does.
     """
-
-    @cache
-    def modules() -> dict[str, str]:
-        with open(file, encoding="utf-8") as stream:
-            imports = _IMPORT.findall(stream.read())
-        return {name: module for module, several, one in imports for name in re.findall(r"\w+", several or one)}
+    with open(file, encoding="utf-8") as stream:
+        modules = {name: module for module, name in _EXPORT.findall(stream.read())}
 
     def get(name: str) -> Any:
-        if name not in names:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=None)
-        module = modules()[name]
+        module = modules[name]
         value = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def known() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(sys.modules[package]), *modules})
 
-    return get, known
+    return get, known, sorted(modules)

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
     from fuseflow.einsum.nodes import Program
     from fuseflow.frontend.data import Data
-    from fuseflow.frontend.imported_model import ModelImport
-    from fuseflow.frontend.model_files import LoadedModel, load_model
+    from fuseflow.frontend.imported_model import ModelImport as ModelImport
+    from fuseflow.frontend.model_files import LoadedModel as LoadedModel
+    from fuseflow.frontend.model_files import load_model as load_model
     from fuseflow.frontend.model_spec import TorchModel
     from fuseflow.tensors import Tensor
-
-__all__ = ["LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)
 
 
 def import_model(

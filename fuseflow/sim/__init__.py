@@ -5,26 +5,17 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.sim.engine_names import ENGINES, Engine
-    from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
-    from fuseflow.sim.machine.machine import Machine
-    from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
-    from fuseflow.sim.run import Simulation, simulate
-
-__all__ = [
-    "ENGINES",
-    "EdgeStatistics",
-    "Engine",
-    "Machine",
-    "NodeStatistics",
-    "Recording",
-    "Simulation",
-    "Traffic",
-    "load_machine",
-    "machine_names",
-    "simulate",
-    "with_settings",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
+    from fuseflow.sim.engine_names import ENGINES as ENGINES
+    from fuseflow.sim.engine_names import Engine as Engine
+    from fuseflow.sim.machine.files import load_machine as load_machine
+    from fuseflow.sim.machine.files import machine_names as machine_names
+    from fuseflow.sim.machine.files import with_settings as with_settings
+    from fuseflow.sim.machine.machine import Machine as Machine
+    from fuseflow.sim.outcome.statistics import EdgeStatistics as EdgeStatistics
+    from fuseflow.sim.outcome.statistics import NodeStatistics as NodeStatistics
+    from fuseflow.sim.outcome.statistics import Recording as Recording
+    from fuseflow.sim.outcome.statistics import Traffic as Traffic
+    from fuseflow.sim.run import Simulation as Simulation
+    from fuseflow.sim.run import simulate as simulate
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

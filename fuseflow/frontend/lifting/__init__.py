@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.lifting.analysis import analyse_module
-    from fuseflow.frontend.lifting.known import Known
-    from fuseflow.frontend.lifting.operator_rules import register_rule
-    from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
-    from fuseflow.frontend.lifting.rules import Rule
-    from fuseflow.frontend.lifting.scrambling import Guess
-    from fuseflow.frontend.lifting.shrinking import shrink
-
-__all__ = ["Guess", "Known", "ModuleAttributes", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = deferred_names(__name__, __file__, __all__)
+    from fuseflow.frontend.lifting.analysis import analyse_module as analyse_module
+    from fuseflow.frontend.lifting.known import Known as Known
+    from fuseflow.frontend.lifting.operator_rules import register_rule as register_rule
+    from fuseflow.frontend.lifting.result import ModuleAttributes as ModuleAttributes
+    from fuseflow.frontend.lifting.result import TensorAttributes as TensorAttributes
+    from fuseflow.frontend.lifting.rules import Rule as Rule
+    from fuseflow.frontend.lifting.scrambling import Guess as Guess
+    from fuseflow.frontend.lifting.shrinking import shrink as shrink
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)
