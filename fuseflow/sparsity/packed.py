@@ -29,7 +29,7 @@ from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.kernels.listing import MODULES
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.places.listing import PLACES, places_of
-from fuseflow.sparsity.wrapper import StorageTensor, rebuild
+from fuseflow.sparsity.wrapper import StorageTensor, known_values, rebuild
 
 assert MODULES  # The implementations are registered when they are imported.
 aten = torch.ops.aten
@@ -53,9 +53,9 @@ _KEPT = frozenset(
             "half",
             "bfloat16",
             "contiguous",
-            "view_as",
         ),
-        *("zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad", "backward"),
+        *("view_as", "zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad"),
+        "backward",
     ]
 )
 """Functions whose results keep the format of the tensor, or that are about a tensor, and not about its entries."""
@@ -381,9 +381,7 @@ def _linear(func: Any, first: Any, second: Any = None, **options: Any) -> Any:
 
 
 def _values(tensor: PackedTensor) -> torch.Tensor:
-    places = places_of(type(tensor.wrapped_tensor))
-    assert places is not None
-    return places.values(tensor.wrapped_tensor)
+    return known_values(tensor.wrapped_tensor)
 
 
 def _of_values(tensor: PackedTensor, values: torch.Tensor) -> PackedTensor:
