@@ -28,7 +28,7 @@ from fuseflow.sparsity.formats import KEEP_ALL
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.kernels.listing import MODULES
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places.listing import PLACES, places_of
+from fuseflow.sparsity.places.listing import PLACES, known_places, places_of
 from fuseflow.sparsity.wrapper import StorageTensor, known_values, rebuild
 
 assert MODULES  # The implementations are registered when they are imported.
@@ -387,9 +387,7 @@ def _values(tensor: PackedTensor) -> torch.Tensor:
 def _of_values(tensor: PackedTensor, values: torch.Tensor) -> PackedTensor:
     """Return a packed tensor that has other values at the same places. Padding must be 0 in them."""
     storage = tensor.wrapped_tensor
-    places = places_of(type(storage))
-    assert places is not None
-    held = dataclasses.replace(storage, **{places.field: values})
+    held = dataclasses.replace(storage, **{known_places(storage).field: values})
     return PackedTensor([held], tensor.shape, values.dtype, values.device, False, tensor.grad_fmt)
 
 

@@ -9,7 +9,6 @@ import torch
 
 from fuseflow.sparsity.dispatch.registry import register_conversion
 from fuseflow.sparsity.kernels.compressed import RowMatrix, transposed
-from fuseflow.sparsity.kernels.gradients import known_places
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, positions_of
 from fuseflow.sparsity.layouts.coo import CooTensor
@@ -17,6 +16,7 @@ from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
 from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
+from fuseflow.sparsity.places.listing import known_places
 
 
 @register_conversion(torch.Tensor, DenseTensor)
