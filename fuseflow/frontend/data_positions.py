@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, described, is_zero, named, reshaped, scaled
+from fuseflow.frontend.selections import Selections, described, is_zero, named, reshaped, same_beside, scaled
 
 
 def nothing_of(x: Tensor) -> float | int:
@@ -174,7 +174,7 @@ def _scatter(selections: Selections, node: Node, base: Node, dim: int, index: No
         return None
     shape = described(base).shape
     dim %= len(shape)
-    if any(a != b for d, (a, b) in enumerate(zip(described(index).shape, shape, strict=True)) if d != dim):
+    if not same_beside(dim, index, base):
         return None
     places = _places(selections, node, shape[dim])
     if not isinstance(source, Node):
@@ -191,7 +191,7 @@ def _scatter_add(selections: Selections, node: Node, base: Node, dim: int, index
         return None
     shape = described(base).shape
     dim %= len(shape)
-    if any(a != b for d, (a, b) in enumerate(zip(described(index).shape, shape, strict=True)) if d != dim):
+    if not same_beside(dim, index, base):
         return None
     start = None if is_zero(base) else base
     return selections.computed(node, added_along, (start, index, source, _places(selections, node, shape[dim]), dim))
@@ -275,7 +275,7 @@ def _take_along(selections: Selections, node: Node, x: Node, index: Node, dim: i
     if not isinstance(dim, int) or not _is_comparable(x, index):
         return None
     dim %= described(x).dim()
-    if any(a != b for d, (a, b) in enumerate(zip(described(x).shape, described(index).shape, strict=True)) if d != dim):
+    if not same_beside(dim, x, index):
         return None
     places = _places(selections, node, described(x).shape[dim])
     return selections.computed(node, taken_along, (x, index, places, dim))

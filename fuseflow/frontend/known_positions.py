@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.selections import Selections, combined, described, gathered, reshaped, scaled
+from fuseflow.frontend.selections import Selections, combined, described, gathered, reshaped, same_beside, scaled
 
 Handler: TypeAlias = Callable[..., Node | None]
 """What replaces a call of an operator, from the selections, the call, and its arguments as the operator takes them. None where the call is
@@ -139,9 +139,7 @@ def _scatter(
     shaped = described(base)
     dim %= shaped.dim()
     along = _vector_along(positions, dim, described(source).shape) if positions.dim() > 1 else positions
-    if along is None or any(
-        a != b for d, (a, b) in enumerate(zip(described(source).shape, shaped.shape, strict=True)) if d != dim
-    ):
+    if along is None or not same_beside(dim, source, base):
         return None
     return combined(selections, node, base, dim, along, source, reduce, include_self)
 

@@ -207,12 +207,8 @@ def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Nod
         if known is not None and isinstance(data, Node) and selections.dependences.get(data) == "data":
             shape, whole = tuple(known.shape), described(product).shape
             extents = (1,) * (len(whole) - len(shape)) + shape
-            along = dim % len(whole)
-            if (
-                known.is_floating_point()
-                and all(size == 1 for d, size in enumerate(extents) if d != along)
-                and extents[along] > 1
-            ):
+            along = extents[dim % len(whole)]
+            if known.is_floating_point() and along > 1 and known.numel() == along:
                 return data, known.reshape(-1)
     return None
 
@@ -273,6 +269,12 @@ def described(node: Node) -> Tensor:
     value = described_tensor(node)
     assert value is not None, f"`{node}` is a tensor"
     return value
+
+
+def same_beside(dim: int, first: Node, second: Node) -> bool:
+    """Return whether two tensors have the same extents beside one dimension."""
+    pairs = zip(described(first).shape, described(second).shape, strict=True)
+    return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
 
 
 def _shape_with(tensor: Tensor, dim: int, extent: int) -> tuple[int, ...]:
