@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
+from fuseflow.cli.common import FILE, bundled, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 
 if TYPE_CHECKING:
@@ -59,31 +58,24 @@ class ResultOutput:
             print_table(out, table)
 
 
+def _output(json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool) -> ResultOutput:
+    return ResultOutput(json_file, output, top, memory, resources)
+
+
 def result_options(directory_holds: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the options and passes them on as `output`, a `ResultOutput`. `directory_holds` names what `-o`
     writes."""
-    show_top = "Print the N busiest and most blocked nodes of each region."
-
-    def wrap(command: Command) -> Command:
-        @functools.wraps(command)
-        def build(
-            *args: Any, json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool, **kwargs: Any
-        ) -> Any:
-            return command(*args, output=ResultOutput(json_file, output, top, memory, resources), **kwargs)
-
-        options = [
-            json_option("the result"),
-            click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
-            click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
-            click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
-            click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
-        ]
-        optioned: Any = build
-        for option in reversed(options):
-            optioned = option(optioned)
-        return optioned  # type: ignore[no-any-return]
-
-    return wrap
+    return bundled(
+        "output",
+        _output,
+        json_option("the result"),
+        click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
+        click.option(
+            "--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region."
+        ),
+        click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
+        click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+    )
 
 
 def print_result(out: Console, result: Result) -> None:
