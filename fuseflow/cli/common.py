@@ -21,6 +21,7 @@ from fuseflow.run.directory import MANIFEST
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from fuseflow.sim import Machine
     from fuseflow.sim.machine.files import Setting
@@ -168,6 +169,17 @@ def console(stderr: bool = False) -> Console:
 def say(line: str) -> None:
     """Print a line on standard output."""
     click.echo(visible(line))
+
+
+def print_pieces(out: Console, pieces: Iterable[str | Table]) -> None:
+    """Print the lines and tables of a report. An empty line stands between two parts of it."""
+    from fuseflow.report.tables import print_table  # commands that print no tables do without
+
+    for piece in pieces:
+        if isinstance(piece, str):
+            out.print(piece, soft_wrap=True)
+        else:
+            print_table(out, piece)
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fuseflow.cli.common import FILE, bundled
+from fuseflow.cli.common import FILE, bundled, print_pieces
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,10 +38,8 @@ class EnergyRequest:
 def print_energy(out: Console, energy: ProgramEnergy) -> None:
     """Print the table of energies, and what must be known to read it."""
     from fuseflow.report.energy_tables import energy_lines, energy_table
-    from fuseflow.report.tables import print_table
 
-    out.print()
-    print_table(out, energy_table(energy))
+    print_pieces(out, ["", energy_table(energy)])
     for line in energy_lines(energy):
         out.print(line, soft_wrap=True, markup=False)
 

@@ -52,7 +52,9 @@ def json_option(content: str) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
             with reserved_stdout(str(json_file) == "-") as stdout:
-                return command(*args, json_file=JsonFile(json_file, stdout), **kwargs)
+                place = JsonFile(json_file, stdout)
+                place.require_writable()
+                return command(*args, json_file=place, **kwargs)
 
         show = f"Write {content} as JSON; - is stdout."
         option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.cli.auto import AutoOptions
-from fuseflow.cli.common import console, print_notices, write_out
+from fuseflow.cli.common import console, print_notices, print_pieces, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
@@ -19,7 +19,6 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.execution import ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
@@ -161,9 +160,4 @@ def _print_choice(choice: ScheduleChoice) -> None:
     from fuseflow.report.auto_tables import auto_lines
 
     err = console(stderr=True)
-    for piece in auto_lines(choice):
-        if isinstance(piece, str):
-            err.print(piece, soft_wrap=True)
-        else:
-            print_table(err, piece)
-    err.print()
+    print_pieces(err, [*auto_lines(choice), ""])

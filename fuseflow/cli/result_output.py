@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fuseflow.cli.common import FILE, bundled, refuse_inside, require_replaceable
+from fuseflow.cli.common import FILE, bundled, print_pieces, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class ResultOutput:
     def require_writable(self, **others: Path | None) -> None:
         """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options, by name,
         none of which may lie in the directory."""
-        self.json.require_writable()
         if self.directory is not None:
             require_replaceable(self.directory)
             refuse_inside(self.directory, json=self.json.path, **others)
@@ -48,14 +47,13 @@ class ResultOutput:
         """Print the tables that `--top`, `--memory` and `--resources` ask for."""
         from fuseflow.report.memory_tables import memory_tables
         from fuseflow.report.resource_tables import resource_table
-        from fuseflow.report.tables import print_table, top_tables
+        from fuseflow.report.tables import top_tables
 
         tables = [] if self.top is None else [*top_tables(result, self.top)]
         tables += memory_tables(result) if self.memory else ()
         tables += [resource_table((r.name, r.resources) for r in result.regions)] if self.resources else ()
         for table in tables:
-            out.print()
-            print_table(out, table)
+            print_pieces(out, ["", table])
 
 
 def _output(json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool) -> ResultOutput:
@@ -80,8 +78,6 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
 
 def print_result(out: Console, result: Result) -> None:
     """Print a row for each region, how evenly its lanes worked, and which FIFOs were deepened."""
-    from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table
+    from fuseflow.report.tables import fifo_depth_lines, lane_lines, result_table
 
-    print_table(out, result_table(result))
-    for line in (*lane_lines(result), *fifo_depth_lines(result)):
-        out.print(line, soft_wrap=True)
+    print_pieces(out, [result_table(result), *lane_lines(result), *fifo_depth_lines(result)])

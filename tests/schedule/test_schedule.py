@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import fields
 from itertools import permutations, product
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuseflow.cli.run import run
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.file import Sections
 from fuseflow.schedule.section import Word
-from fuseflow.schedule.sections import SECTIONS
+from fuseflow.schedule.sections import BY_FIELD, SECTIONS
 from fuseflow.tensors import Format
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
@@ -244,3 +247,18 @@ def test_a_pattern_of_formats_has_its_place_in_the_file(tmp_path: Path) -> None:
     assert caught.value.span is not None and (caught.value.span.file, caught.value.span.line) == (str(path), 3)
     compiled = compile(program, schedule=Schedule.format("*", "csc").format("x", "dense"))
     assert dict(compiled.schedule.formats) == {"A": "csc", "x": "dense"}
+
+
+def test_a_section_is_a_row_and_a_field() -> None:
+    """A new section is a row of the table and a field: the key of the file, the flag and the text follow from them."""
+    assert set(BY_FIELD) == {field.name for field in fields(Schedule)} - {"places"}
+    assert set(Sections.model_fields) == {section.key for section in SECTIONS}
+    flags = {option for parameter in run.params for option in parameter.opts}
+    for section in SECTIONS:
+        prefix = "no-" if section.of is bool else ""
+        assert bool(section.help) == (f"--{prefix}{section.key.replace('_', '-')}" in flags), section.key
+
+
+def test_lowering_has_no_other_settings() -> None:
+    with pytest.raises(TypeError, match=r"Schedule\.lower\(\) got an unexpected keyword argument 'format'"):
+        Schedule().lower(format={"A": "csr"})  # type: ignore[call-arg]
