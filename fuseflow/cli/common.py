@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.legend import asked_legend
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from fuseflow.sim import Machine
     from fuseflow.sim.machine.files import Setting
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 CIRCUIT_MACHINE = "rtl"
 """The machine of circuits if none is named."""

@@ -6,17 +6,16 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, console, require_writable, reserved_stdout, write_out
 from fuseflow.filesystem import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)

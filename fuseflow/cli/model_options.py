@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
@@ -18,8 +19,6 @@ from fuseflow.frontend.datasets.spec_options import ADJACENCIES, split_spec
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.sparsity.spec import SparseSpec
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 PARAMETERS = (
     "model", "data", "adj", "data_dir", "tensors", "option_texts", "dim_texts", "small", "part", "fresh", "seed",
 )  # fmt: skip

@@ -20,12 +20,9 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback, SimulationCallback
-from fuseflow.run.result import Result
-from fuseflow.run.sampled_result import SampledResult
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, load_machine
+from fuseflow.sim import load_machine
 
 if TYPE_CHECKING:
     from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
@@ -41,21 +38,10 @@ class ScheduledProgram:
     compiled: Compiled
     choice: ScheduleChoice | None = None
 
-    def run(
-        self,
-        progress: ProgressCallback | None,
-        check: bool,
-        engine: Engine,
-        dedup: bool,
-        watch: SimulationCallback | None,
-        jobs: int | None,
-    ) -> Result:
-        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch, jobs=jobs)
-
-    def run_sampled(
-        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
-    ) -> SampledResult:
-        return self.compiled.run(progress, check, engine, dedup, sample=sample)
+    @property
+    def runnable(self) -> Compiled | ScheduleChoice:
+        """What runs the program: the choice repeats no simulation that it took."""
+        return self.choice or self.compiled
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values with what `auto` tried, if it chose the schedule."""

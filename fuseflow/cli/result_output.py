@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, bundled, print_pieces, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fuseflow.run.result import Result
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, with_options
 from fuseflow.cli.completion import names_of_model
 from fuseflow.schedule.entries import KEYWORDS
 from fuseflow.schedule.section import Fused, Named, Names, Section, Word
 from fuseflow.schedule.sections import SECTIONS
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _option(section: Section) -> Callable[[Any], Any]:
@@ -53,6 +52,6 @@ def schedule_options(command: Command) -> Command:
 
         base = None if file is None else Schedule.load(file)
         flags = {section.key: kwargs.pop(section.key) for section in SECTIONS if section.help}
-        return command(*args, schedule=Schedule.from_flags(base, **flags), **kwargs)
+        return command(*args, schedule=Schedule.from_flags(base=base, **flags), **kwargs)
 
     return with_options(OPTIONS, build)  # type: ignore[return-value]

@@ -232,16 +232,31 @@ class Schedule:
         return replace(self, **changed)
 
     @classmethod
-    def from_flags(cls, base: Schedule | None = None, **flags: Any) -> Schedule:
-        """Return the schedule of flags, by the keys of their sections: `from_flags(fuse=["layer1"], par=["i=4"], locate="never")`. A flag
-        that may be repeated has a list of texts. They add to `base` and win over it. `order=["first"]` and `order=["best"]` are the policy
-        for all other regions, and `depth=["auto"]` that for all other FIFOs. Raises `UsageError` for a malformed flag.
+    def from_flags(
+        cls,
+        fuse: Sequence[str] = (),
+        orders: Sequence[str] = (),
+        formats: Sequence[str] = (),
+        par: Sequence[str] = (),
+        blocks: Sequence[str] = (),
+        base: Schedule | None = None,
+        plan: Plan | Path | None = None,
+        **flags: Any,
+    ) -> Schedule:
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4` and `--block T=16x16`, each
+        repeatable, of `--plan`, and of all others, by the key of their section or the name of their field: `depths=["R=128"]`,
+        `locate="never"`. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions, and
+        `--depth auto` that for all other FIFOs. Raises `UsageError` for a malformed flag.
         """
         schedule = cls() if base is None else base
-        for key, given in flags.items():
-            if given not in (None, (), []):
-                for section, more in BY_KEY[key].read(given).items():
-                    schedule = schedule._with(section, more)
+        given = {"fuse": fuse, "orders": orders, "formats": formats, "par": par, "blocks": blocks, "plan": plan, **flags}
+        for name, value in given.items():
+            section = BY_KEY.get(name) or BY_FIELD.get(name)
+            if section is None:
+                raise TypeError(f"Schedule.from_flags() got an unexpected keyword argument '{name}'")
+            if value not in (None, (), []):
+                for key, more in section.read(value).items():
+                    schedule = schedule._with(key, more)
         return schedule
 
     @classmethod

@@ -161,11 +161,13 @@ def buffer_size(tensor: str, size: int | str) -> int:
         raise ScheduleError(f"buffer of `{tensor}`: {error}", hint=BYTES_HINT) from error
 
 
-def plan_of(path: Path) -> Plan:
-    """Return the plan in a file, or the one that is still to be chosen for `auto`."""
+def plan_of(plan: Plan | Path) -> Plan:
+    """Return a plan as it is, the plan in a file, or the one that is still to be chosen for `auto`."""
     from fuseflow.plan.plan import AUTO, Plan, read_plan
 
-    return Plan(auto=True) if str(path) == AUTO else read_plan(path)
+    if isinstance(plan, Plan):
+        return plan
+    return Plan(auto=True) if str(plan) == AUTO else read_plan(plan)
 
 
 _ORDER_POLICY = Word(key="order_policy", words=("best", "first", "auto"))

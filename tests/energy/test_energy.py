@@ -174,7 +174,7 @@ def test_what_is_preloaded_is_written_and_read_on_the_chip() -> None:
     matrix[np.arange(15) % 5, rng.permutation(60)[:15]] = 1
     counts = []
     for preloads in ((), ("x=3",)):
-        schedule = ff.Schedule.from_flags(par=["i=2"], preload=preloads)
+        schedule = ff.Schedule.from_flags(par=["i=2"], preloads=preloads)
         program = ff.compile(
             parse_einsums("tensor A[5, 60] csr\ntensor x[60]\ny[i] = sum(k) A[i, k] * x[k]\noutput y\n"),
             tensors={"A": matrix, "x": vector},

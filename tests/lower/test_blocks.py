@@ -200,7 +200,7 @@ def test_vectors_beside_a_merged_dimension(second: str, format: str, fuse: str):
         statement = "" if second == "T" else second.format(b=b)
         outputs = ", ".join(dict.fromkeys(["T", second[0]]))
         text = f"tensor X[{b}, {a}] {format}\nT[a*{b} + b] = X[b, a]\n{statement}\noutput {outputs}\n"
-        schedule = Schedule.from_flags(fuse=[fuse], vector=vector, locate=locate)
+        schedule = Schedule.from_flags([fuse], vector=vector, locate=locate)
         try:
             compiled = compile(parse(text), tensors=data(text), schedule=schedule, machine="ideal")
         except ScheduleError as error:

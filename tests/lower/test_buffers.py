@@ -34,7 +34,7 @@ def compiled(text: str, *buffers: str, schedule: ff.Schedule | None = None, mach
     program, rng = parse(text), np.random.default_rng(0)
     tensors = {t.name: (rng.random(t.shape) * (rng.random(t.shape) < 0.6)).astype(np.float32) for t in program.inputs}
     base = schedule or ff.Schedule.fuse("none")
-    return ff.compile(program, tensors=tensors, schedule=ff.Schedule.from_flags(base, buffer=buffers), machine=machine)
+    return ff.compile(program, tensors=tensors, schedule=ff.Schedule.from_flags(base=base, buffers=buffers), machine=machine)
 
 
 def sizes(program: ff.compiler.Compiled) -> list[dict[str, int]]:

@@ -122,12 +122,12 @@ def test_what_is_no_depth_is_refused(slots: int) -> None:
 
 
 def test_flags_and_files_are_lossless() -> None:
-    schedule = ff.Schedule.from_flags(fuse=["full"], depth=["full=128", "full/rep_k'2/k0.1=4096"])
+    schedule = ff.Schedule.from_flags(["full"], depths=["full=128", "full/rep_k'2/k0.1=4096"])
     assert schedule.depths == (("full", 128), ("full/rep_k'2/k0.1", 4096))
     assert ff.Schedule.from_yaml(str(schedule)) == schedule
-    assert ff.Schedule.from_flags(schedule, depth=["full=64"]).depths[0] == ("full", 64)
+    assert ff.Schedule.from_flags(depths=["full=64"], base=schedule).depths[0] == ("full", 64)
     with pytest.raises(UsageError, match="`many` is not a number of slots"):
-        ff.Schedule.from_flags(depth=["full=many"])
+        ff.Schedule.from_flags(depths=["full=many"])
 
 
 def test_auto_takes_a_cut_that_has_the_regions_of_the_depths() -> None:

@@ -33,7 +33,7 @@ def compiled(text: str, *preloads: str, schedule: ff.Schedule | None = None, mac
     program, rng = parse(text), np.random.default_rng(0)
     tensors = {t.name: (rng.random(t.shape) * (rng.random(t.shape) < 0.6)).astype(np.float32) for t in program.inputs}
     base = schedule or ff.Schedule.fuse("none")
-    return ff.compile(program, tensors=tensors, schedule=ff.Schedule.from_flags(base, preload=preloads), machine=machine)
+    return ff.compile(program, tensors=tensors, schedule=ff.Schedule.from_flags(base=base, preloads=preloads), machine=machine)
 
 
 def ports(program: Compiled) -> list[dict[str, int]]:
@@ -101,7 +101,7 @@ def test_the_place_in_a_schedule_file() -> None:
 @pytest.mark.parametrize("text", ["V=0", "V=-1", "V=1KB", "V=", "V=1.5"])
 def test_flags_that_are_no_ports(text: str) -> None:
     with pytest.raises(UsageError):
-        ff.Schedule.from_flags(preload=[text])
+        ff.Schedule.from_flags(preloads=[text])
 
 
 def test_preloads_without_an_effect_are_named() -> None:

@@ -84,7 +84,7 @@ def test_a_name_that_the_program_has_not_is_shown_in_the_schedule_file(text, lin
 
 
 def test_a_flag_over_a_file_has_no_place_in_it():
-    schedule = Schedule.from_flags(Schedule.from_yaml("order: {V: i, T: i}", "s.yaml"), order=["V=j"])
+    schedule = Schedule.from_flags(orders=["V=j"], base=Schedule.from_yaml("order: {V: i, T: i}", "s.yaml"))
     assert schedule.place("order", "V") is None
     assert schedule.place("order", "T") == Span("s.yaml", 1, 15)
 

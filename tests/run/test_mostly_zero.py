@@ -89,7 +89,7 @@ def test_one_notice_gives_flags_that_work(model: torch.nn.Module, flags: list[st
     compiled = ff.compile(model, (X,), machine="ideal")
     (notice,) = compiled.notices
     assert sorted(flags_of(notice)) == flags
-    again = ff.compile(model, (X,), schedule=ff.Schedule.from_flags(format=flags_of(notice)), machine="ideal")
+    again = ff.compile(model, (X,), schedule=ff.Schedule.from_flags(formats=flags_of(notice)), machine="ideal")
     assert not any("zero" in text for text in again.notices)
     for name, tensor in again.inputs().items():
         dense = compiled.inputs()[name].values

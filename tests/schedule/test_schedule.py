@@ -67,8 +67,8 @@ def test_yaml_round_trip(schedule: Schedule) -> None:
 
 @given(schedules)
 def test_the_file_wins_over_nothing_and_flags_over_the_file(schedule: Schedule) -> None:
-    assert Schedule.from_flags(schedule) == schedule
-    changed = Schedule.from_flags(schedule, fuse=["none"], order=["T=i,k,j"], format=["adj=csc"], par=["i=3"])
+    assert Schedule.from_flags(base=schedule) == schedule
+    changed = Schedule.from_flags(["none"], ["T=i,k,j"], ["adj=csc"], ["i=3"], base=schedule)
     assert changed.fuse_regions == ("none",)
     assert dict(changed.orders) == dict(schedule.orders) | {"T": ("i", "k", "j")}
     assert dict(changed.formats) == dict(schedule.formats) | {"adj": "csc"}
@@ -77,12 +77,12 @@ def test_the_file_wins_over_nothing_and_flags_over_the_file(schedule: Schedule) 
 
 def test_three_ways_to_say_it() -> None:
     fluent = Schedule.fuse("layer1").par(i=4).order("layer1", "i,k,j").format("adj", "csr")
-    flags = Schedule.from_flags(fuse=["layer1"], order=["layer1=i,k,j"], format=["adj=csr"], par=["i=4"])
+    flags = Schedule.from_flags(["layer1"], ["layer1=i,k,j"], ["adj=csr"], ["i=4"])
     text = "par: {i: 4}\nfuse: layer1\norder: {layer1: 'i, k, j'}\nformat:\n  adj: csr\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == "fuse: [layer1]\norder:\n  layer1: [i, k, j]\nformat: {adj: csr}\npar: {i: 4}\n"
     split = Schedule.fuse("layer1").split("layer1.lin.i", 16)
-    assert split == Schedule.from_flags(fuse=["layer1"], split=["layer1.lin.i=16"]) == Schedule.from_yaml(str(split))
+    assert split == Schedule.from_flags(["layer1"], splits=["layer1.lin.i=16"]) == Schedule.from_yaml(str(split))
     assert str(split) == "fuse: [layer1]\nsplit: {layer1.lin.i: 16}\n"
 
 
@@ -145,15 +145,15 @@ def test_a_bad_file_names_the_place(text: str, where: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
-        ({"order": ["i,k,j"]}, "`--order i,k,j`"),
-        ({"order": ["T="]}, "write `--order T=i,k,j`"),
-        ({"format": ["csr"]}, "`--format csr`"),
+        ({"orders": ["i,k,j"]}, "`--order i,k,j`"),
+        ({"orders": ["T="]}, "write `--order T=i,k,j`"),
+        ({"formats": ["csr"]}, "`--format csr`"),
         ({"par": ["i"]}, "`--par i`"),
         ({"par": ["i=0"]}, "`0` is not a number of lanes"),
         ({"par": ["i=2.5"]}, "`2.5` is not a number of lanes"),
         ({"par": ["i=2", "i=4"]}, "gives `i` twice"),
-        ({"split": ["T.i=1"]}, "`1` is not a size of parts"),
-        ({"split": ["T.i=4x4"]}, "`4x4` is not a size of parts"),
+        ({"splits": ["T.i=1"]}, "`1` is not a size of parts"),
+        ({"splits": ["T.i=4x4"]}, "`4x4` is not a size of parts"),
     ],
 )
 def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:
@@ -168,10 +168,10 @@ def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:
         ({"fuse": ["layer1,layer2"]}, "repeating the flag"),
         ({"fuse": ["layerwise", "full"]}, "cannot stand beside"),
         ({"fuse": ["none", "full"]}, "`none` says what is fused in the whole model and cannot stand beside `full`"),
-        ({"order": ["T=i,,j"]}, "`` is not an index"),
-        ({"order": ["T=i,j,i"]}, "index `i` stands twice in i, j, i"),
-        ({"format": ["A=cs"]}, "did you mean `csr`?"),
-        ({"format": ["A=bsr(16, 16)"]}, "`--block NAME=16x16`"),
+        ({"orders": ["T=i,,j"]}, "`` is not an index"),
+        ({"orders": ["T=i,j,i"]}, "index `i` stands twice in i, j, i"),
+        ({"formats": ["A=cs"]}, "did you mean `csr`?"),
+        ({"formats": ["A=bsr(16, 16)"]}, "`--block NAME=16x16`"),
         ({"par": ["4=i"]}, "`i` is not a number of lanes"),
     ],
 )
@@ -195,19 +195,19 @@ def test_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
 
 def test_how_regions_are_lowered_in_three_ways() -> None:
     fluent = Schedule.fuse("full").lower(iteration="global", copies=False, drop_zeros=["Y"]).lower(locate="never", resident=["W"])
-    flags = Schedule.from_flags(fuse=["full"], iteration="global", copies=False, locate="never", drop_zeros=["Y"], resident=["W"])
+    flags = Schedule.from_flags(["full"], iteration="global", copies=False, locate="never", drop_zeros=["Y"], resident=["W"])
     text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\nresident: [W]\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == text
 
 
 def test_a_policy_stands_beside_orders() -> None:
-    flags = Schedule.from_flags(fuse=["full"], order=["first", "layer1=i,k"])
+    flags = Schedule.from_flags(["full"], orders=["first", "layer1=i,k"])
     assert flags == Schedule.fuse("full").order("layer1", "i,k").lower(order_policy="first")
-    assert Schedule.from_flags(flags, order=["best"]).order_policy == "best"
-    assert Schedule.from_flags(flags, order=["T=i"]).order_policy == "first"
+    assert Schedule.from_flags(orders=["best"], base=flags).order_policy == "best"
+    assert Schedule.from_flags(orders=["T=i"], base=flags).order_policy == "first"
     with pytest.raises(UsageError, match="`best` and `first`"):
-        Schedule.from_flags(order=["best", "first"])
+        Schedule.from_flags(orders=["best", "first"])
 
 
 def test_a_setting_that_does_not_exist_is_refused_in_its_place() -> None:
@@ -222,7 +222,7 @@ def test_a_format_of_every_rank_can_be_written(rank: int) -> None:
     formats = [Format.of(*kinds, order=order) for kinds in product(levels, repeat=rank) for order in permutations(range(rank))]
     formats += [Format.parse("coo", rank)]
     for format in formats:
-        assert Schedule.from_flags(format=[f"c={format}"]).formats == (("c", str(format)),)
+        assert Schedule.from_flags(formats=[f"c={format}"]).formats == (("c", str(format)),)
         assert Schedule.from_yaml(Schedule.format("c", str(format)).to_yaml()).formats == (("c", str(format)),)
 
 
@@ -231,11 +231,11 @@ def test_patterns_of_formats_keep_their_order() -> None:
     schedule = Schedule.format("w", "csr").format("*.weight", "csr").format("2.*", "csc").format("a", "dense")
     assert schedule.formats == (("*.weight", "csr"), ("2.*", "csc"), ("a", "dense"), ("w", "csr"))
     assert Schedule.from_yaml(schedule.to_yaml()) == schedule
-    again = Schedule.from_flags(schedule, format=["*.weight=dcsr", "b=coo"])
+    again = Schedule.from_flags(formats=["*.weight=dcsr", "b=coo"], base=schedule)
     assert again.formats == (("2.*", "csc"), ("*.weight", "dcsr"), ("a", "dense"), ("b", "coo"), ("w", "csr"))
     assert Schedule.from_yaml("format: {'?.bias': dense, '*': csr, x: csr}").formats[:2] == (("?.bias", "dense"), ("*", "csr"))
     with pytest.raises(UsageError, match=r"gives `\*\.weight` twice"):
-        Schedule.from_flags(format=["*.weight=csr", "*.weight=csc"])
+        Schedule.from_flags(formats=["*.weight=csr", "*.weight=csc"])
 
 
 def test_a_pattern_of_formats_has_its_place_in_the_file(tmp_path: Path) -> None:
@@ -262,3 +262,5 @@ def test_a_section_is_a_row_and_a_field() -> None:
 def test_lowering_has_no_other_settings() -> None:
     with pytest.raises(TypeError, match=r"Schedule\.lower\(\) got an unexpected keyword argument 'format'"):
         Schedule().lower(format={"A": "csr"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Schedule\.from_flags\(\) got an unexpected keyword argument 'formatz'"):
+        Schedule.from_flags(formatz=["A=csr"])

@@ -62,7 +62,7 @@ def run(
     with firings_bar(quiet, expected_firings(compiled)) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
+        result = scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
         files = _explained(scheduled, target, progress) if explain else {}
     spent = None if energies is None else result.energy(energies)
     files |= {} if spent is None else {ENERGY_FILE: json_text(spent.to_json())}
@@ -155,7 +155,7 @@ def _run_sampled(
     if not quiet:
         print_notices(console(stderr=True), _in_vain(scheduled.compiled))
     with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
-        result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
+        result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
     output.json.write(lambda: scheduled.json(result.to_json()))
