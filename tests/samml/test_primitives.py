@@ -10,7 +10,7 @@ import pytest
 from random_graphs import random_case
 
 from fuseflow.errors import GraphError
-from fuseflow.samml import node_rules, proto_read, proto_streams, proto_wire
+from fuseflow.samml import node_rules, proto_formats, proto_reader
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
@@ -41,9 +41,8 @@ def test_the_rules_of_comal_replace_others() -> None:
 
 def test_every_message_is_read() -> None:
     operations = {field.name.removesuffix("_ext") for field in pb.Operation.DESCRIPTOR.oneofs_by_name["op"].fields}
-    other = {*proto_read.FOLDED_OPERATIONS, *proto_read.UNSUPPORTED, "primitive"}
-    assert operations - other == proto_read.READERS.keys() | proto_wire.BY_OPERATION.keys()
-    assert proto_streams.OUTPUTS.keys() == proto_read.READERS.keys()
+    other = {*proto_reader.FOLDED_OPERATIONS, *proto_reader.UNSUPPORTED, "primitive"}
+    assert operations - other == proto_formats.BY_OPERATION.keys()
 
 
 @pytest.mark.parametrize("kind", n.NODE_TYPES, ids=lambda kind: kind.__name__)
