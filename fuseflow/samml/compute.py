@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from fuseflow.ops import canonical, reducer
+from fuseflow.ops import REDUCERS, canonical, reducer
+from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
@@ -14,15 +15,14 @@ from fuseflow.samml.node import (
     Node,
     Pointwise,
     Role,
-    StreamType,
-    TensorDecl,
     TensorReader,
     Unit,
     Workspace,
     attribute,
     require_streams,
 )
-from fuseflow.tile_ops import ALU_FUNCTIONS, result_shape
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
 L = TypeVar("L")
 
@@ -36,6 +36,13 @@ class Load(Pointwise, TensorReader):
     ports: ClassVar[tuple[str, ...]] = ("val",)
 
     sequential: bool = field(default=False, metadata=attribute("flag"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.declared(self.tensor, written=False)
+        c.indexes(0, self.tensor, tensor.format.rank)
+        c.access(self.sequential)
+        return [OutputFacts(c.inputs[0].shape)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth),)
@@ -76,6 +83,22 @@ class Alu(Pointwise):
     function: str = field(metadata=attribute("word"))
     operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.function(self.function, ALU_FUNCTIONS)
+        arity = ALU_FUNCTIONS[self.function].arity
+        if len(self.operands) != arity:
+            c.refuse(f"`{self.function}` takes {show_count(arity, 'operand')}, not {len(self.operands)}")
+        streams = sum(not slot.constant for slot in self.operands)
+        if streams == 0:
+            c.refuse("all operands are constants", hint="use the value that they give")
+        c.kinds(self.takes())
+        c.aligned(*range(streams))
+        if result_shape(self.function, [x.type.tile for x in c.inputs]) is None:
+            row = TILE_OPERATORS.get(self.function)
+            takes = row.operands if row else "tiles of one shape, rows and columns of it, and scalars"
+            c.refuse(f"`{self.function}` takes {takes}, not {' and '.join(str(x.type) for x in c.inputs)}")
+        return [OutputFacts(c.inputs[0].shape)]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         tile = result_shape(self.function, [x.tile for x in inputs])
         return (StreamType("val", inputs[0].depth, tile or ()),)
@@ -109,6 +132,12 @@ class Reduce(Node):
     ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.function(self.function, REDUCERS)
+        c.solid(0)
+        return [OutputFacts(c.deep(0))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
@@ -148,6 +177,17 @@ class Accumulate(Workspace):
 
     def __post_init__(self) -> None:
         require_streams(self.name, self.order)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.order < 1:
+            c.refuse(f"the order is {self.order}", hint="a reduction that keeps no inner loop is a `reduce`")
+        c.kinds(self.takes())
+        c.function(self.function, REDUCERS)
+        above = c.deep(0)
+        c.chain()
+        c.solid(self.order + 1)
+        levels = c.shapes.chain(above, self.order, "accumulate", c.inputs[self.order].shape)
+        return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
 
+from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Workspace, attribute
+from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
+from fuseflow.samml.node import Grain, Node, Role, Workspace, attribute
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.selection import MAX_GROUP
 
 L = TypeVar("L")
 
@@ -34,6 +38,28 @@ class Join(Node):
             sides.append((at, tuple(range(at + 1, at + 1 + count))))
             at += 1 + count
         return tuple(sides)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.kind not in ("intersect", "union", "left"):
+            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, ("intersect", "union", "left")))
+        if not self.payloads or min(self.payloads) < 0:
+            c.refuse(f"the payload counts are {self.payloads}: one number for each side, at least one side")
+        c.kinds(self.takes())
+        above = c.deep(0)
+        for crd, payloads in self.sides():
+            c.aligned(crd, *payloads)
+            if c.inputs[crd].shape.parent is not above:
+                c.refuse(f"{c.stream(crd)} does not hang below the same stream as {c.stream(0)}")
+        sides = [c.inputs[crd] for crd, _ in self.sides()]
+        result = c.shapes.joined(self.kind, [side.shape for side in sides], [side.bound for side in sides])
+        bound = self.bounds([x.bound for x in c.inputs], c.tensors)[0]
+        outputs = [OutputFacts(result)]
+        for s, (crd, payloads) in enumerate(self.sides()):
+            probed = self.kind == "union" or (self.kind == "left" and s > 0)
+            complete = c.inputs[crd].shape is result or (c.inputs[crd].shape.full and c.inputs[crd].bound >= bound)
+            hidden = probed and not complete
+            outputs += [OutputFacts(result, c.inputs[p].nullable or hidden, c.inputs[p].position) for p in payloads]
+        return outputs
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         payloads = [inputs[p] for _, side in self.sides() for p in side]
@@ -67,6 +93,16 @@ class Align(Node):
     grain: ClassVar[Grain] = "fiber"
     ports: ClassVar[tuple[str, ...]] = ("out",)
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        old, new, x = c.inputs
+        if c.deep(0) is not new.shape.parent:
+            c.refuse(f"{c.stream(1)} does not hang below the same stream as {c.stream(0)}")
+        c.deep(2, old.type.depth + 1)
+        if x.shape.ancestor(x.type.depth - old.type.depth) is not old.shape:
+            c.refuse(f"{c.stream(2)} does not hang below {c.stream(0)}")
+        return [OutputFacts(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[2],)
 
@@ -93,6 +129,18 @@ class Drop(Node):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", None if self.value is None else canonical(self.value))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if len(c.inputs) < 2:
+            c.refuse(f"takes at least 2 inputs (crd, ..., val), not {len(c.inputs)}")
+        c.kinds(self.takes())
+        if self.value is not None and c.inputs[-1].type.tile:
+            c.refuse(f"{c.stream(len(c.inputs) - 1)} is {c.inputs[-1].type}; tiles are not dropped by value")
+        above = c.deep(0)
+        c.chain()
+        kept = None if self.value is not None or c.inputs[-1].nullable else c.inputs[-1].shape
+        levels = c.shapes.dropped(above, len(c.inputs) - 1, self.name, kept)
+        return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=c.inputs[-1].position)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)
@@ -130,6 +178,32 @@ class Select(Workspace):
     """The number of coordinates of a group, counted from 0; 0 for whole fibers."""
     levels: int = field(metadata=attribute("integer", keyed=True))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.keep < 1:
+            c.refuse(f"it keeps {self.keep} entries", hint="`keep` is 1 or more; a result without entries needs no node")
+        if not 0 <= self.every <= MAX_GROUP:
+            hint = f"a group has 1 to {MAX_GROUP} coordinates; `every=0` keeps the largest entries of whole fibers"
+            c.refuse(f"its groups have {self.every} coordinates", hint=hint)
+        if self.every and self.keep > self.every:
+            c.refuse(f"it keeps {self.keep} of every {self.every} coordinates", hint="leave it out: that keeps all of them")
+        if self.levels < 1:
+            c.refuse(
+                f"it selects among {show_count(self.levels, 'level')}",
+                hint="`levels=1` selects among the entries of each fiber",
+            )
+        if self.levels > 1 and self.every:
+            hint = "keep of every so many coordinates of one level (`levels=1`), or of all entries (`every=0`)"
+            c.refuse(f"it selects among {self.levels} levels in groups of {self.every} coordinates", hint=hint)
+        c.kinds(self.takes())
+        if c.inputs[-1].type.tile:
+            hint = "select before the values are put into blocks"
+            c.refuse(f"{c.stream(self.levels)} is {c.inputs[-1].type}; magnitudes are those of scalars", hint=hint)
+        above = c.deep(0)
+        c.chain()
+        c.solid(self.levels)
+        levels = c.shapes.chain(above, self.levels, "select", self.name)
+        return [OutputFacts(shape) for shape in (*levels, levels[-1])]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)
 
@@ -158,6 +232,16 @@ class Flatten(Node):
     ports: ClassVar[tuple[str, ...]] = ("crd",)
 
     size: int = field(metadata=attribute("integer"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.sized(self.size)
+        above = c.deep(0)
+        c.nested(0, 1)
+        c.inside(1, self.size, "its size")
+        if self.bounds([x.bound for x in c.inputs], c.tensors)[0] > UNBOUNDED:
+            c.refuse(f"{c.stream(0)} holds coordinates below {c.inputs[0].bound}: {self.size} times that are too many")
+        return [OutputFacts(c.shapes.below(above, "flatten", c.inputs[1].shape, self.size))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth),)
@@ -189,6 +273,12 @@ class SplitLevel(Node):
     ports: ClassVar[tuple[str, ...]] = ("outer", "inner")
 
     size: int = field(metadata=attribute("integer"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.sized(self.size)
+        levels = c.shapes.chain(c.deep(0), 2, "split", c.inputs[0].shape, self.size)
+        return [*map(OutputFacts, levels)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
+from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
-    UNBOUNDED,
     Grain,
     Node,
     Pointwise,
     Role,
-    StreamType,
-    TensorDecl,
     TensorReader,
     TensorUser,
     Unit,
     attribute,
 )
+from fuseflow.samml.node_check import ROOT, NodeCheck, OutputFacts
+from fuseflow.tensors.levels import names
 
 L = TypeVar("L")
 
@@ -32,7 +32,12 @@ class Root(Node):
     op: ClassVar[str] = "root"
     role: ClassVar[Role] = "source"
     grain: ClassVar[Grain] = "element"
+    gives_parents: ClassVar[bool] = True
     ports: ClassVar[tuple[str, ...]] = ("ref",)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        return [OutputFacts(c.shapes.single, position=ROOT)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("ref", 0),)
@@ -54,10 +59,26 @@ class Scan(TensorReader):
     op: ClassVar[str] = "scan"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
+    gives_parents: ClassVar[bool] = True
     ports: ClassVar[tuple[str, ...]] = ("crd", "ref")
 
     level: int = field(metadata=attribute("level"))
     sequential: bool = field(default=False, metadata=attribute("flag"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.level(self.tensor, self.level)
+        c.indexes(0, self.tensor, self.level)
+        c.access(self.sequential)
+        (ref,) = c.inputs
+        level = tensor.format.levels[self.level]
+        if not level.ordered:
+            c.refuse(f"the coordinates of level {self.level} of `{self.tensor}` ({level.text}) do not ascend")
+        if level.full and not ref.nullable:
+            shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[self.level]])
+        else:
+            shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, self.inputs[0])
+        return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth + 1
@@ -91,6 +112,12 @@ class Range(Node):
 
     size: int = field(metadata=attribute("integer"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        if self.size < 0:
+            c.refuse(f"the size is {self.size}")
+        return [OutputFacts(c.shapes.full(c.inputs[0].shape, self.size))]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth + 1),)
 
@@ -120,6 +147,27 @@ class Locate(Pointwise, TensorUser):
     ports: ClassVar[tuple[str, ...]] = ("ref",)
 
     level: int = field(metadata=attribute("level"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.level(self.tensor, self.level)
+        level = tensor.format.levels[self.level]
+        if not level.located and not (level.kept and self.level == 0):
+            able, kept = names(lambda level: level.located), names(lambda level: level.kept)
+            hint = f"{able} levels are located, and {kept} ones if they are outermost"
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text}", hint=hint)
+        if level.kept and len(c.inputs) == 2:
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text}", hint="it is located by coordinates alone")
+        if c.inputs[0].position is not None:
+            c.refuse(f"{c.stream(0)} holds references; this node takes coordinates there")
+        if len(c.inputs) == 1 and self.level > 0:
+            c.refuse(f"level {self.level} needs the references of level {self.level - 1} as its second input")
+        if len(c.inputs) == 2:
+            c.indexes(1, self.tensor, self.level)
+            c.aligned(0, 1)
+        c.inside(0, tensor.shape[tensor.format.order[self.level]], f"the size of level {self.level} of `{self.tensor}`")
+        absent = not level.full or any(x.nullable for x in c.inputs)
+        return [OutputFacts(c.inputs[0].shape, absent, c.position(self.tensor, self.level + 1))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("ref", inputs[0].depth),)

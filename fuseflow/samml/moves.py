@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from fuseflow.ops import reducer
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Unit, Workspace, attribute, require_streams
+from fuseflow.samml.declarations import StreamType, TensorDecl
+from fuseflow.samml.node import Grain, Node, Role, Unit, Workspace, attribute, require_streams
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 
 L = TypeVar("L")
 
@@ -20,6 +22,11 @@ class Repeat(Node):
     role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "element"
     ports: ClassVar[tuple[str, ...]] = ("out",)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.nested(0, 1)
+        return [OutputFacts(c.inputs[1].shape, c.inputs[0].nullable, c.inputs[0].position)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         # A repeated coordinate need not ascend: it is of kind ref.
@@ -47,6 +54,20 @@ class Permute(Workspace):
     beyond_comal: ClassVar[str] = "permutes the levels of a tensor"
 
     order: tuple[int, ...] = field(metadata=attribute("integers", keyed=True))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        m = len(self.order)
+        if m < 2 or sorted(self.order) != list(range(m)):
+            c.refuse(
+                f"the order is {','.join(map(str, self.order)) or 'empty'}",
+                hint="it names every level of the input once, two levels or more: `order=1,0` exchanges two",
+            )
+        c.kinds(self.takes())
+        above = c.deep(0)
+        c.chain()
+        c.solid(m)
+        levels = c.shapes.chain(above, m, "permute", c.inputs[m - 1].shape, self.order)
+        return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)
@@ -81,6 +102,14 @@ class Fork(Node):
     def __post_init__(self) -> None:
         require_streams(self.name, self.lanes)
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        if self.lanes < 1:
+            c.refuse(f"the number of lanes is {self.lanes}")
+        c.deep(0)
+        (x,) = c.inputs
+        return [OutputFacts(c.shapes.lane(x.shape, self.lanes, k), x.nullable, x.position) for k in range(self.lanes)]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[0],) * self.lanes
 
@@ -109,6 +138,26 @@ class Merge(Node):
     @property
     def lanes(self) -> int:
         return len(self.inputs)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if not c.inputs:
+            c.refuse("takes at least 1 input (a lane), not 0")
+        if self.levels < 0:
+            c.refuse(f"the number of levels is {self.levels}")
+        first = c.inputs[0]
+        for k, lane in enumerate(c.inputs):
+            if lane.type != first.type:
+                c.refuse(f"{c.stream(k)} is {lane.type}, {c.stream(0)} is {first.type}")
+            if lane.position != first.position:
+                c.refuse(f"{c.stream(k)} holds references into something else than {c.stream(0)}")
+        shape = c.shapes.merged([lane.shape for lane in c.inputs], self.levels)
+        if shape is None:
+            where = f", {show_count(self.levels, 'level')} below it" if self.levels else ""
+            c.refuse(
+                f"its inputs are not provably the lanes of one fork{where}",
+                hint="give it all lanes in their order; where a lane loses coordinates, it is no longer what the fork dealt",
+            )
+        return [OutputFacts(shape, any(lane.nullable for lane in c.inputs), first.position)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[0],)

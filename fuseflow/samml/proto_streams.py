@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.node import Kind
+from fuseflow.samml.declarations import Kind
 
 StreamMessage: TypeAlias = Any
 """A `CrdStream`, `RefStream`, `ValStream` or `RepSigStream`."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.proto_format import WireFormat
 from fuseflow.samml.proto_streams import KINDS, StreamMessage, new_streams
 from fuseflow.samml.public_streams import PublicStreams
-from fuseflow.samml.rule_context import StreamFacts
 
 CHANNEL_SIZE = 1024
 """The FIFO depth that published graphs ask for. Our reader ignores it, because the machine chooses the depth."""

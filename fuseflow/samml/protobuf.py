@@ -14,11 +14,11 @@ from google.protobuf.message import DecodeError
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.proto_foreign import ForeignGraph
 from fuseflow.samml.proto_formats import message_format, node_format
 from fuseflow.samml.proto_reader import ProtoReader, declared_graph
 from fuseflow.samml.proto_writer import ProtoWriter
-from fuseflow.samml.rule_context import StreamFacts
 from fuseflow.samml.verify import verify
 
 

@@ -10,8 +10,8 @@ import pytest
 from random_graphs import random_case
 
 from fuseflow.errors import GraphError
-from fuseflow.samml import node_rules, proto_formats, proto_reader
 from fuseflow.samml import nodes as n
+from fuseflow.samml import proto_formats, proto_reader
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
 from fuseflow.samml.node_content import with_names
@@ -21,7 +21,6 @@ from fuseflow.sim.reference import build
 from fuseflow.sim.reference import comal as comal_rules
 
 COMPLETE: Mapping[str, Mapping[type[n.Node], object]] = {
-    "well-formedness (samml/node_rules.py)": node_rules.RULES,
     "rules of the reference simulator (sim/reference)": build.RULES,
     "kernels (sim/engine/kernels)": kernels.RULES,
 }
@@ -50,7 +49,7 @@ def test_facts_are_declared(kind: type[n.Node]) -> None:
     assert kind.op
     assert kind.role in get_args(Role)
     assert kind.grain in get_args(Grain)
-    for fact in ("takes", "outputs", "carries"):
+    for fact in ("takes", "outputs", "carries", "check"):
         assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
     assert all(attribute.type in get_args(AttributeType) for attribute in n.ATTRIBUTES[kind])
 

@@ -8,6 +8,13 @@ class Scale(Pointwise):
 
     factor: float = field(metadata=attribute("number"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.solid(0)
+        if c.inputs[0].type.tile:
+            c.refuse(f"{c.stream(0)} is {c.inputs[0].type}; this node takes scalars there")
+        return [OutputFacts(c.inputs[0].shape)]
+
     def takes(self) -> tuple[str, ...]:
         return ("val",)
 
