@@ -24,7 +24,8 @@ from fuseflow.samml.verify import verify
 
 def to_proto(graph: n.Graph) -> bytes:
     """Return the graph as a binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
-    return _message(graph).run().SerializeToString(deterministic=True)
+    data: bytes = _message(graph).run().SerializeToString(deterministic=True)
+    return data
 
 
 def to_text(graph: n.Graph) -> str:
