@@ -29,11 +29,11 @@ L = TypeVar("L")
 
 @dataclass(frozen=True, slots=True)
 class Load(Pointwise, TensorReader):
-    """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
+    """The value array of `tensor` at every reference; `N` gives its implicit value."""
 
     op: ClassVar[str] = "load"
+    streams: ClassVar[str] = "ref: ref(d) -> val: val(d)"
     role: ClassVar[Role] = "value"
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     sequential: bool = field(default=False, metadata=attribute("flag"))
 
@@ -50,9 +50,6 @@ class Load(Pointwise, TensorReader):
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
         tile = tensors[self.tensor].tile if self.tensor in tensors else ()
         return (StreamType("val", inputs[0].depth, tile),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -74,11 +71,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Alu(Pointwise):
-    """val(d)... -> val(d): a pointwise operator, or one on tiles (`tile_ops`); inputs are aligned token by token."""
+    """A pointwise operator, or one on tiles; inputs are aligned token by token."""
 
     op: ClassVar[str] = "alu"
+    streams: ClassVar[str] = "streams*: val(d) -> val: val(d)"
     role: ClassVar[Role] = "compute"
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
     operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
@@ -123,13 +120,13 @@ class Alu(Pointwise):
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Node):
-    """val(d) -> val(d-1): folds each innermost fiber in token order; an empty one gives the identity."""
+    """The fold of each innermost fiber in token order; an empty one gives the identity."""
 
     op: ClassVar[str] = "reduce"
+    streams: ClassVar[str] = "stream: val(d) -> val: val(d-1)"
     role: ClassVar[Role] = "compute"
     grain: ClassVar[Grain] = "fold"
     holds_back: ClassVar[bool] = True
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
 
@@ -141,9 +138,6 @@ class Reduce(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("val",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((0,),)
@@ -165,10 +159,11 @@ class Reduce(Node):
 
 @dataclass(frozen=True, slots=True)
 class Accumulate(Workspace):
-    """crd_0(d) .. crd_k(d+k), val(d+k) -> crd_1(d) .. crd_k(d+k-1), val(d+k-1): the higher-order reduction over crd_0, one
-    workspace for each fiber of crd_0, keyed by the other coordinates and emitted in sorted order when that fiber ends."""
+    """The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
+    coordinates and emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "accumulate"
+    streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd, val: val"
     role: ClassVar[Role] = "compute"
     grain: ClassVar[Grain] = "fold"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -36,6 +38,31 @@ class StreamType(NamedTuple):
     def __str__(self) -> str:
         tile = f", {show_tile(self.tile)}" if self.tile else ""
         return f"{self.kind}({self.depth}{tile})"
+
+
+class StreamPattern(NamedTuple):
+    """A stream of a primitive, or several. `count` is "" for one, `?` if it may be missing, `*` for any number, and `+` for one at each of
+    several levels, outermost first. `kinds` are such as `crd`, `ref or val` or `any`, or name an input of the same type. Depths of equal
+    text are equal; "" is any depth."""
+
+    name: str
+    count: str
+    kinds: str
+    depth: str
+
+
+_PATTERN = re.compile(r"(\w+)([?*+]?): (\w+\+?(?: or \w+)*)(?:\(([^)]*)\))?")
+
+
+@cache
+def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[StreamPattern, ...]]:
+    """Return the inputs and the outputs that a text such as `parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)` says.
+
+    >>> stream_patterns("stream: any -> outs*: stream")[1]
+    (StreamPattern(name='outs', count='*', kinds='stream', depth=''),)
+    """
+    inputs, _, outputs = streams.partition("->")
+    return tuple(StreamPattern(*p) for p in _PATTERN.findall(inputs)), tuple(StreamPattern(*p) for p in _PATTERN.findall(outputs))
 
 
 def show_tile(tile: TileShape) -> str:

@@ -18,13 +18,15 @@ L = TypeVar("L")
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """Sorted merge of several sides at one loop. Side s brings a coordinate stream and `payloads[s]` payload streams.
+    """The sorted merge of several sides at one loop. `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0.
+    Absent payloads are `N`.
 
-    Inputs: crd, payloads of side 0, crd, payloads of side 1, ... Outputs: crd, then every payload in that order.
-    `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0. Absent payloads are `N`.
+    Side s brings a coordinate stream and `payloads[s]` payload streams. Inputs: crd, payloads of side 0, crd, payloads of side 1, ...
+    Outputs: crd, then every payload in that order.
     """
 
     op: ClassVar[str] = "join"
+    streams: ClassVar[str] = "crds*: crd(d), refs*: ref(d), vals*: val(d) -> crd: crd(d), out_refs*: ref(d), out_vals*: val(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
@@ -85,13 +87,13 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class Align(Node):
-    """old crd(d), new crd(d), x(d+e) -> x(d+e): carries the subtree of x below each coordinate of `old` to the same coordinate of
-    `new`. A coordinate only in `old` loses its subtree, one only in `new` gets an empty one."""
+    """The subtree of `stream` below each coordinate of `old`, carried to the same coordinate of `new`. A coordinate only in `old` loses its
+    subtree, one only in `new` gets an empty one."""
 
     op: ClassVar[str] = "align"
+    streams: ClassVar[str] = "old: crd(d), new: crd(d), stream: any -> out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("out",)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -106,9 +108,6 @@ class Align(Node):
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[2],)
 
-    def takes(self) -> tuple[str, ...]:
-        return ("crd", "crd", "any")
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((2,),)
 
@@ -118,10 +117,11 @@ class Align(Node):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Node):
-    """crds (outermost first), val -> same. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
-    nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost crds."""
+    """The same entries without some of them. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
+    nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost coordinates."""
 
     op: ClassVar[str] = "drop"
+    streams: ClassVar[str] = "crd+: crd, stream: any -> out+: crd+, out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
@@ -165,10 +165,11 @@ class Drop(Node):
 
 @dataclass(frozen=True, slots=True)
 class Select(Workspace):
-    """crd_0(d) .. crd_e-1(d+e-1), val(d+e-1) -> the same: of each fiber of crd_0 with everything below it, or of every so many of its
-    coordinates, the `keep` entries of largest magnitude, in order. `levels` is e. A coordinate below which nothing is left leaves."""
+    """Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
+    entries of largest magnitude, in order. A coordinate below which nothing is left leaves."""
 
     op: ClassVar[str] = "select"
+    streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd+, out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "keeps the largest entries of a tensor"
@@ -224,12 +225,12 @@ class Select(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Flatten(Node):
-    """crd(d), crd(d+1) -> crd(d): two levels as one, coordinate outer * size + inner."""
+    """Two levels as one, coordinate outer * size + inner."""
 
     op: ClassVar[str] = "flatten"
+    streams: ClassVar[str] = "outer: crd(d), inner: crd(d+1) -> crd: crd(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("crd",)
 
     size: int = field(metadata=attribute("integer"))
 
@@ -245,9 +246,6 @@ class Flatten(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd", "crd")
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -265,12 +263,12 @@ class Flatten(Node):
 
 @dataclass(frozen=True, slots=True)
 class SplitLevel(Node):
-    """crd(d) -> crd(d), crd(d+1): one level as two, outer = coordinate // size, inner = coordinate % size."""
+    """One level as two, outer = coordinate // size, inner = coordinate % size."""
 
     op: ClassVar[str] = "split"
+    streams: ClassVar[str] = "crd: crd(d) -> outer: crd(d), inner: crd(d+1)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("outer", "inner")
 
     size: int = field(metadata=attribute("integer"))
 
@@ -283,9 +281,6 @@ class SplitLevel(Node):
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth
         return StreamType("crd", d), StreamType("crd", d + 1)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())

@@ -19,8 +19,8 @@ from fuseflow.samml.writers import WriteLevel, WriteValues
 
 @dataclass(frozen=True, slots=True)
 class WriteLaneLevel(WriteLevel):
-    """crd(d) of one lane -> memory: what lane `lane` of `lanes` has of a level of a dense tensor. The coordinates were dealt `levels`
-    levels above these. Together the writers of all lanes write what one writer of the merged lanes would."""
+    """What lane `lane` of `lanes` has of a level of a dense tensor, to memory. The coordinates were dealt `levels` levels above these.
+    Together the writers of all lanes write what one writer of the merged lanes would."""
 
     op: ClassVar[str] = "write_lane"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
@@ -36,8 +36,8 @@ class WriteLaneLevel(WriteLevel):
 
 @dataclass(frozen=True, slots=True)
 class WriteLaneValues(WriteValues):
-    """val(d) of one lane -> memory: what lane `lane` of `lanes` has of the values of a dense tensor. The coordinates were dealt `levels`
-    levels above the innermost one."""
+    """What lane `lane` of `lanes` has of the values of a dense tensor, to memory. The coordinates were dealt `levels` levels above the
+    innermost one."""
 
     op: ClassVar[str] = "write_lane_values"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"

@@ -27,13 +27,13 @@ L = TypeVar("L")
 
 @dataclass(frozen=True, slots=True)
 class Root(Node):
-    """`0 D`: one reference to the whole of every tensor."""
+    """One reference to the whole of every tensor: `0 D`."""
 
     op: ClassVar[str] = "root"
+    streams: ClassVar[str] = "-> ref: ref(0)"
     role: ClassVar[Role] = "source"
     grain: ClassVar[Grain] = "element"
     gives_parents: ClassVar[bool] = True
-    ports: ClassVar[tuple[str, ...]] = ("ref",)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -42,25 +42,22 @@ class Root(Node):
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("ref", 0),)
 
-    def takes(self) -> tuple[str, ...]:
-        return ()
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan(TensorReader):
-    """ref(d) -> crd(d+1), ref(d+1): the fiber of `tensor` at storage level `level` for every reference.
+    """The fiber of `tensor` at storage level `level` for every reference.
 
     `sequential`: the references come straight from this tensor's own parent scan, so a memory may prefetch.
     """
 
     op: ClassVar[str] = "scan"
+    streams: ClassVar[str] = "parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
     gives_parents: ClassVar[bool] = True
-    ports: ClassVar[tuple[str, ...]] = ("crd", "ref")
 
     level: int = field(metadata=attribute("level"))
     sequential: bool = field(default=False, metadata=attribute("flag"))
@@ -84,9 +81,6 @@ class Scan(TensorReader):
         d = inputs[0].depth + 1
         return StreamType("crd", d), StreamType("ref", d)
 
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())
 
@@ -103,12 +97,12 @@ class Scan(TensorReader):
 
 @dataclass(frozen=True, slots=True)
 class Range(Node):
-    """ref(d) -> crd(d+1): all coordinates 0..size-1 for every reference (`N` included); no tensor, no memory."""
+    """All coordinates from 0 to `size` - 1 for every reference (`N` included); no tensor, no memory."""
 
     op: ClassVar[str] = "range"
+    streams: ClassVar[str] = "parent: ref(d) -> crd: crd(d+1)"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
-    ports: ClassVar[tuple[str, ...]] = ("crd",)
 
     size: int = field(metadata=attribute("integer"))
 
@@ -120,9 +114,6 @@ class Range(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth + 1),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -136,15 +127,15 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locate(Pointwise, TensorUser):
-    """crd(d), ref(d) -> ref(d): random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is.
+    """Random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is.
 
     Without its second input it locates the outermost level, whose only parent is reference 0. If that is compressed, the node reads its
     coordinates once, before the first token, and keeps them.
     """
 
     op: ClassVar[str] = "locate"
+    streams: ClassVar[str] = "crd: crd or ref(d), parent?: ref(d) -> ref: ref(d)"
     role: ClassVar[Role] = "level"
-    ports: ClassVar[tuple[str, ...]] = ("ref",)
 
     level: int = field(metadata=attribute("level"))
 

@@ -16,12 +16,13 @@ L = TypeVar("L")
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Node):
-    """x(d-1), signal(d) -> x(d): x once for every value of the signal's fiber; the stops are the signal's."""
+    """Each element of `stream` once for every value of the fiber of `signal`; the stops are the signal's. A repeated coordinate is a
+    reference."""
 
     op: ClassVar[str] = "repeat"
+    streams: ClassVar[str] = "stream: any(d-1), signal: any(d) -> out: ref or val(d)"
     role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "element"
-    ports: ClassVar[tuple[str, ...]] = ("out",)
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -32,9 +33,6 @@ class Repeat(Node):
         # A repeated coordinate need not ascend: it is of kind ref.
         return (StreamType("val" if inputs[0].kind == "val" else "ref", inputs[1].depth, inputs[0].tile),)
 
-    def takes(self) -> tuple[str, ...]:
-        return ("any", "any")
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((0,),)
 
@@ -44,11 +42,12 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Permute(Workspace):
-    """crd_0(d) .. crd_m-1(d+m-1), val(d+m-1) -> the same types, m >= 2: the same entries with their m innermost levels in another
-    order. Level p of the output is level `order[p]` of the input, 0 being the outermost of the m. One workspace for each fiber of crd_0
-    (so for each element of the level around it), keyed by all m coordinates, emitted in sorted order when that fiber ends."""
+    """The same entries with their m levels of coordinates, m >= 2, in another order. Level p of the output is level `order[p]` of the
+    input, 0 being the outermost of the m. One workspace for each fiber of the outermost level (so for each element of the level around
+    it), keyed by all m coordinates, emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "permute"
+    streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd+, out: stream"
     role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "permutes the levels of a tensor"
@@ -91,9 +90,10 @@ class Permute(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Fork(Node):
-    """x(d) -> one x(d) for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all."""
+    """One stream for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all."""
 
     op: ClassVar[str] = "fork"
+    streams: ClassVar[str] = "stream: any -> outs*: stream"
     role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
 
@@ -116,22 +116,19 @@ class Fork(Node):
     def port_names(self) -> tuple[str, ...]:
         return tuple(f"lane{k}" for k in range(self.lanes))
 
-    def takes(self) -> tuple[str, ...]:
-        return ("any",)
-
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((0,),) * self.lanes
 
 
 @dataclass(frozen=True, slots=True)
 class Merge(Node):
-    """x(d) of each lane -> x(d): the inverse of the fork that dealt the elements `levels` levels above the values of x, in its turn.
-    An element is a value (0), or a list of that many levels."""
+    """One stream of all lanes: the inverse of the fork that dealt the elements `levels` levels above the values, in its turn. An element is
+    a value (0), or a list of that many levels."""
 
     op: ClassVar[str] = "merge"
+    streams: ClassVar[str] = "lanes*: any -> out: lanes"
     role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("out",)
 
     levels: int = field(metadata=attribute("integer", keyed=True))
 

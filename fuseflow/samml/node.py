@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
-from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl
+from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl, stream_patterns
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
 
 T = TypeVar("T")
@@ -88,8 +88,9 @@ class Node:
     """The name of the primitive in MLIR, in statistics and in messages."""
     word: ClassVar[str] = ""
     """The name of the primitive in the text form, if it is not `op`; else ""."""
-    ports: ClassVar[tuple[str, ...]] = ()
-    """Names of the outputs, for printing; variadic nodes compute theirs in `port_names`."""
+    streams: ClassVar[str] = ""
+    """The inputs and outputs by name, kind and depth, as `stream_patterns` reads them. The declaration in MLIR has these
+    names."""
     role: ClassVar[Role]
     """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
@@ -112,7 +113,9 @@ class Node:
 
     def takes(self) -> tuple[str, ...]:
         """Return the kinds that each input may have, such as `crd` or `ref or val`. Their number is the arity of the node."""
-        raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
+        if not self.streams:
+            raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
+        return tuple(pattern.kinds for pattern in stream_patterns(self.streams)[0])
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         """Return the types of the outputs, given those of the inputs, which `verify` has checked."""
@@ -123,7 +126,8 @@ class Node:
         return self.outputs(inputs)
 
     def port_names(self) -> tuple[str, ...]:
-        return self.ports
+        """Return the names of the outputs, for printing."""
+        return tuple(pattern.name for pattern in stream_patterns(self.streams)[1])
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another order.

@@ -14,10 +14,11 @@ from fuseflow.tensors.levels import names
 
 @dataclass(frozen=True, slots=True)
 class WriteLevel(TensorWriter):
-    """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate; at the end of a
-    fiber, n:m levels add the entries that it lacks."""
+    """Level `level` of `tensor`, to memory. Compressed levels append; dense ones address parent * size + coordinate; at the end of a fiber,
+    n:m levels add the entries that it lacks."""
 
     op: ClassVar[str] = "write"
+    streams: ClassVar[str] = "crd: crd ->"
 
     level: int = field(metadata=attribute("level"))
 
@@ -34,15 +35,13 @@ class WriteLevel(TensorWriter):
         c.reaches(self.level + 1)
         return []
 
-    def takes(self) -> tuple[str, ...]:
-        return ("crd",)
-
 
 @dataclass(frozen=True, slots=True)
 class WriteValues(TensorWriter):
-    """val(d) -> memory: the values of `tensor`, where its level writers address them."""
+    """The values of `tensor`, to memory, where its level writers address them."""
 
     op: ClassVar[str] = "write_values"
+    streams: ClassVar[str] = "val: val ->"
     word: ClassVar[str] = "write"
 
     tensor: str = field(metadata=attribute("values"))
@@ -56,6 +55,3 @@ class WriteValues(TensorWriter):
             c.refuse(f"{c.stream(0)} is {c.inputs[0].type}; the values of `{self.tensor}` are {wanted}")
         c.solid(0)
         return []
-
-    def takes(self) -> tuple[str, ...]:
-        return ("val",)
