@@ -38,7 +38,7 @@ class Addition:
 
 
 ADDITIONS = (
-    Addition("samml/compute.py", "@dataclass(frozen=True, slots=True)\nclass Reduce(Node):", snippet="primitive.py"),
+    Addition("samml/compute.py", "@dataclass(frozen=True, slots=True)\nclass Folding(Node):", snippet="primitive.py"),
     Addition(
         "samml/primitives.py", "from fuseflow.samml.joins import Align", row="from fuseflow.samml.compute import Scale as Scale\n"
     ),

@@ -119,16 +119,33 @@ class Alu(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce(Node):
+class Folding(Node):
+    """A trait of a node that folds values by a reduction, `function`."""
+
+    role: ClassVar[Role] = "compute"
+    grain: ClassVar[Grain] = "fold"
+
+    function: str = field(metadata=attribute("word"))
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(reducer(self.function).unit, self.function, pipelined=True)
+
+    @property
+    def operator(self) -> str:
+        return self.function
+
+    @property
+    def rounds(self) -> bool:
+        return reducer(self.function).rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Folding):
     """The fold of each innermost fiber in token order; an empty one gives the identity."""
 
     op: ClassVar[str] = "reduce"
     streams: ClassVar[str] = "stream: val(d) -> val: val(d-1)"
-    role: ClassVar[Role] = "compute"
-    grain: ClassVar[Grain] = "fold"
     holds_back: ClassVar[bool] = True
-
-    function: str = field(metadata=attribute("word"))
 
     def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
         c.kinds(self.takes())
@@ -145,29 +162,15 @@ class Reduce(Node):
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return around[:-1]
 
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(reducer(self.function).unit, self.function, pipelined=True)
-
-    @property
-    def operator(self) -> str:
-        return self.function
-
-    @property
-    def rounds(self) -> bool:
-        return reducer(self.function).rounds
-
 
 @dataclass(frozen=True, slots=True)
-class Accumulate(Workspace):
+class Accumulate(Folding, Workspace):
     """The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
     coordinates and emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "accumulate"
     streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd, val: val"
-    role: ClassVar[Role] = "compute"
-    grain: ClassVar[Grain] = "fold"
 
-    function: str = field(metadata=attribute("word"))
     order: int = field(metadata=attribute("integer", keyed=True))
 
     def __post_init__(self) -> None:
@@ -199,14 +202,3 @@ class Accumulate(Workspace):
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around[: depth - 1], *around[depth:])
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(reducer(self.function).unit, self.function, pipelined=True)
-
-    @property
-    def operator(self) -> str:
-        return self.function
-
-    @property
-    def rounds(self) -> bool:
-        return reducer(self.function).rounds
