@@ -69,7 +69,7 @@ def expanded(patterns: tuple[StreamPattern, ...]) -> list[StreamPattern]:
     """Return the streams with one for each level in the place of those at several levels. Only the outermost must be there."""
     found: list[StreamPattern] = []
     for p in patterns:
-        levels = range(MAX_LEVELS) if p.count == "+" else ()
+        levels = range(MAX_LEVELS) if p.number == "+" else ()
         found += [StreamPattern(f"{p.name}{k}", "?" * (k > 0), p.kinds.replace("+", str(k)), p.depth) for k in levels] or [p]
     return found
 
@@ -92,7 +92,7 @@ def streams(
                 )
             if len(options) > 1:
                 yield f"    {value} = irdl.any_of({', '.join(options)})"
-        members.append(f"{p.name}: {({'?': 'optional ', '*': 'variadic '}).get(p.count, '')}{value}")
+        members.append(f"{p.name}: {({'?': 'optional ', '*': 'variadic '}).get(p.number, '')}{value}")
     if members:
         yield f"    irdl.{group}({', '.join(members)})"
 

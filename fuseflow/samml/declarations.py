@@ -41,12 +41,12 @@ class StreamType(NamedTuple):
 
 
 class StreamPattern(NamedTuple):
-    """A stream of a primitive, or several. `count` is "" for one, `?` if it may be missing, `*` for any number, and `+` for one at each of
+    """A stream of a primitive, or several. `number` is "" for one, `?` if it may be missing, `*` for any number, and `+` for one at each of
     several levels, outermost first. `kinds` are such as `crd`, `ref or val` or `any`, or name an input of the same type. Depths of equal
     text are equal; "" is any depth."""
 
     name: str
-    count: str
+    number: str
     kinds: str
     depth: str
 
@@ -59,10 +59,22 @@ def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[Stre
     """Return the inputs and the outputs that a text such as `parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)` says.
 
     >>> stream_patterns("stream: any -> outs*: stream")[1]
-    (StreamPattern(name='outs', count='*', kinds='stream', depth=''),)
+    (StreamPattern(name='outs', number='*', kinds='stream', depth=''),)
     """
     inputs, _, outputs = streams.partition("->")
     return tuple(StreamPattern(*p) for p in _PATTERN.findall(inputs)), tuple(StreamPattern(*p) for p in _PATTERN.findall(outputs))
+
+
+@cache
+def input_kinds(streams: str) -> tuple[str, ...]:
+    """Return the kinds of the inputs that `stream_patterns` reads, in order."""
+    return tuple(pattern.kinds for pattern in stream_patterns(streams)[0])
+
+
+@cache
+def output_names(streams: str) -> tuple[str, ...]:
+    """Return the names of the outputs that `stream_patterns` reads, in order."""
+    return tuple(pattern.name for pattern in stream_patterns(streams)[1])
 
 
 def show_tile(tile: TileShape) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
-from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl, stream_patterns
+from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names
 from fuseflow.samml.node_check import NodeCheck, OutputFacts
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Node:
         """Return the kinds that each input may have, such as `crd` or `ref or val`. Their number is the arity of the node."""
         if not self.streams:
             raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
-        return tuple(pattern.kinds for pattern in stream_patterns(self.streams)[0])
+        return input_kinds(self.streams)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         """Return the types of the outputs, given those of the inputs, which `verify` has checked."""
@@ -127,7 +127,7 @@ class Node:
 
     def port_names(self) -> tuple[str, ...]:
         """Return the names of the outputs, for printing."""
-        return tuple(pattern.name for pattern in stream_patterns(self.streams)[1])
+        return output_names(self.streams)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another order.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -58,17 +58,17 @@ class GraphContext:
     tensors: Mapping[str, TensorDecl]
     outputs: frozenset[str]
     shapes: StreamShapes = field(default_factory=StreamShapes)
-    names: dict[Port, str] = field(default_factory=dict)
+    names: dict[str, Callable[[int], str]] = field(default_factory=dict)
     parents: set[str] = field(default_factory=set)
 
-    def add(self, node: str, names: Sequence[str], parents: bool) -> None:
-        """Note the names of the streams of a node that was checked, and whether its references are as they lie in a level."""
-        self.names |= {Port(node, output): name for output, name in enumerate(names)}
+    def add(self, node: str, names: Callable[[int], str], parents: bool) -> None:
+        """Note how the outputs of a node that was checked are named, and whether its references are as they lie in a level."""
+        self.names[node] = names
         if parents:
             self.parents.add(node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeCheck:
     """The check of one node: the facts of its `inputs`, which are the streams of `ports`, and the refusals that primitives share."""
 
@@ -91,7 +91,8 @@ class NodeCheck:
 
     def stream(self, k: int) -> str:
         """Return the name of input `k` in errors."""
-        return f"input {k} (`{self.context.names[self.ports[k]]}`)"
+        port = self.ports[k]
+        return f"input {k} (`{self.context.names[port.node](port.output)}`)"
 
     def kinds(self, wanted: Sequence[str]) -> None:
         """Refuse inputs of another number or other kinds than the node takes."""

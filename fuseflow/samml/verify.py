@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, did_you_mean
@@ -70,7 +71,7 @@ class StreamProver:
                 self._refuse_port(check, port)
         outputs = node.check(check)
         self._nodes[node.name] = node
-        context.add(node.name, [n.stream_name(node, k) for k in range(len(outputs))], node.gives_parents)
+        context.add(node.name, partial(n.stream_name, node), node.gives_parents)
         types = node.typed([s.type for s in check.inputs], context.tensors)
         limits = node.bounds([s.bound for s in check.inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):

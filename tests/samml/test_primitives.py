@@ -95,8 +95,8 @@ def test_streams_are_as_declared(seed: int) -> None:
 
 def spread(patterns: Sequence[StreamPattern], count: int) -> list[StreamPattern]:
     """The patterns of so many streams: one of them, at most, is that of several or of none."""
-    single = sum(not pattern.count for pattern in patterns)
-    return [pattern for pattern in patterns for _ in range(count - single if pattern.count else 1)]
+    single = sum(not pattern.number for pattern in patterns)
+    return [pattern for pattern in patterns for _ in range(count - single if pattern.number else 1)]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNBOUNDED
@@ -90,7 +91,7 @@ class Builder:
         of each output that has one: repeated coordinates, values."""
         node = kind(f"{kind.op}{len(self.nodes)}", tuple(k.port for k in inputs), *attributes)
         rows = node.check(NodeCheck(self.context, node.name, node.op, node.inputs, [k.stream for k in inputs]))
-        self.context.add(node.name, node.port_names(), node.gives_parents)
+        self.context.add(node.name, partial(n.stream_name, node), node.gives_parents)
         self.nodes.append(node)
         self.read.update(node.inputs)
         for shape, (bound, count) in zip(dict.fromkeys(row.shape for row in rows), made, strict=False):
