@@ -15,16 +15,10 @@ from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,
-    align,
     comal,
-    drop,
-    flatten_split,
-    fork_merge,
-    join,
+    interpret,
     permute,
     pointwise,
-    reduce,
-    repeat,
     scan,
     select,
     write,
@@ -34,7 +28,7 @@ from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Proc
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, align, drop, join, fork_merge, flatten_split, permute, pointwise, reduce, repeat, scan, select, write)
+_FAMILIES = (accumulate, interpret, permute, pointwise, scan, select, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

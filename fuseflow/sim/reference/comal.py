@@ -27,18 +27,24 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from fuseflow.float32.arithmetic import folded_function
 from fuseflow.ops import reducer
+from fuseflow.primitives.pointwise import alu as alu_rules
+from fuseflow.rules.context import RuleContext
+from fuseflow.rules.expressions import NO, YES
+from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import comal_drop, pointwise, write
+from fuseflow.sim.reference.functions import alu_function, fold_function
+from fuseflow.sim.reference.interpret import elementwise
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
-from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
 from fuseflow.tile_ops import constant_tile
@@ -89,10 +95,23 @@ _scan = partial(scan_steps, empty_fires=False)
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
-    processes = pointwise.alu(node, context)
+    processes = (
+        context.process(elementwise, alu_function(node, context), _alu_of_sums) if context.sums else pointwise.alu(node, context)
+    )
     for process in processes:
         process.pause = process.interval
     return processes
+
+
+def _alu_of_sums(node: None, context: RuleContext, m: Module) -> None:
+    """The rules of an operator where a firing follows on a stop that is not behind a value."""
+    alu_rules(node, context, m)
+    due, behind = m.register("due", 1), m.register("behind", 1)
+    m.rules = [
+        replace(rule, when=~due & rule.when, sets=(("behind", ~control), ("due", control & ~behind)))
+        for rule, control in zip(m.rules, (YES, NO), strict=True)
+    ]
+    m.rule("follows", due, sets={"due": 0}, closes=True)
 
 
 def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
