@@ -45,17 +45,15 @@ ADDITIONS = (
     Addition("samml/primitives.py", "    | Flatten | SplitLevel", row="    | Scale\n"),
     Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
     Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
-    Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),
-    Addition("sim/reference/pointwise.py", "    n.Alu: alu,\n", row="    n.Scale: scale,\n"),
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
     Addition("sim/engine/kernels/__init__.py", "    scan,\n    select,\n    write,\n)", row="    scale,\n"),
     Addition("sim/engine/kernels/__init__.py", "scan, select, write\n", row="scale, "),
-    Addition("hardware/primitives/pointwise.py", "RULES: dict[", snippet="hardware.py"),
-    Addition("hardware/primitives/pointwise.py", "n.Alu: alu}", row="n.Scale: scale, "),
+    Addition("primitives/pointwise.py", "RULES: dict[", snippet="firing.py"),
+    Addition("primitives/pointwise.py", "n.Alu: alu}", row="n.Scale: scale, "),
     Addition("resources/units.py", "        n.Reduce: ", row='        n.Scale: UnitRow("operator", 202),\n'),
     Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
 )
-MOST = 9
+MOST = 8
 """Files that a new primitive may touch."""
 
 

@@ -59,10 +59,14 @@ class NodeContext(RuleContext):
         made = self.node.typed(self.types, self.declared)
         return [m.output(f"out{k}", self.width(type_)) for k, type_ in enumerate(made)]
 
-    def equals(self, payload: Expr, number: float) -> Expr:
-        arithmetic = self.arithmetic
-        equal = arithmetic.apply("eq", payload, const(arithmetic.word(number), arithmetic.width))
-        return equal.is_not(arithmetic.word(0.0))
+    def number(self, value: float) -> Expr:
+        return const(self.arithmetic.word(value), self.arithmetic.width)
+
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        return self.arithmetic.apply(function, *operands)
+
+    def holds(self, truth: Expr) -> Expr:
+        return truth.is_not(self.arithmetic.word(0.0))
 
     def fold(self, m: Module, function: str, x: Expr) -> TileArray:
         work = fold_work(function, self.arithmetic, self.types[0].tile)

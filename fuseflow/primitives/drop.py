@@ -17,7 +17,7 @@ def drop(node: n.Drop, context: RuleContext, m: Module) -> None:
     m.register("emitted", nest.open.width), m.register("held", m.level_bits + 1), m.register("kept", 1)
     gone = val.is_empty
     if node.value is not None:
-        gone = gone | (val.is_value & context.equals(val.payload, node.value))
+        gone = gone | (val.is_value & context.holds(context.apply("eq", val.payload, context.number(node.value))))
     outs = context.outputs(m)
     _values(m, nest, crd, val, gone, outs)
     _stops(m, nest, crd, val, outs)

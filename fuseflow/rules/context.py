@@ -52,8 +52,16 @@ class RuleContext(ABC):
         """Declare the outputs of the node, which are called `out0`, `out1` and so on."""
 
     @abstractmethod
-    def equals(self, payload: Expr, number: float) -> Expr:
-        """Return whether a payload is equal to a number."""
+    def number(self, value: float) -> Expr:
+        """Return the payload of a number."""
+
+    @abstractmethod
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        """Return the result of an operator on numbers."""
+
+    @abstractmethod
+    def holds(self, truth: Expr) -> Expr:
+        """Return whether the result of a comparison is true."""
 
     @abstractmethod
     def fold(self, m: Module, function: str, x: Expr) -> Fold:

@@ -24,7 +24,7 @@ from fuseflow.sim.reference import (
     write,
 )
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, make_output
+from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
@@ -79,9 +79,7 @@ def build_network(
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             read = [fifos[edge] for edge in readers.get(port, ())]
-            network.streams[port] = (
-                comal.LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
-            )
+            network.streams[port] = LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
             outputs.append(network.streams[port])
             if record:
                 network.recorded[port] = network.streams[port].record()
@@ -111,5 +109,5 @@ def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.
 
 def _fifo(edge: n.Edge, depth: int | None, delay: int) -> Fifo:
     if delay:
-        return comal.DelayedFifo(edge, delay)
+        return DelayedFifo(edge, delay)
     return Fifo(edge) if depth is None else BoundedFifo(edge, depth)

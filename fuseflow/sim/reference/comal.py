@@ -16,7 +16,7 @@ things differ:
 - **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
 - **Drop** of coordinates takes a list a step (`comal_drop`).
 - **Write**: some stops cost nothing (`write_level`, `write_values`).
-- **Tiles** come later than stops, which wait for those before them (`LaggedOutput`). The interval of a product also separates stops
+- **Tiles** come later than stops, which wait for those before them (`process.LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
 All other rules are those of the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It also holds
@@ -44,43 +44,10 @@ from fuseflow.sim.reference.functions import alu_function, fold_function
 from fuseflow.sim.reference.interpret import elementwise
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
+from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, look_behind, make_output
 from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
 from fuseflow.tile_ops import constant_tile
-
-
-class DelayedFifo(Fifo):
-    """A FIFO behind broadcasts, each of whose tokens is visible `delay` cycles later than the writer says."""
-
-    __slots__ = ("delay",)
-
-    def __init__(self, edge: n.Edge, delay: int) -> None:
-        super().__init__(edge)
-        self.delay = delay
-
-    def append(self, item: Item) -> None:
-        token, visible = item
-        super().append((token, visible + self.delay))
-
-
-class LaggedOutput(Output):
-    """A stream whose values become visible `lag` cycles later than its stops would. A stop becomes visible no earlier than the value
-    before it."""
-
-    __slots__ = ("lag", "last")
-
-    def __init__(self, fifos: Sequence[Fifo], lag: int) -> None:
-        super().__init__(1, fifos)
-        self.lag = lag
-        self.last = 0  # when the last value is given
-
-    def push(self, token: Any, t: int) -> None:
-        if token is D or token.__class__ is Stop:
-            super().push(token, max(t, self.last))
-        else:
-            self.last = t + self.lag
-            super().push(token, self.last)
 
 
 def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
@@ -103,7 +70,7 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     return processes
 
 
-def _alu_of_sums(node: None, context: RuleContext, m: Module) -> None:
+def _alu_of_sums(node: Any, context: RuleContext, m: Module) -> None:
     """The rules of an operator where a firing follows on a stop that is not behind a value."""
     alu_rules(node, context, m)
     due, behind = m.register("due", 1), m.register("behind", 1)
@@ -118,25 +85,17 @@ def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
     x, signal = context.inputs
     link = Fifo(signal.edge)
     generator = Process(node, (signal,), (make_output(context.latency, (link,)),), context.interval)
-    generator.steps = _generate(generator)
+    generator.steps = elementwise(generator, None, _generate)
     process = Process(node, (x, link), context.outputs, context.interval)
     process.steps = _repeat(process)
     link.writer = generator
     return generator, process
 
 
-def _generate(p: Process) -> Steps:
+def _generate(node: Any, context: RuleContext, m: Module) -> None:
     """The signal generator has one firing a token, which it passes on."""
-    (source,), (out,) = p.inputs, p.outputs
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        t = p.fire(visible)
-        source.take(t)
-        out.push(token, t)
-        if token is D:
-            return
+    source, (out,) = context.input(m, 0), context.outputs(m)
+    m.rule("passes", YES, [source], gives={out: source.token})
 
 
 def _repeat(p: Process) -> Steps:

@@ -20,6 +20,17 @@ def fold_function(op: Reducer, context: NodeContext) -> Callable[[Any, Any], Any
     return partial(map_elements, scalar) if context.types[-1].tile else scalar
 
 
+class Operators(dict[str, Callable[..., float]]):
+    """The operators on numbers in an arithmetic, by name."""
+
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        self.arithmetic = arithmetic
+
+    def __missing__(self, name: str) -> Callable[..., float]:
+        self[name] = scalar_function(operator(name), self.arithmetic)
+        return self[name]
+
+
 def alu_function(node: n.Alu, context: NodeContext) -> Callable[..., Any]:
     """Return the operator of a node as a function of the tokens of its streams."""
     tiles = [type_.tile for type_ in context.types]

@@ -13,7 +13,7 @@ from fuseflow.primitives.pointwise import alu
 from fuseflow.rules.context import Builder
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node_content import with_names
-from fuseflow.sim.reference.functions import fold_function
+from fuseflow.sim.reference.functions import Operators, fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
 from fuseflow.sim.reference.step_code import step_function
@@ -23,25 +23,21 @@ from fuseflow.tile_ops import constant_tile
 
 def interpret(node: n.Node, context: NodeContext) -> Sequence[Process]:
     """Return the process of a node that fires by the rules of its primitive."""
-    functions = _functions(node, context)
+    functions = {"operators": Operators(context.arithmetic), **_fold(node, context)}
     steps = _steps(with_names(node, "", ()), context.types, len(context.outputs), tuple(functions))
     return context.process(steps, **functions)
 
 
-def _functions(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
-    """Return what the rules of a node call, by name."""
-    match node:
-        case n.Reduce():
-            op, (value,) = reducer(node.function), context.types
-            fold, identity = fold_function(op, context), constant_tile(value.tile, op.identity)
-            return {"fold": fold, "identity": identity, "folded": folded_function(context.arithmetic)}
-        case n.Drop():
-            return {"equals": lambda value: value == node.value}
-        case _:
-            return {}
+def _fold(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
+    """Return what the rules of a reduction call, by name."""
+    if not isinstance(node, n.Reduce):
+        return {}
+    op, (value,) = reducer(node.function), context.types
+    fold, identity = fold_function(op, context), constant_tile(value.tile, op.identity)
+    return {"fold": fold, "identity": identity, "folded": folded_function(context.arithmetic)}
 
 
-def elementwise(p: Process, function: Callable[..., Any], build: Builder = alu) -> Steps:
+def elementwise(p: Process, function: Callable[..., Any] | None, build: Builder = alu) -> Steps:
     """Return the steps of an operator, which is a function of the tokens of its inputs."""
     return _elementwise(len(p.inputs), build)(p, compute=function)
 

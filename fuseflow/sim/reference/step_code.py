@@ -1,15 +1,15 @@
 """The steps of a process as a Python function, which is printed from its firing rules and then compiled.
 
 Rules become a tree of decisions. A decision waits for the heads that every rule below it takes or looks at, and then asks one condition of
-a rule. So no process waits for a token that its firing does not need, and what is asked is asked once. Nothing that a user wrote is part of
-the text.
+a rule. So no process waits for a token that its firing does not need, and what is asked is asked once. Of what a
+user wrote, only numbers are part of the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from fuseflow.rules.expressions import Expr
@@ -26,13 +26,14 @@ SCOPE: Mapping[str, Any] = {
     "is_control": is_control,
     "stop": stop,
     "inf": inf,
+    "nan": nan,
     "await_slots": await_slots,
 }
 """What the text of every function may name."""
 
 
 class StepCode:
-    """The lines of the function of a module with one process. It is called with the process and the functions that its rules call."""
+    """The lines of the function of a module with one process. It is called with the process and what its rules call."""
 
     def __init__(self, module: TokenModule, functions: Iterable[str]) -> None:
         self.module = module

@@ -102,8 +102,14 @@ class TokenContext(RuleContext):
     def outputs(self, m: Module) -> list[str]:
         return [m.output(f"out{k}", WIDTH) for k in range(self.outs)]
 
-    def equals(self, payload: Expr, number: float) -> Expr:
-        return call("equals", 1, payload)
+    def number(self, value: float) -> Expr:
+        return call(repr(float(value)), WIDTH)
+
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        return call(f"operators[{function!r}]", WIDTH, *operands)
+
+    def holds(self, truth: Expr) -> Expr:
+        return call("bool", 1, truth)
 
     def compute(self, m: Module, heads: Sequence[Head]) -> TokenWork:
         return TokenWork(heads)
