@@ -88,7 +88,7 @@ def test_few_files_are_touched() -> None:
     assert [file for file in sorted(touched) if f"{file}`" not in page] == [], "docs/extending.md does not name them"
 
 
-@pytest.mark.parametrize("snippet", ["primitive.py", "rule.py", "reference.py", "kernel.py", "dialect.mlir"])
+@pytest.mark.parametrize("snippet", ["primitive.py", "rule.py", "firing.py", "kernel.py", "dialect.mlir"])
 def test_the_page_quotes_the_snippets(snippet: str) -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     assert (SNIPPETS / snippet).read_text(encoding="utf-8").strip() in page, f"copy {snippet} to docs/extending.md"
