@@ -36,18 +36,18 @@ from fuseflow.ops import reducer
 from fuseflow.primitives.pointwise import alu as alu_rules
 from fuseflow.rules.context import RuleContext
 from fuseflow.rules.expressions import NO, YES
-from fuseflow.rules.rules import Module
+from fuseflow.rules.rules import DONE, Module
+from fuseflow.rules.rules import seen_above as levels_above
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import comal_drop, pointwise, write
 from fuseflow.sim.reference.functions import alu_function, fold_function
-from fuseflow.sim.reference.interpret import elementwise
+from fuseflow.sim.reference.interpret import elementwise, interpret
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, look_behind, make_output
 from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
-from fuseflow.tile_ops import constant_tile
 
 
 def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
@@ -143,43 +143,30 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
-    op, (value,) = reducer(node.function), context.types
-    return context.process(
-        _reduce,
-        fold_function(op, context),
-        constant_tile(value.tile, op.identity),
-        folded_function(context.arithmetic),
-        context.sums,
-    )
+    return interpret(node, context, _reduce_of_sums if context.sums else _reduce)
 
 
-def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, folded: Callable[[Any], Any], sums: bool) -> Steps:
-    """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle. If
-    the values are `sums`, one firing looks at a stop that is not behind a value, and the next takes it."""
-    (source,), (out,) = p.inputs, p.outputs
-    total, behind = identity, False  # a value
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        if token is N:
-            raise p.refused()
-        if sums and token.__class__ is Stop and not behind:
-            p.close(visible)
-        t = p.fire(visible) if token.__class__ is not Stop and token is not D else p.close(visible)
-        source.take(t)
-        behind = token.__class__ is not Stop
-        if token is D:
-            out.push(D, t)
-            return
-        if behind:
-            total = fold(total, token)
-            continue
-        if token.low == 0:
-            out.push(folded(total), t)
-            total = identity
-        if token.high > 0:
-            out.push(seen_above(token, 1), t)
+def _reduce(node: n.Reduce, context: RuleContext, m: Module) -> None:
+    """The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same firing."""
+    x, (out,) = context.input(m, 0), context.outputs(m)
+    fold, ends, more = context.fold(m, node.function, x.payload), x.is_stop & x.low.is_(0), x.high.is_not(0)
+    total, stop_ = {out: m.value(out, fold.total)}, {out: m.stop(out, *levels_above(x.low, x.high, 1))}
+    m.rule("value", ~x.control, [x], sets=fold.begun, refuses=x)
+    m.rule("stop", x.is_stop & x.low.is_not(0), [x], gives=stop_, closes=True)
+    m.rule("done", x.is_done, [x], gives={out: m.mark(out, DONE)}, closes=True)
+    m.rule("fold", ends & ~more, [x], gives=total, sets=fold.emptied, closes=True)
+    m.rule("fold and stop", ends & more, [x], gives=total, sets=fold.emptied, closes=True)
+    m.rules[-1] = replace(m.rules[-1], gives=(*total.items(), *stop_.items()))
+
+
+def _reduce_of_sums(node: n.Reduce, context: RuleContext, m: Module) -> None:
+    """One firing looks at a stop that is not behind a value, and the next takes it."""
+    _reduce(node, context, m)
+    x, behind, looked = context.input(m, 0), m.register("behind", 1), m.register("looked", 1)
+    looks = x.is_stop & ~behind & ~looked
+    after = ("behind", ~x.is_stop), ("looked", NO)
+    m.rules = [replace(rule, when=~looks & rule.when, sets=(*rule.sets, *after)) for rule in m.rules]
+    m.rule("looks", looks, looks=[x], sets={"looked": 1}, closes=True)
 
 
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:

@@ -21,10 +21,11 @@ from fuseflow.sim.reference.token_rules import TokenContext, TokenModule
 from fuseflow.tile_ops import constant_tile
 
 
-def interpret(node: n.Node, context: NodeContext) -> Sequence[Process]:
-    """Return the process of a node that fires by the rules of its primitive."""
+def interpret(node: n.Node, context: NodeContext, build: Builder | None = None) -> Sequence[Process]:
+    """Return the process of a node that fires by the rules of its primitive, or by those that `build` makes."""
     functions = {"operators": Operators(context.arithmetic), **_fold(node, context)}
-    steps = _steps(with_names(node, "", ()), context.types, len(context.outputs), tuple(functions))
+    shape = TokenContext(context.types, len(context.outputs))
+    steps = _steps(build or FIRING_RULES[type(node)], with_names(node, "", ()), shape, tuple(functions))
     return context.process(steps, **functions)
 
 
@@ -39,20 +40,12 @@ def _fold(node: n.Node, context: NodeContext) -> Mapping[str, Any]:
 
 def elementwise(p: Process, function: Callable[..., Any] | None, build: Builder = alu) -> Steps:
     """Return the steps of an operator, which is a function of the tokens of its inputs."""
-    return _elementwise(len(p.inputs), build)(p, compute=function)
+    shape = TokenContext((n.StreamType("val", 0),) * len(p.inputs), 1)
+    return _steps(build, None, shape, ("compute",))(p, compute=function)
 
 
 @cache
-def _elementwise(inputs: int, build: Builder) -> Callable[..., Steps]:
-    return _compiled(build, None, TokenContext((n.StreamType("val", 0),) * inputs, 1), ("compute",))
-
-
-@cache
-def _steps(node: n.Node, types: tuple[n.StreamType, ...], outs: int, functions: tuple[str, ...]) -> Callable[..., Steps]:
-    return _compiled(FIRING_RULES[type(node)], node, TokenContext(types, outs), functions)
-
-
-def _compiled(build: Builder, node: n.Node | None, context: TokenContext, functions: tuple[str, ...]) -> Callable[..., Steps]:
+def _steps(build: Builder, node: n.Node | None, context: TokenContext, functions: tuple[str, ...]) -> Callable[..., Steps]:
     module = TokenModule("alu" if node is None else node.op)
     build(node, context, module)
     return step_function(module, functions)

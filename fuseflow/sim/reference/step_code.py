@@ -94,13 +94,13 @@ class StepCode:
         seen = [f"visible_{head}" for head in rule.heads]
         visible = seen[0] if len(seen) == 1 else f"max({', '.join(seen)})" if seen else "0"
         free = f", (yield from await_slots({', '.join(rule.rooms)})) if bounded else 0" if rule.rooms else ""
-        gives = {out: facts.text(token) for out, token in rule.gives}
-        for out in (out for out, text in gives.items() if text.startswith("compute(")):  # which may find an error
-            self.add(depth, f"given_{out} = {gives[out]}")
-            gives[out] = f"given_{out}"
+        gives = [(out, facts.text(token)) for out, token in rule.gives]
+        computed = [(out, text) for out, text in gives if text.startswith("compute(")]  # which may find an error
+        self.add(depth, *(f"given_{out} = {text}" for out, text in computed))
+        gives = [(out, f"given_{out}") if (out, text) in computed else (out, text) for out, text in gives]
         self.add(depth, f"t = {'close' if rule.closes else 'fire'}({visible}{free})")
         self.add(depth, *(f"take_{head}(t)" for head in rule.takes))
-        self.add(depth, *(f"push_{out}({text}, t)" for out, text in gives.items()))
+        self.add(depth, *(f"push_{out}({text}, t)" for out, text in gives))
         if states := (*rule.sets, *rule.notes):
             names, values = zip(*((f"register_{name}", facts.text(state)) for name, state in states), strict=True)
             self.add(depth, f"{', '.join(names)} = {', '.join(values)}")
