@@ -32,7 +32,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tools" / "figures")]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "evaluation")]
 
 from auto import WORKLOADS, source_of  # noqa: E402
 from budget_draws import BudgetDraw  # noqa: E402

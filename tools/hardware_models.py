@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
 
 import figure13
 from energy_counters import circuit_counters, energy_counters

@@ -10,7 +10,7 @@ import pytest
 
 from fuseflow.energy import load_event_energies
 
-REDO = "redo it: python tools/figures/energy.py --write"
+REDO = "redo it: python evaluation/energy.py --write"
 
 
 def test_the_page_and_the_picture_have_what_the_rows_say():

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import fuseflow as ff
 from fuseflow.frontend.model_spec import ModelSpec
 
-REDO = "redo it: python tools/figures/figures.py --write"
+REDO = "redo it: python evaluation/figures.py --write"
 DRAWN = [figure for figure in figures.FIGURES if figure.draw]
 
 

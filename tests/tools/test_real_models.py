@@ -20,7 +20,7 @@ ROWS = load(real_models.STORE, real_models.Row)
 
 def test_the_page_shows_the_rows() -> None:
     assert between_marks(PAGE, "real models", "real_models", real_models.table(ROWS)) == PAGE, (
-        "tools/figures/real_models.py --write"
+        "evaluation/real_models.py --write"
     )
 
 
