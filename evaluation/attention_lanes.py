@@ -10,7 +10,6 @@ are lines too, tried again only with `--again`. `--data` and `--heads` make othe
 
 from __future__ import annotations
 
-import fnmatch
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import blank_figure, legend, save
-from store import Ran, left, load, run_apart, work
+from pictures import blank_figure, legend, save
+from store import AGAIN, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, Ran, left, like, load, run_apart, work
 
-ROOT = Path(__file__).resolve().parents[1]
 MACHINES = ("ideal", "rda")
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 PAIRS = ((2, 2), (2, 4), (4, 2), (4, 4), (4, 8), (8, 4), (4, 16), (8, 8))
@@ -95,25 +93,21 @@ def points(machines: Iterable[str], data: str, heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    if ran.late:
-        return Row(point.key, asdict(point), "limit", ran.seconds, ran.peak_mb, error=f"took more than {limit:g} s")
     if ran.result is None:
-        return Row(
-            point.key, asdict(point), "failed", ran.seconds, ran.peak_mb, error=ran.said[-2000:] or f"exit status {ran.status}"
-        )
+        return Row(point.key, asdict(point), **ran.lost())
     return measured(point, ran, ran.result)
 
 
 def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
     (region,) = result["regions"]
-    found, passed = region["statistics"], ran.status == 0 and bool(result["check"] and result["check"]["passed"])
+    found = region["statistics"]
     busiest = max(found["nodes"], key=lambda node: node["occupied"])
     firings = {index: [lane["firings"] for lane in lanes] for index, lanes in found["lanes"].items()}
     memory = found["memory"] or {}
     return Row(
         point.key,
         asdict(point),
-        "done" if passed else "failed",
+        "done" if ran.passed else "failed",
         ran.seconds,
         ran.peak_mb,
         cycles=result["cycles"],
@@ -128,7 +122,7 @@ def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
         slots=sum(region["depths"].values()),
         max_rel_error=result["check"]["max_rel_error"] if result["check"] else 0.0,
         simulate_seconds=result["seconds"]["simulate"],
-        error="" if passed else ran.said[-2000:],
+        error="" if ran.passed else ran.said[-2000:],
     )
 
 
@@ -235,19 +229,17 @@ def best(rows: Iterable[Row]) -> list[Row]:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
+@STORE
 @click.option("--machine", "machines", multiple=True, default=MACHINES, show_default=True)
 @click.option("--data", default=DATA, show_default=True, help="A mask: block, length, features.")
 @click.option(
     "--heads", type=click.IntRange(1), default=HEADS, show_default=True, help="Of the attention; fewer are other points."
 )
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like ideal/heads=4,rows=*; repeatable.")
-@click.option(
-    "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds for a point."
-)
-@click.option("--again", is_flag=True, help="Try what failed or took too long again.")
-@click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@ONLY
+@LIMIT
+@AGAIN
+@LIST
+@TABLE
 @click.option("--plot", "picture", metavar="FILE", help="Run nothing; draw what there is (.svg, .png, .pdf).")
 def main(
     store: Path,
@@ -262,7 +254,7 @@ def main(
     picture: str | None,
 ) -> None:
     rows = load(store, Row)
-    asked = [p for p in points(machines, data, heads) if not only or any(fnmatch.fnmatch(p.key, pattern) for pattern in only)]
+    asked = [p for p in points(machines, data, heads) if like(p.key, only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
     todo = left(asked, rows, again)

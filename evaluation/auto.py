@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from store import append, load
+from store import DATA_DIR, ROOT, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
@@ -34,8 +34,6 @@ from fuseflow.lower.partition import partition_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +247,8 @@ def deviation(made: Study) -> tuple[int, float]:
 
 
 @click.command()
-@click.option("--store", type=click.Path(path_type=Path), required=True, help="The rows, as JSON lines.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the files of data sets are.")
+@STORE
+@DATA_DIR
 @click.option("--only", multiple=True, help="Models; all without it.")
 @click.option("--machine", default="ideal", show_default=True)
 @click.option("--table", "show", is_flag=True, help="Print the table, run nothing.")

@@ -11,7 +11,6 @@ blocks over blocks). Each point runs in a process of its own and is a line of th
 
 from __future__ import annotations
 
-import fnmatch
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import blank_figure, save
-from store import Ran, left, load, run_apart, work
+from pictures import blank_figure, save
+from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, Ran, left, like, load, run_apart, work
 
-ROOT = Path(__file__).resolve().parents[1]
 MACHINES = ("ideal", "rda")
 SIZES = (16, 32, 64)
 WAYS = ("blocks", "narrow", "elements")
@@ -84,21 +82,17 @@ def points(machines: Iterable[str], heads: int) -> Iterator[Point]:
 
 def run(point: Point, limit: float) -> Row:
     ran = run_apart(point.command(), limit)
-    if ran.late:
-        return Row(point.key, asdict(point), "limit", ran.seconds, ran.peak_mb, error=f"took more than {limit:g} s")
     if ran.result is None:
-        said = ran.said[-2000:] or f"exit status {ran.status}"
-        return Row(point.key, asdict(point), "failed", ran.seconds, ran.peak_mb, error=said)
+        return Row(point.key, asdict(point), **ran.lost())
     return measured(point, ran, ran.result)
 
 
 def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
     memory = [region["statistics"]["memory"] for region in result["regions"] if region["statistics"]["memory"]]
-    passed = ran.status == 0 and bool(result["check"] and result["check"]["passed"])
     return Row(
         point.key,
         asdict(point),
-        "done" if passed else "failed",
+        "done" if ran.passed else "failed",
         ran.seconds,
         ran.peak_mb,
         cycles=result["cycles"],
@@ -108,7 +102,7 @@ def measured(point: Point, ran: Ran, result: dict[str, Any]) -> Row:
         moved=sum(found["read_bytes"] + found["written_bytes"] for found in memory),
         bound=sum(region["roofline"]["bound"] for region in result["regions"]),
         max_rel_error=result["check"]["max_rel_error"] if result["check"] else 0.0,
-        error="" if passed else ran.said[-2000:],
+        error="" if ran.passed else ran.said[-2000:],
     )
 
 
@@ -191,13 +185,13 @@ def plot(rows: Mapping[str, Row], picture: str) -> None:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
+@STORE
 @click.option("--machine", "machines", multiple=True, default=MACHINES, show_default=True)
 @click.option("--heads", type=click.IntRange(1), default=12, show_default=True, help="Fewer are other points, not in the table.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like ideal/64/*; repeatable.")
-@click.option("--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds a point.")
-@click.option("--again", is_flag=True, help="Try what failed or took too long again.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@ONLY
+@LIMIT
+@AGAIN
+@TABLE
 @click.option("--plot", "picture", metavar="FILE", help="Draw it (.svg, .png, .pdf).")
 def main(
     store: Path,
@@ -210,7 +204,7 @@ def main(
     picture: str | None,
 ) -> None:
     rows = load(store, Row)
-    wanted = [p for p in points(machines, heads) if not only or any(fnmatch.fnmatchcase(p.key, pattern) for pattern in only)]
+    wanted = [p for p in points(machines, heads) if like(p.key, only)]
     todo = left(wanted, rows, again)
     if not (only_table or picture):
         work(todo, lambda point: run(point, limit), store, rows)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from store import append, load
+from store import DATA_DIR, ROOT, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
@@ -34,8 +34,6 @@ from fuseflow.frontend.sources import load as load_model
 from fuseflow.resources.budget import Budget
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +218,8 @@ def plot(rows: Iterable[Row], file: Path) -> None:
 
 
 @click.command()
-@click.option("--store", type=click.Path(path_type=Path), required=True, help="The rows, as JSON lines.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the files of data sets are.")
+@STORE
+@DATA_DIR
 @click.option("--only", multiple=True, help="Models; all without it.")
 @click.option("--convention", "conventions", multiple=True, type=click.Choice(CONVENTIONS), help="All without it.")
 @click.option("--machine", default="rda", show_default=True)

@@ -1,9 +1,7 @@
 """Cycles, energy and area of the four families, unfused, partially and fully fused, on `rda`: of runs at their small size, and of estimates
 at their real one.
 
-    python evaluation/energy.py --run --data-dir DIR   # what is missing; about two minutes, with the files of Cora
-    python evaluation/energy.py --write          # the table and the picture of docs/energy.md
-    python evaluation/energy.py [--plot energy.svg] [--check]
+    python evaluation/figures.py energy --run --data-dir DIR   # what is missing; about two minutes, with the files of Cora
 
 The models are those of `models/paper`, and the schedules those of figure 12. Small graphs are KarateClub, and real ones Cora. Energies are
 those of the package, in picojoules by part, and areas are the most over the regions, in gate equivalents.
@@ -11,32 +9,12 @@ those of the package, in picojoules by part, and areas are the most over the reg
 
 from __future__ import annotations
 
-import json
-import sys
-from fnmatch import fnmatch
 from typing import Any
 
-from frame import (
-    PICTURES,
-    ROOT,
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    bars,
-    between_marks,
-    cell,
-    command,
-    drawn,
-    legend,
-    markdown,
-    ratio,
-    rows,
-    together,
-    verdicts,
-    within,
-)
+from claims import Check, cell, markdown, ratio, together, within
+from frame import Data, Figure, Options
+from pictures import bars, legend
+from store import ROOT, complete, rows
 
 import fuseflow as ff
 from fuseflow.energy import PARTS, load_event_energies
@@ -62,12 +40,7 @@ def points() -> list[str]:
 
 def run(options: Options) -> None:
     """Add the rows that are missing."""
-    known = rows(STORE)
-    for key in points():
-        if key not in known and (not options.only or any(fnmatch(key, pattern) for pattern in options.only)):
-            row = expected(key, options) if key.endswith(REAL) else measured(key)
-            with (ROWS / f"{STORE}.jsonl").open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(row) + "\n")
+    complete(STORE, points(), lambda key: expected(key, options) if key.endswith(REAL) else measured(key), options.only)
 
 
 def compiled(key: str, data: str | None, **given: Any) -> Compiled:
@@ -237,29 +210,5 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(
-    "energy",
-    "Cycles, energy and area of the four families",
-    (STORE,),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-    size=(11, 8),
+    "energy", "Cycles, energy and area of the four families", (STORE,), collect, table, checks, draw, run, size=(11, 8)
 )
-
-PAGE = ROOT / "docs" / "energy.md"
-
-
-def page() -> str:
-    """The page of the documentation with the table and what must hold."""
-    data = collect()
-    return between_marks(PAGE.read_text(encoding="utf-8"), STORE, STORE, f"{table(data)}\n{verdicts(STORE, checks(data))}")
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        PAGE.write_text(page(), encoding="utf-8")
-        drawn(FIGURE, collect(), PICTURES / f"{STORE}.svg")
-    else:
-        command(FIGURE)()

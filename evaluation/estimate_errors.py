@@ -9,7 +9,6 @@ but the statistics of the tensors, and `again`, of the same point. Nothing is ex
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import time
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from typing import Any
 
 import click
 from model_runs_table import NAMES
+from store import DATA_DIR, ONLY, ROOT, STORE, like
 
 from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
@@ -32,7 +32,6 @@ from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
-ROOT = Path(__file__).resolve().parents[1]
 GRANULARITIES = ("unfused", "partial", "full")
 COLUMNS = (("FLOPs", "tensors"), ("FLOPs", "statistics"), ("bytes", "tensors"), ("bytes", "statistics"), ("cycles", "tensors"))
 BARS = {"flops": (0.0, 2.8), "bytes": (1.0, 11.5)}
@@ -45,9 +44,7 @@ CYCLE_MODELS = ("gcn", "graphsage", "sae")
 def runs(path: Path, only: tuple[str, ...]) -> list[dict[str, Any]]:
     """The rows that are done, by model and data."""
     by_key = {row["key"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
-    kept = [
-        row for key, row in by_key.items() if row["state"] == "done" and (not only or any(fnmatch.fnmatch(key, p) for p in only))
-    ]
+    kept = [row for key, row in by_key.items() if row["state"] == "done" and like(key, only)]
     return sorted(kept, key=position)
 
 
@@ -210,11 +207,9 @@ def extra(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--runs", "path", type=click.Path(path_type=Path, exists=True), help="Rows of model_runs.py.")
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
-)
-@click.option("--only", multiple=True, metavar="PATTERN", help="Rows like gcn/*/comal; repeatable.")
+@STORE
+@DATA_DIR
+@ONLY
 @click.option("--extra", "more", is_flag=True, help="Estimate granularities without a run, too.")
 @click.option("--summary", "only_summary", is_flag=True, help="Estimate nothing; print the tables of what there is.")
 def main(path: Path | None, store: Path, data_dir: Path | None, only: tuple[str, ...], more: bool, only_summary: bool) -> None:

@@ -12,9 +12,8 @@ chosen on.
 
 from __future__ import annotations
 
-import fnmatch
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -23,12 +22,11 @@ from typing import Any
 
 import click
 from scipy.stats import kendalltau
-from store import append, load
+from store import AGAIN, DATA_DIR, ONLY, ROOT, TABLE, append, like, load
 
 import fuseflow as ff
 from fuseflow.estimate.program import Estimator
 
-ROOT = Path(__file__).resolve().parents[1]
 ROWS = Path(__file__).resolve().parent / "rows" / "estimate_runs.jsonl"
 HELD_OUT = ROWS.with_name("estimate_runs_held_out.jsonl")
 MACHINE = "rda"
@@ -246,28 +244,24 @@ def misses(compared: list[Comparison]) -> list[str]:
     return lines
 
 
-def _like(only: tuple[str, ...]) -> Callable[[str], bool]:
-    return lambda key: not only or any(fnmatch.fnmatch(key, pattern) for pattern in only)
-
-
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="JSON lines; those of the repository without it.")
-@click.option("--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of Cora are.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/*; repeatable.")
-@click.option("--again", is_flag=True, help="Run points again that have a row.")
+@DATA_DIR
+@ONLY
+@AGAIN
 @click.option("--held-out", is_flag=True, help="Points that no constant was chosen on.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; estimate every row again, and print the errors.")
+@TABLE
 def main(store: Path | None, data_dir: Path | None, only: tuple[str, ...], again: bool, held_out: bool, only_table: bool) -> None:
     store = store or (HELD_OUT if held_out else ROWS)
-    wanted, rows = _like(only), load(store, Row)
+    rows = load(store, Row)
     if not only_table:
         for point in held_out_points() if held_out else points():
-            if wanted(point.key) and (again or point.key not in rows):
+            if like(point.key, only) and (again or point.key not in rows):
                 row = run(point, data_dir)
                 append(store, row)
                 click.echo(f"{row.key}: {sum(row.cycles.values()):,} cycles, {row.seconds:,.1f} s", err=True)
         return
-    compared = comparisons([row for key, row in rows.items() if wanted(key)], data_dir)
+    compared = comparisons([row for key, row in rows.items() if like(key, only)], data_dir)
     click.echo(table(compared), nl=False)
     for miss in misses(compared):
         click.echo(miss, err=True)

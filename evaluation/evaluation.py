@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from claims import published
 from evaluation_table import disagreements, table
-from frame import ROWS, published
 from model_runs import GRANULARITIES, Point
 from process_pool import CommandEnd, Limits, Task, run_tasks
-from store import append, load
+from store import AGAIN, DATA_DIR, LIST, ROWS, STORE, TABLE, append, load
 
 from fuseflow.frontend.data import VARIANTS, has_files
 
@@ -193,10 +193,8 @@ def run(asked: list[Point], ask: Ask, store: Path, rows: dict[str, Row], data_di
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
-)
+@STORE
+@DATA_DIR
 @click.option("--points", "patterns", multiple=True, metavar="PATTERN", help="Points like gcn/cora/*; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Points that run at a time.")
 @click.option("--memory", type=click.FloatRange(0.5), default=8, show_default=True, help="GB for all of them.")
@@ -206,9 +204,9 @@ def run(asked: list[Point], ask: Ask, store: Path, rows: dict[str, Row], data_di
 @click.option("--machine", default="rda", show_default=True)
 @click.option("--limit", type=click.FloatRange(1), default=3600, show_default=True, help="Seconds for a point.")
 @click.option("--budget", type=click.FloatRange(0), default=60, show_default=True, help="Minutes after which no point begins.")
-@click.option("--again", is_flag=True, help="Try what failed or took too long again.")
-@click.option("--list", "listing", is_flag=True, help="Print the points that are left, and end.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@AGAIN
+@LIST
+@TABLE
 def main(
     store: Path,
     data_dir: Path | None,

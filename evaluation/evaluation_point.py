@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from store import ROOT
 
 import fuseflow as ff
 from fuseflow.estimate.program import Estimator
 from fuseflow.run.sampled_result import SampledResult
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_point(

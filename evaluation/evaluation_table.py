@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from frame import markdown
+from claims import markdown
 from model_runs import GRANULARITIES
 from model_runs_table import NAMES
 

@@ -1,7 +1,6 @@
 """Figure 12: how much faster the paper's models are partially and fully fused than unfused, by workload.
 
-    python evaluation/figure12.py [--plot figure12.svg] [--check]
-    python evaluation/figure12.py --run [--data-dir DIR] [--only 'gcn/cora/*']
+    python evaluation/figures.py figure12 --run [--data-dir DIR] [--only 'gcn/cora/*']
 
 The rows on `comal` are those of `model_runs.py`, which has more ways to run them; `--run` completes them, the two full fusions of Collab
 only by name. Those on `rda` are of `evaluation.py`, which samples large ones.
@@ -9,33 +8,15 @@ only by name. Those on `rda` are of `evaluation.py`, which samples large ones.
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import Any
 
 import model_runs
-from frame import (
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    bars,
-    cell,
-    command,
-    doubtful,
-    legend,
-    markdown,
-    published,
-    ratio,
-    rising,
-    rows,
-    together,
-    within,
-)
+from claims import Check, as_published, cell, doubtful, markdown, published, ratio, rising, together, within
+from frame import Data, Figure, Options
 from model_runs_table import NAMES
-from store import left, load, work
+from pictures import bars, legend
+from store import ROWS, add, left, load, rows, work
 
 from fuseflow.frontend.data import has_files, load_data
 
@@ -189,8 +170,7 @@ def measure(name: str, options: Options) -> None:
     into, out = data.edges.sum(axis=0), data.edges.sum(axis=1)
     squares = int((into.astype("int64") * out.astype("int64")).sum())
     graph = {"nodes": data.nodes, "entries": int(data.edges.nnz), "squares": squares, "features": int(data.inputs.shape[1])}
-    with (ROWS / "graphs.jsonl").open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps({"key": name, "data": name if real else f"synthetic:{name}", "graph": graph}) + "\n")
+    add("graphs", {"key": name, "data": name if real else f"synthetic:{name}", "graph": graph})
 
 
 FIGURE = Figure(
@@ -204,6 +184,3 @@ FIGURE = Figure(
     run,
     size=(11, 7.5),
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

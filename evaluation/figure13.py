@@ -1,7 +1,6 @@
 """Figure 13: cycles of circuits over those of the simulator, for the kernels of three models.
 
-    python evaluation/figure13.py [--plot figure13.svg] [--check]
-    python evaluation/figure13.py --run [--only 'gcn/*']
+    python evaluation/figures.py figure13 --run [--only 'gcn/*']
 
 The kernels are the regions of a GCN (unfused, partially and fully fused), of GraphSAGE (unfused, partially fused), and of the attention
 block of a decoder of GPT-3 (unfused, sequence length 64). Each runs as a circuit on what it really reads, on the machine `rtl`.
@@ -9,15 +8,15 @@ block of a decoder of GPT-3 (unfused, sequence length 64). Each runs as a circui
 
 from __future__ import annotations
 
-import fnmatch
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log10
 from typing import Any
 
-from frame import ROOT, ROWS, Check, Data, Figure, Options, command, markdown, published, rows, within
+from claims import Check, markdown, published, within
+from frame import Data, Figure, Options
+from store import ROOT, add, like, rows
 
 import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
@@ -26,7 +25,6 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Simulation
 
 MACHINE = "rtl"
-STORE = ROWS / "cosimulated.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +113,8 @@ def draw(data: Data, figure: Any) -> None:
 def run(options: Options) -> None:
     known = rows("cosimulated")
     for kernels in MODELS:
-        wanted = not options.only or any(fnmatch.fnmatch(kernels.name, pattern) for pattern in options.only)
-        if wanted and not any(key.startswith(f"{kernels.name}/") for key in known):
-            compare(kernels, append)
+        if like(kernels.name, options.only) and not any(key.startswith(f"{kernels.name}/") for key in known):
+            compare(kernels, keep)
 
 
 def compare(
@@ -146,7 +143,7 @@ def compare(
     compiled.run(check=False, dedup=False, execute=execute)
 
 
-def append(kernels: Kernels, region: str, compared: Cosimulation, seconds: float) -> None:
+def keep(kernels: Kernels, region: str, compared: Cosimulation, seconds: float) -> None:
     row = {
         "key": f"{kernels.name}/{region}",
         "machine": MACHINE,
@@ -158,8 +155,7 @@ def append(kernels: Kernels, region: str, compared: Cosimulation, seconds: float
         "equal": compared.difference is None,
         "seconds": round(seconds, 2),
     }
-    with STORE.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(row) + "\n")
+    add("cosimulated", row)
 
 
 FIGURE = Figure(
@@ -173,6 +169,3 @@ FIGURE = Figure(
     run,
     size=(6, 4),
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

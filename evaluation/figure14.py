@@ -1,7 +1,6 @@
 """Figure 14: FLOPs, accesses and bytes of the GCN in five configurations, over unfused, and how many FLOPs there are for an access.
 
-    python evaluation/figure14.py [--plot figure14.svg] [--check]
-    python evaluation/figure14.py --run [--only '*/cora_ml/*']
+    python evaluation/figures.py figure14 --run [--only '*/cora_ml/*']
 
 Everything is counted by the estimate, from the tensors and exactly; points that were executed say the same, or it is an error. Accesses
 are what the paper's simulator prints: value reads, coordinate writes and value writes, where a value counts as often as it is used
@@ -10,32 +9,16 @@ are what the paper's simulator prints: value reads, coordinate writes and value 
 
 from __future__ import annotations
 
-import fnmatch
-import json
 import time
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import model_runs
-from frame import (
-    ROOT,
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    bars,
-    cell,
-    command,
-    legend,
-    markdown,
-    published,
-    rows,
-    together,
-)
-from store import left, load, work
+from claims import Check, as_published, cell, markdown, published, together
+from frame import Data, Figure, Options
+from pictures import bars, legend
+from store import ROOT, ROWS, add, left, like, load, rows, work
 
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
@@ -187,20 +170,14 @@ def run(options: Options) -> None:
     """Count all that has no row, then execute."""
     known = rows("gcn_counts")
     for graph in GRAPHS:
-        missing = [
-            c for c in CONFIGURATIONS if key_of(data_of(graph), c) not in known and wanted(key_of(data_of(graph), c), options)
-        ]
+        keys = {c: key_of(data_of(graph), c) for c in CONFIGURATIONS}
+        missing = [c for c, key in keys.items() if key not in known and like(key, options.only)]
         for row in count(data_of(graph), missing) if missing else ():
-            with (ROWS / "gcn_counts.jsonl").open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(row) + "\n")
+            add("gcn_counts", row)
     executed = load(ROWS / "gcn.jsonl", model_runs.Row)
     points = [point(g, c) for c in reversed(CONFIGURATIONS) for g in GRAPHS if (g, c) != LONG]
-    todo = left([p for p in points if wanted(p.key, options)], executed)
+    todo = left([p for p in points if like(p.key, options.only)], executed)
     work(todo, lambda p: model_runs.run(p, None, options.limit), ROWS / "gcn.jsonl", executed)
-
-
-def wanted(key: str, options: Options) -> bool:
-    return not options.only or any(fnmatch.fnmatch(key, pattern) for pattern in options.only)
 
 
 def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
@@ -238,6 +215,3 @@ FIGURE = Figure(
     run,
     size=(13, 4),
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

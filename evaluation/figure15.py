@@ -1,36 +1,19 @@
 """Figure 15: how far lanes speed up attention with a mask in blocks of 64: query rows on 1 to 64 lanes (a), heads, rows and both (b).
 
-    python evaluation/figure15.py [--plot figure15.svg] [--check]
-    python evaluation/figure15.py --run [--only 'comal/*']
+    python evaluation/figures.py figure15 --run [--only 'comal/*']
 
 The rows are those of `attention_lanes.py`, which has more ways to run them. `--run` completes the paper's points on `comal`.
 """
 
 from __future__ import annotations
 
-import fnmatch
 from typing import Any
 
 import attention_lanes
-from frame import (
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    bars,
-    cell,
-    command,
-    legend,
-    markdown,
-    published,
-    ratio,
-    rows,
-    together,
-    within,
-)
-from store import left, load, work
+from claims import Check, as_published, cell, markdown, published, ratio, together, within
+from frame import Data, Figure, Options
+from pictures import bars, legend
+from store import ROWS, left, like, load, rows, work
 
 MACHINES = ("comal", "ideal", "rda")
 ROWS_DEALT = {f"heads=1,rows={n}": n for n in attention_lanes.FACTORS}
@@ -119,25 +102,9 @@ def run(options: Options) -> None:
     store = ROWS / "lanes.jsonl"
     known = load(store, attention_lanes.Row)
     names = {*ROWS_DEALT, *published("figure15b")}
-    points = [
-        p
-        for p in attention_lanes.points(["comal"], attention_lanes.DATA, attention_lanes.HEADS)
-        if p.key.partition("/")[2] in names
-    ]
-    points = [p for p in points if not options.only or any(fnmatch.fnmatch(p.key, pattern) for pattern in options.only)]
+    points = attention_lanes.points(["comal"], attention_lanes.DATA, attention_lanes.HEADS)
+    points = [p for p in points if p.key.partition("/")[2] in names and like(p.key, options.only)]
     work(left(points, known), lambda point: attention_lanes.run(point, options.limit), store, known)
 
 
-FIGURE = Figure(
-    "figure15",
-    "Figure 15, lanes of attention",
-    ("lanes",),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-)
-
-if __name__ == "__main__":
-    command(FIGURE)()
+FIGURE = Figure("figure15", "Figure 15, lanes of attention", ("lanes",), collect, table, checks, draw, run)

@@ -1,7 +1,6 @@
 """Figure 16: attention with a mask in blocks of 16, 32 and 64, executed in blocks of that size against single elements.
 
-    python evaluation/figure16.py [--plot figure16.svg] [--check]
-    python evaluation/figure16.py --run [--only 'ideal/64/*']
+    python evaluation/figures.py figure16 --run [--only 'ideal/64/*']
 
 The rows are those of `blocks.py`, which has more ways to run them. Nothing is published but that the speed is "proportional to the block
 size".
@@ -9,28 +8,13 @@ size".
 
 from __future__ import annotations
 
-import fnmatch
 from typing import Any
 
 import blocks
-from frame import (
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    cell,
-    command,
-    legend,
-    markdown,
-    ratio,
-    rising,
-    rows,
-    together,
-    within,
-)
-from store import left, load, work
+from claims import Check, as_published, cell, markdown, ratio, rising, together, within
+from frame import Data, Figure, Options
+from pictures import legend
+from store import ROWS, left, like, load, rows, work
 
 from fuseflow.sim import load_machine
 
@@ -124,20 +108,8 @@ def draw(data: Data, figure: Any) -> None:
 def run(options: Options) -> None:
     store = ROWS / "blocks.jsonl"
     known = load(store, blocks.Row)
-    points = [p for p in blocks.points(["ideal"], 12) if not options.only or any(fnmatch.fnmatch(p.key, o) for o in options.only)]
+    points = [p for p in blocks.points(["ideal"], 12) if like(p.key, options.only)]
     work(left(points, known), lambda point: blocks.run(point, options.limit), store, known)
 
 
-FIGURE = Figure(
-    "figure16",
-    "Figure 16, attention in blocks",
-    ("blocks",),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-)
-
-if __name__ == "__main__":
-    command(FIGURE)()
+FIGURE = Figure("figure16", "Figure 16, attention in blocks", ("blocks",), collect, table, checks, draw, run)

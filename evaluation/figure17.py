@@ -1,7 +1,6 @@
 """Figure 17: cycles of T[i,l] = A[i,k] B[k,j] C[j,l] on the karate club in all 24 loop orders, and how far they lie apart.
 
-    python evaluation/figure17.py [--plot figure17.svg] [--check]
-    python evaluation/figure17.py --run
+    python evaluation/figures.py figure17 --run
 
 The rows are those of `nested_matmul.py`, which says more: operands stored as the loops want them, every point on both simulators and
 equal to the dense product. The paper's product is of two matrix products, one inside the other: `(A B) C`, fused.
@@ -9,28 +8,17 @@ equal to the dense product. The paper's product is of two matrix products, one i
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import nested_matmul as study
-from frame import (
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    cell,
-    command,
-    legend,
-    markdown,
-    missing_bar,
-    published,
-    ratio,
-    rows,
-)
+from claims import Check, as_published, cell, markdown, published, ratio
+from frame import Data, Figure, Options
 from measured import Run
+from pictures import legend, missing_bar
+from store import rows, write
 
 MACHINES = ("comal", "ideal", "rda")
 FORM = "(A B) C"
@@ -108,29 +96,17 @@ def draw(data: Data, figure: Any) -> None:
 
 def run(options: Options) -> None:
     """All orders again: they take a minute or two."""
+    write("nested_matmul", measured())
+
+
+def measured() -> Iterator[Data]:
     given = study.operands()
-    with (ROWS / "nested_matmul.jsonl").open("w", encoding="utf-8") as stream:
-        for machine in MACHINES:
-            for form in (f for f in study.FORMS if f.name in FORMS):
-                for order in study.ORDERS:
-                    start = time.perf_counter()
-                    found = study.measure(form, order, given, machine, copies=False)
-                    said = found.to_json() if isinstance(found, Run) else {"refused": found}
-                    row = {"key": f"{machine}/{form.name}/{order}", "machine": machine, "form": form.name, "asked": order, **said}
-                    stream.write(json.dumps({**row, "seconds": round(time.perf_counter() - start, 2)}) + "\n")
-                    stream.flush()
+    for machine, form, order in product(MACHINES, (f for f in study.FORMS if f.name in FORMS), study.ORDERS):
+        start = time.perf_counter()
+        found = study.measure(form, order, given, machine, copies=False)
+        said = found.to_json() if isinstance(found, Run) else {"refused": found}
+        row = {"key": f"{machine}/{form.name}/{order}", "machine": machine, "form": form.name, "asked": order, **said}
+        yield {**row, "seconds": round(time.perf_counter() - start, 2)}
 
 
-FIGURE = Figure(
-    "figure17",
-    "Figure 17, loop orders of a nested product",
-    ("nested_matmul",),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-)
-
-if __name__ == "__main__":
-    command(FIGURE)()
+FIGURE = Figure("figure17", "Figure 17, loop orders of a nested product", ("nested_matmul",), collect, table, checks, draw, run)

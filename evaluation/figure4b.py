@@ -1,7 +1,6 @@
 """Figure 4b: the GCN on Collab unfused, rewritten by hand, and fused.
 
-    python evaluation/figure4b.py [--plot figure4b.svg] [--check]
-    python evaluation/figure4b.py --run
+    python evaluation/figures.py figure4b --run
 
 A rewrite joins expressions by hand for a compiler that fuses within one: regions of neighbours with one result each, whose operands all
 meet in one iteration space (`iteration: global`). There are 128 ways to join 8 operators; the estimate compares them all, in that
@@ -10,32 +9,14 @@ iteration and in the factored one, and the best is executed. So is the plainest:
 
 from __future__ import annotations
 
-import fnmatch
-import json
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import model_runs
-from frame import (
-    ROOT,
-    ROWS,
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    cell,
-    command,
-    doubtful,
-    markdown,
-    published,
-    ratio,
-    rising,
-    rows,
-    within,
-)
-from store import left, load, work
+from claims import Check, as_published, cell, doubtful, markdown, published, ratio, rising, within
+from frame import Data, Figure, Options
+from store import ROOT, ROWS, left, like, load, rows, work, write
 
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
@@ -153,12 +134,11 @@ def run(options: Options) -> None:
     """Estimate all joinings, then execute what is missing."""
     if not rows("joinings"):
         source = load_model(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=DATA))
-        lines = [json.dumps(row) for row in joinings(source)]
-        (ROWS / "joinings.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write("joinings", joinings(source))
     store = ROWS / "gcn.jsonl"
     executed = load(store, model_runs.Row)
     asked = [point(way) for way in WAYS if way not in model_runs.GRANULARITIES]  # those of `model_runs.py` are its own
-    asked = [p for p in asked if not options.only or any(fnmatch.fnmatch(p.key, pattern) for pattern in options.only)]
+    asked = [p for p in asked if like(p.key, options.only)]
     work(left(asked, executed), lambda p: model_runs.run(p, None, options.limit), store, executed)
 
 
@@ -193,6 +173,3 @@ FIGURE = Figure(
     run,
     size=(9, 3.2),
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

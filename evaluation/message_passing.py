@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import ROOT, between_marks, markdown
+from claims import between_marks, markdown
 from real_model_list import cora
+from store import ROOT
 
 sys.path.insert(0, str(ROOT))
 

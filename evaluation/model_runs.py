@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import published
+from claims import published
 from model_runs_table import named_options, summary
-from store import left, load, run_apart, work
+from store import AGAIN, DATA_DIR, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, left, load, run_apart, work
 
 from fuseflow.frontend.data import FILE_READERS, has_files
 
-ROOT = Path(__file__).resolve().parents[1]
 GRANULARITIES = ("unfused", "partial", "full")
 GRAPHS = ("cora", "citeseer", "cora_ml", "dblp", "collab")
 IMAGES = ("imagenet", "nih", "luna16")
@@ -111,20 +110,14 @@ def run(point: Point, data_dir: Path | None, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
     ran = run_apart(point.command(data_dir), limit)
     about = (point.key, asdict(point))
-    if ran.late:
-        return Row(*about, "limit", ran.seconds, ran.peak_mb, error=f"took more than {limit:g} s")
-    if ran.result is None:
-        return Row(*about, "failed", ran.seconds, ran.peak_mb, error=ran.said[-2000:] or f"exit status {ran.status}")
-    return _row(about, ran.result, ran.status, ran.seconds, ran.peak_mb, ran.said)
-
-
-def _row(about: tuple[str, dict[str, Any]], result: dict[str, Any], status: int, seconds: float, peak: int, said: str) -> Row:
-    passed = status == 0 and bool(result["check"] and result["check"]["passed"])
+    result = ran.result
+    if result is None:
+        return Row(*about, **ran.lost())
     return Row(
         *about,
-        "done" if passed else "failed",
-        seconds,
-        peak,
+        "done" if ran.passed else "failed",
+        ran.seconds,
+        ran.peak_mb,
         cycles=result["cycles"],
         flops=result["flops"],
         bytes_read=result["bytes"]["read"],
@@ -133,7 +126,7 @@ def _row(about: tuple[str, dict[str, Any]], result: dict[str, Any], status: int,
         check=result["check"],
         notices=result["notices"],
         simulate_seconds=result["seconds"]["simulate"],
-        error="" if passed else said[-2000:],
+        error="" if ran.passed else ran.said[-2000:],
         arrays=by_array(result["bytes"]["by_tensor"]),
     )
 
@@ -199,22 +192,18 @@ def _checked(row: Row) -> str:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
-)
+@STORE
+@DATA_DIR
 @click.option("--machine", default="comal", show_default=True)
 @click.option("--decoders", type=click.IntRange(1), default=12, show_default=True, help="Of GPT-3; all of them do the same work.")
 @click.option(
     "--format", "formats", multiple=True, metavar="TENSOR=FORMAT", help="Of each run, as `fuseflow run` has it; repeatable."
 )
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/cora/*, model/data/granularity; repeatable.")
-@click.option(
-    "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds for a point."
-)
-@click.option("--again", is_flag=True, help="Try what failed or took too long again.")
-@click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@ONLY
+@LIMIT
+@AGAIN
+@LIST
+@TABLE
 @click.option("--summary", "only_summary", is_flag=True, help="The same, a line for each model and data.")
 def main(
     store: Path,

@@ -19,8 +19,8 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from frame import blank_figure, save
 from measured import Differs, Run, must, show, write_json
+from pictures import blank_figure, save
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse

@@ -18,6 +18,7 @@ from typing import Any
 import click
 import psutil
 from real_model_list import MODELS, RealModel
+from store import DATA_DIR
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -90,7 +91,7 @@ def measure_run(model: RealModel, granularity: str, data_dir: Path | None, most_
 @click.command(help=__doc__.partition("\n")[0])
 @click.argument("name", type=click.Choice([model.name for model in MODELS]))
 @click.argument("measure", type=click.Choice(["import", "none", "layerwise", "full", "auto"]))
-@click.option("--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of graphs are.")
+@DATA_DIR
 @click.option("--most-firings", type=float, default=2e10, show_default=True, help="Of an exact run; what has more is estimated.")
 def main(name: str, measure: str, data_dir: Path | None, most_firings: float) -> None:
     import torch

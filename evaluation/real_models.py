@@ -10,7 +10,6 @@ a line of the store when it is done. Points that are refused or take longer than
 
 from __future__ import annotations
 
-import fnmatch
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from frame import ROOT, ROWS, between_marks, cell, markdown
+from claims import between_marks, cell, markdown
 from real_model_list import MODELS, RealModel
-from store import left, load, run_apart, work
+from store import AGAIN, DATA_DIR, ONLY, ROOT, ROWS, TABLE, left, like, load, run_apart, work
 
 PAGE = ROOT / "docs" / "models.md"
 STORE = ROWS / "real_models.jsonl"
@@ -69,11 +68,11 @@ def points(data_dir: Path | None) -> list[Point]:
 def run(point: Point, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
     ran = run_apart(point.command, limit)
-    if ran.late:
-        return Row(point.key, "limit", ran.seconds, ran.peak_mb, error=f"took more than {limit:g} s")
     if ran.result is None:
-        said = ran.said.splitlines()  # the last line of a traceback says what happened
-        return Row(point.key, "failed", ran.seconds, ran.peak_mb, error=said[-1] if said else f"exit status {ran.status}")
+        lost = ran.lost()
+        return Row(
+            point.key, **{**lost, "error": lost["error"].splitlines()[-1]}
+        )  # the last line of a traceback says what happened
     if "refused" in ran.result:
         return Row(point.key, "refused", ran.seconds, ran.peak_mb, error=ran.result["refused"])
     state = "done" if ran.result.get("passed", True) else "wrong"
@@ -151,11 +150,11 @@ def broken(rows: Iterable[Row]) -> list[str]:
 
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--store", type=click.Path(path_type=Path, dir_okay=False), default=STORE, help="JSON lines.")
-@click.option("--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of Cora are.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like bert/*, model/measure; repeatable.")
+@DATA_DIR
+@ONLY
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, help="Seconds for a point.")
-@click.option("--again", is_flag=True, help="Try what is not done again.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@AGAIN
+@TABLE
 @click.option("--write", is_flag=True, help="Run nothing; write the table into docs/models.md.")
 def main(
     store: Path, data_dir: Path | None, only: tuple[str, ...], limit: float, again: bool, only_table: bool, write: bool
@@ -166,7 +165,7 @@ def main(
         PAGE.write_text(between_marks(page, "real models", "real_models", table(rows)), encoding="utf-8")
         return
     if not only_table:
-        asked = [p for p in points(data_dir) if not only or any(fnmatch.fnmatch(p.key, pattern) for pattern in only)]
+        asked = [p for p in points(data_dir) if like(p.key, only)]
         if not asked:
             raise click.UsageError(f"no point is like {', '.join(only)}")
         work(left(asked, rows, again), lambda point: run(point, limit), store, rows)

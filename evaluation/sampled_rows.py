@@ -9,7 +9,6 @@ the recorded cycles. A run that is killed loses the point that it was at. Points
 
 from __future__ import annotations
 
-import fnmatch
 import resource
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 
 import click
 import model_runs
-from store import append, load, run_apart
+from store import DATA_DIR, ONLY, STORE, TABLE, append, like, load, run_apart
 
 RECORDED = Path(__file__).parent / "rows" / "models.jsonl"
 LARGEST_ERROR = 0.01
@@ -74,13 +73,8 @@ def sampled(recorded: model_runs.Row, sample: str, data_dir: Path | None, limit:
     if ran.result is None:
         return Row(*about, "limit" if ran.late else "failed", *times, error=ran.said[-2000:])
     regions = list(_regions(recorded, ran.result))
-    return Row(
-        *about,
-        "done" if ran.status == 0 else "failed",
-        *times,
-        regions=regions,
-        error="" if ran.status == 0 else ran.said[-2000:],
-    )
+    state, said = ("failed", ran.said[-2000:]) if ran.status else ("done", "")
+    return Row(*about, state, *times, regions=regions, error=said)
 
 
 def _regions(recorded: model_runs.Row, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -140,16 +134,14 @@ def verdict(rows: Iterable[Row]) -> str:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
-)
+@STORE
+@DATA_DIR
 @click.option("--machine", default="rda", show_default=True)
 @click.option("--sample", default="error=1%", show_default=True, help="What is asked of each sample.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/cora/*; repeatable.")
+@ONLY
 @click.option("--most", type=click.FloatRange(min=0), default=1e10, show_default=True, help="The most cycles of an exact run.")
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, help="Seconds for a point.")
-@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@TABLE
 def main(
     store: Path,
     data_dir: Path | None,
@@ -163,7 +155,7 @@ def main(
     rows = load(store, Row)
     known = load(RECORDED, model_runs.Row).values()
     exact = [row for row in known if row.point["machine"] == machine and row.state == "done" and row.cycles <= most]
-    asked = [row for row in exact if not only or any(fnmatch.fnmatch(row.key, pattern) for pattern in only)]
+    asked = [row for row in exact if like(row.key, only)]
     if not asked:
         raise click.UsageError("no recorded run is like that")
     for recorded in () if only_table else sorted(asked, key=lambda row: row.cycles):

@@ -1,7 +1,6 @@
 """After Figure 11 of SparTA: a layer of BERT, pruned, and what each step after that brings.
 
-    python evaluation/sparta_figure11.py [--plot FILE] [--check]
-    python evaluation/sparta_figure11.py --run    # complete the rows, a minute in all
+    python evaluation/figures.py sparta_figure11 --run    # complete the rows, a minute in all
 
 The layer has the shapes of BERT (768 features, 12 heads, 3,072 inner features), random weights and 32 words. A fifth of the blocks of each
 weight are kept, of 32x32, and 1 % of the elements beside. Of the weights behind the heads and behind the inner features a half of the
@@ -21,8 +20,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from frame import ROOT, Check, Data, Figure, Options, cell, command, markdown, ratio, rising, rows
-from sparta_products import complete
+from claims import Check, cell, markdown, ratio, rising
+from frame import Data, Figure, Options
+from sparta_products import complete_points
+from store import ROOT, rows
 
 STORE = "sparta_figure11"
 STEPS = ("full", "sparse", "+ propagation", "+ plan", "+ resident")
@@ -33,7 +34,7 @@ CONFIG_BYTES = 1 << 25
 
 def run(options: Options) -> None:
     """Complete the rows, one line when each step is done."""
-    complete(STORE, ((step,) for step in STEPS), measured, options)
+    complete_points(STORE, ((step,) for step in STEPS), measured, options)
 
 
 def measured(step: str, small: bool = False) -> dict[str, int]:
@@ -110,6 +111,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After Figure 11 of SparTA: a layer of BERT", (STORE,), collect, table, checks, draw, run, size=(9, 3))
-
-if __name__ == "__main__":
-    command(FIGURE)()

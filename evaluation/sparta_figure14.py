@@ -1,7 +1,6 @@
 """After figure 14 of SparTA: what share of the weights of MobileNetV1 is superfluous once pruning has been propagated.
 
-    python evaluation/sparta_figure14.py [--plot FILE] [--check]
-    python evaluation/sparta_figure14.py --run    # compute the rows again, about a minute
+    python evaluation/figures.py sparta_figure14 --run    # compute the rows again, about a minute
 
 Weights are random, so that only which filters are pruned together matters, and not which ones. The paper's 89.7 % at one half of the
 filters comes from pruning depthwise and pointwise filters *without coordination*: a depthwise filter is of use only if the pointwise
@@ -10,11 +9,12 @@ filter before it stays, which one in two does. If a depthwise layer is pruned li
 
 from __future__ import annotations
 
-import json
 from statistics import mean
 from typing import Any
 
-from frame import ROOT, ROWS, Check, Data, Figure, Options, cell, command, markdown, published, rows, within
+from claims import Check, cell, markdown, published, within
+from frame import Data, Figure, Options
+from store import ROOT, rows, write
 
 STORE = "sparta_figure14"
 CASES = {
@@ -68,11 +68,13 @@ def superfluous(how: str, share: float, side: int, seed: int) -> float:
 
 def run(options: Options) -> None:
     """Compute every row."""
-    lines = []
-    for key, (how, share, side, seeds) in CASES.items():
-        shares = [round(superfluous(how, share, side, seed), 6) for seed in seeds]
-        lines.append(json.dumps({"key": key, "pruned": share, "side": side, "superfluous": shares}))
-    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(STORE, (measured(key) for key in CASES))
+
+
+def measured(key: str) -> Data:
+    how, share, side, seeds = CASES[key]
+    shares = [round(superfluous(how, share, side, seed), 6) for seed in seeds]
+    return {"key": key, "pruned": share, "side": side, "superfluous": shares}
 
 
 def collect() -> Data:
@@ -121,6 +123,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After figure 14 of SparTA: MobileNetV1", (STORE,), collect, table, checks, draw, run)
-
-if __name__ == "__main__":
-    command(FIGURE)()

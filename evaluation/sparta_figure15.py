@@ -1,7 +1,6 @@
 """After Figure 15 of SparTA: how many bits each layer needs, when types become narrower along a network.
 
-    python evaluation/sparta_figure15.py [--plot FILE] [--check]
-    python evaluation/sparta_figure15.py --run    # train, and compute the rows again, half a minute
+    python evaluation/figures.py sparta_figure15 --run    # train, and compute the rows again, half a minute
 
 The paper narrows MobileNetV1, whose trained weights and pictures cannot be had here. So this shows the mechanism: a network of six layers
 is trained to tell ten classes of random points apart, as a random teacher does, and `ff.quantize` narrows its factors within a tolerance,
@@ -12,14 +11,16 @@ may need more bits where it is greater. The bits of the paper's 28 layers are th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, command, look, markdown, published, rising, rows, together, within
+from claims import Check, markdown, published, rising, together, within
+from frame import Data, Figure, Options
+from pictures import look
+from store import rows, write
 
 STORE = "sparta_figure15"
 CLASSES = 10
@@ -43,8 +44,7 @@ SMALL = Network(layers=2, width=8, points=256, steps=60, calibration=32)
 
 def run(options: Options) -> None:
     """Compute every row."""
-    lines = [json.dumps({"key": str(tolerance), **row}) for tolerance, row in measured(TOLERANCES).items()]
-    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(STORE, ({"key": str(tolerance), **row} for tolerance, row in measured(TOLERANCES).items()))
 
 
 def measured(tolerances: tuple[float, ...], network: Network = Network()) -> dict[float, dict[str, Any]]:
@@ -145,6 +145,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After Figure 15 of SparTA: narrower types", (STORE,), collect, table, checks, draw, run, size=(13, 4.5))
-
-if __name__ == "__main__":
-    command(FIGURE)()

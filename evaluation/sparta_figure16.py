@@ -1,7 +1,6 @@
 """After Figure 16 of SparTA: a product whose operand has blocks of 32x32 and scattered elements, in one format, and in two parts.
 
-    python evaluation/sparta_figure16.py [--plot FILE] [--check]
-    python evaluation/sparta_figure16.py --run [--only '256/*']     # complete the rows, two minutes in all
+    python evaluation/figures.py sparta_figure16 --run [--only '256/*']     # complete the rows, two minutes in all
 
 A and B are N x N. B has 30, 20 or 10 % of its blocks of 32x32, and 1 % of its elements beside; i is in blocks of 32. A plan with the forms
 32x32 and elements, weighed on the machine, finds the two parts. `in sequence` runs them one after the other, as SparTA does. Its speedup
@@ -21,24 +20,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, cast
 
-from frame import (
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    cell,
-    command,
-    legend,
-    look,
-    markdown,
-    published,
-    ratio,
-    rows,
-    together,
-    within,
-)
-from sparta_products import complete, cycles, key_of, operands, planned, product_text
+from claims import Check, as_published, cell, markdown, published, ratio, together, within
+from frame import Data, Figure, Options
+from pictures import legend, look
+from sparta_products import complete_points, cycles, key_of, operands, planned, product_text
+from store import rows
 
 STORE = "sparta_figure16"
 SIZES, MACHINES, SHARES = (256, 1024), ("ideal", "rda"), (0.3, 0.2, 0.1)
@@ -80,7 +66,7 @@ RECORDED = {
 
 def run(options: Options) -> None:
     """Complete the rows, one line when each point is done."""
-    complete(STORE, product(SIZES, MACHINES, SHARES, WAYS), measured, options)
+    complete_points(STORE, product(SIZES, MACHINES, SHARES, WAYS), measured, options)
 
 
 def measured(size: int, machine: str, share: float, way: str) -> dict[str, int]:
@@ -216,6 +202,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After Figure 16 of SparTA: two parts", (STORE,), collect, table, checks, draw, run, size=(16, 4))
-
-if __name__ == "__main__":
-    command(FIGURE)()

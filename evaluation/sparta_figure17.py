@@ -1,7 +1,6 @@
 """After Figure 17 and Table 4 of SparTA: random elements of a product, with one or two of every few in a part of their own.
 
-    python evaluation/sparta_figure17.py [--plot FILE] [--check]
-    python evaluation/sparta_figure17.py --run [--only '256/*']     # complete the rows, three minutes in all
+    python evaluation/figures.py sparta_figure17 --run [--only '256/*']     # complete the rows, three minutes in all
 
 A and B are N x N, and 50 to 90 % of B is pruned anywhere. SparTA computes one of every two on the sparse tensor core of a GPU, which takes
 half the time of a full product, and the rest on other cores. What is left to them is Table 4, and follows from the share alone.
@@ -18,8 +17,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from frame import Check, Data, Figure, Options, cell, command, legend, look, markdown, published, ratio, rows, together, within
-from sparta_products import complete, cycles, key_of, operands, planned, product_text, scattered
+from claims import Check, cell, markdown, published, ratio, together, within
+from frame import Data, Figure, Options
+from pictures import legend, look
+from sparta_products import complete_points, cycles, key_of, operands, planned, product_text, scattered
+from store import rows
 
 STORE = "sparta_figure17"
 POINTS = ((256, "ideal"), (256, "rda"), (1024, "ideal"))
@@ -32,7 +34,7 @@ WAYS = ("full", *SINGLE, *PLANS)
 
 def run(options: Options) -> None:
     """Complete the rows, one line when each point is done."""
-    complete(STORE, ((*point, share, way) for point, share, way in product(POINTS, SHARES, WAYS)), measured, options)
+    complete_points(STORE, ((*point, share, way) for point, share, way in product(POINTS, SHARES, WAYS)), measured, options)
 
 
 def measured(size: int, machine: str, share: float, way: str) -> dict[str, int]:
@@ -124,6 +126,3 @@ def draw(data: Data, figure: Any) -> None:
 FIGURE = Figure(
     STORE, "After Figure 17 and Table 4 of SparTA: n:m parts", (STORE,), collect, table, checks, draw, run, size=(13, 4)
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

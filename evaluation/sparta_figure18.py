@@ -1,7 +1,6 @@
 """After Figure 18 of SparTA: a product of which 50 to 99 % of the elements are pruned anywhere.
 
-    python evaluation/sparta_figure18.py [--plot FILE] [--check]
-    python evaluation/sparta_figure18.py --run [--only '256/*']     # complete the rows, some minutes in all
+    python evaluation/figures.py sparta_figure18 --run [--only '256/*']     # complete the rows, some minutes in all
 
 A and B are N x N. Each way has two units for products, so that formats are compared, and not units. `auto` is what `--plan auto` takes. The
 kernels of the paper run on a GPU. Its artifact stores the times of one of them, SparseRT, and how these fall with the share of elements
@@ -14,24 +13,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from frame import (
-    Check,
-    Data,
-    Figure,
-    Options,
-    as_published,
-    cell,
-    command,
-    legend,
-    look,
-    markdown,
-    published,
-    ratio,
-    rows,
-    together,
-    within,
-)
-from sparta_products import complete, cycles, key_of, operands, planned, product_text, scattered
+from claims import Check, as_published, cell, markdown, published, ratio, together, within
+from frame import Data, Figure, Options
+from pictures import legend, look
+from sparta_products import complete_points, cycles, key_of, operands, planned, product_text, scattered
+from store import rows
 
 STORE = "sparta_figure18"
 POINTS = ((256, "ideal"), (256, "rda"), (1024, "ideal"), (1024, "rda"))
@@ -51,7 +37,7 @@ def points() -> list[tuple[int, str, float, str]]:
 
 def run(options: Options) -> None:
     """Complete the rows, one line when each point is done."""
-    complete(STORE, points(), measured, options)
+    complete_points(STORE, points(), measured, options)
 
 
 def measured(size: int, machine: str, share: float, way: str) -> dict[str, Any]:
@@ -139,6 +125,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After Figure 18 of SparTA: single elements", (STORE,), collect, table, checks, draw, run, size=(16, 4))
-
-if __name__ == "__main__":
-    command(FIGURE)()

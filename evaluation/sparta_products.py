@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from frame import ROWS, Options, rows
+from frame import Options
+from store import complete
 
 if TYPE_CHECKING:
     from fuseflow.einsum.nodes import Program
@@ -20,14 +19,12 @@ def key_of(*point: object) -> str:
     return "/".join(map(str, point))
 
 
-def complete(store: str, points: Iterable[tuple[Any, ...]], measure: Callable[..., Mapping[str, Any]], options: Options) -> None:
+def complete_points(
+    store: str, points: Iterable[tuple[Any, ...]], measure: Callable[..., Mapping[str, Any]], options: Options
+) -> None:
     """Measure the points that have no row, and add one line when each is done."""
-    done = rows(store)
-    for point in points:
-        key = key_of(*point)
-        if key not in done and (not options.only or any(fnmatch.fnmatch(key, pattern) for pattern in options.only)):
-            with (ROWS / f"{store}.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, **measure(*point)}) + "\n")
+    by_key = {key_of(*point): point for point in points}
+    complete(store, by_key, lambda key: measure(*by_key[key]), options.only)
 
 
 def product_text(left: str, left_format: str, right: str, right_format: str, size: int) -> str:

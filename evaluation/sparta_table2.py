@@ -1,7 +1,5 @@
 """After table 2 of SparTA: what pruned operands make of the result of each operator.
 
-    python evaluation/sparta_table2.py [--check]
-
 The table is what `fuseflow.propagation` makes of the operator table; nothing is written by hand. Each cell is compared with 4,096 random
 fillings of what is unknown.
 """
@@ -13,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from frame import Check, Data, Figure, command, markdown
+from claims import Check, markdown
+from frame import Data, Figure
 
 FILLINGS = 4096
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, math.inf, -math.inf)
@@ -74,6 +73,3 @@ def checks(data: Data) -> list[Check]:
 
 
 FIGURE = Figure("sparta_table2", "After table 2 of SparTA: operators", (), collect, table, checks)
-
-if __name__ == "__main__":
-    command(FIGURE)()

@@ -1,7 +1,5 @@
 """After section 4.4 of STen: which operators have an implementation for a stored matrix S, convert it first, or make it dense.
 
-    python evaluation/sten_dispatch.py [--check]
-
 The table is read from the registrations. Every cell is also called, with a dispatch that raises an error where there is no implementation.
 """
 
@@ -10,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frame import Check, Data, Figure, command, markdown
+from claims import Check, markdown
+from frame import Data, Figure
 
 EXACT, DENSE = "kernel", "dense"
 LAYOUTS = ("csr", "csc", "coo", "bcsr:2x2", "ell", "nm:2:4", "nmg:2:4:2")
@@ -110,6 +109,3 @@ def checks(data: Data) -> list[Check]:
 
 
 FIGURE = Figure("sten_dispatch", "After section 4.4 of STen: dispatch", (), collect, table, checks)
-
-if __name__ == "__main__":
-    command(FIGURE)()

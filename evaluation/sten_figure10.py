@@ -1,7 +1,6 @@
 """After Figure 10 of STen: a product of a pruned 768 x 3072 weight with 64 columns, in cycles and bytes, dense, in CSR and n:m.
 
-    python evaluation/sten_figure10.py [--plot FILE] [--check]
-    python evaluation/sten_figure10.py --run [--only 'csr/*']     # complete the rows, about a minute each
+    python evaluation/figures.py sten_figure10 --run [--only 'csr/*']     # complete the rows, about a minute each
 
 The paper shows milliseconds of a CPU with n:m:g kernels; ours are cycles of a dataflow graph on `rda`, so that no number can be compared.
 What can be is the order: n:m moves fewer bytes than CSR at every share, in about as many cycles.
@@ -9,11 +8,12 @@ What can be is the order: n:m moves fewer bytes than CSR at every share, in abou
 
 from __future__ import annotations
 
-import fnmatch
-import json
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, command, legend, look, markdown, rows, together
+from claims import Check, markdown, together
+from frame import Data, Figure, Options
+from pictures import legend, look
+from store import complete, rows
 
 ROWS_OF_WEIGHT, COLUMNS_OF_WEIGHT, BATCH = 768, 3072, 64
 SHARES = {0.5: "2:4", 0.75: "1:4", 0.875: "1:8", 0.9: "1:10", 0.95: "1:20"}
@@ -30,11 +30,7 @@ def points() -> dict[str, tuple[str, float]]:
 
 def run(options: Options) -> None:
     """Complete the rows, one line when each point is done."""
-    done = rows(STORE)
-    for key, (layout, share) in points().items():
-        if key not in done and (not options.only or any(fnmatch.fnmatch(key, pattern) for pattern in options.only)):
-            with (ROWS / f"{STORE}.jsonl").open("a", encoding="utf-8") as store:
-                store.write(json.dumps({"key": key, **_measured(layout, share)}) + "\n")
+    complete(STORE, points(), lambda key: _measured(*points()[key]), options.only)
 
 
 def _measured(layout: str, share: float) -> dict[str, Any]:
@@ -111,6 +107,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After Figure 10 of STen: a product", (STORE,), collect, table, checks, draw, run)
-
-if __name__ == "__main__":
-    command(FIGURE)()

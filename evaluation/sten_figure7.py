@@ -1,7 +1,6 @@
 """Figure 7 of STen: how much magnitude each way to choose 1 of 2 up to 1 of 10 entries keeps of a matrix.
 
-    python evaluation/sten_figure7.py [--plot FILE] [--check]
-    python evaluation/sten_figure7.py --run    # compute the rows again, about 20 s
+    python evaluation/figures.py sten_figure7 --run    # compute the rows again, about 20 s
 
 The paper shows weights of BERT, which are not in the repository. Here are Gaussian matrices of 192 x 768 and of 768 x 3072, the shape of
 the first layer of a feed-forward block. So the values are others; their order is the paper's.
@@ -9,10 +8,12 @@ the first layer of a feed-forward block. So the values are others; their order i
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from frame import ROWS, Check, Data, Figure, Options, cell, command, legend, look, markdown, rising, rows, together
+from claims import Check, cell, markdown, rising, together
+from frame import Data, Figure, Options
+from pictures import legend, look
+from store import rows, write
 
 PATTERNS = ((1, 2), (2, 4), (3, 6), (1, 4), (1, 8), (1, 10))
 SHAPES = {"192 x 768": (192, 768), "768 x 3072": (768, 3072)}
@@ -27,7 +28,7 @@ def run(options: Options) -> None:
 
     import fuseflow.sparsity as sp
 
-    lines = []
+    made = []
     for name, shape in SHAPES.items():
         weight = torch.randn(shape, generator=torch.Generator().manual_seed(0))
         for n, m in PATTERNS:
@@ -36,8 +37,8 @@ def run(options: Options) -> None:
             rules |= {f"n:m:g, g = {g}": sp.NMG(n, m, g) for g in GROUPS}
             rules |= {f"blocks {b} x {b}": sp.BlockMagnitude(share, (b, b)) for b in BLOCKS}
             values = {way: round(sp.energy(weight.numpy(), rule.select(weight).numpy()), 5) for way, rule in rules.items()}
-            lines.append(json.dumps({"key": f"{name} {n}:{m}", "shape": name, "pattern": f"{n}:{m}", "energy": values}))
-    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            made.append({"key": f"{name} {n}:{m}", "shape": name, "pattern": f"{n}:{m}", "energy": values})
+    write(STORE, made)
 
 
 def collect() -> Data:
@@ -67,6 +68,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "Figure 7 of STen: energies", (STORE,), collect, table, checks, draw, run)
-
-if __name__ == "__main__":
-    command(FIGURE)()

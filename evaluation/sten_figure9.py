@@ -1,7 +1,6 @@
 """After figure 9 of STen: how long a step of training takes with fixed and with new masks, beside a dense one.
 
-    python evaluation/sten_figure9.py [--plot FILE] [--check]
-    python evaluation/sten_figure9.py --run    # measure again with tools/bench/sparse_step.py, about a minute
+    python evaluation/figures.py sten_figure9 --run    # measure again with tools/bench/sparse_step.py, about a minute
 
 Times are of one core of the computer that measured, so that only their ratios say something. The paper
 measured other models on other hardware.
@@ -14,7 +13,9 @@ import subprocess
 import sys
 from typing import Any
 
-from frame import ROOT, ROWS, Check, Data, Figure, Options, cell, command, markdown, rows, within
+from claims import Check, cell, markdown, within
+from frame import Data, Figure, Options
+from store import ROOT, rows, write
 
 STORE = "sten_figure9"
 
@@ -23,8 +24,7 @@ def run(options: Options) -> None:
     """Measure every case."""
     bench = [sys.executable, str(ROOT / "tools" / "bench" / "sparse_step.py"), "--json", "-"]
     printed = subprocess.run(bench, check=True, capture_output=True, text=True).stdout
-    lines = map(json.dumps, json.loads(printed)["cases"])
-    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(STORE, json.loads(printed)["cases"])
 
 
 def collect() -> Data:
@@ -49,6 +49,3 @@ def draw(data: Data, figure: Any) -> None:
 
 
 FIGURE = Figure(STORE, "After figure 9 of STen: step times", (STORE,), collect, table, checks, draw, run)
-
-if __name__ == "__main__":
-    command(FIGURE)()

@@ -1,7 +1,6 @@
 """After table 2 of STen: what pruning by each recipe, and by each rule, costs in accuracy, and how many lines a recipe has.
 
-    python evaluation/sten_table2.py [--check]
-    python evaluation/sten_table2.py --run    # train again, 40 s on one core
+    python evaluation/figures.py sten_table2 --run    # train again, 40 s on one core
 
 The paper's network and data are not in the repository. So the task is a small one (`tiny_task.py`), and accuracies are compared with those
 of the dense networks only.
@@ -11,13 +10,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
 import tiny_task
-from frame import ROWS, Check, Data, Figure, Options, cell, command, markdown, rows, within
+from claims import Check, cell, markdown, within
+from frame import Data, Figure, Options
+from store import rows, write
 
 STORE = "sten_table2"
 SEEDS = (1, 2, 3)
@@ -35,8 +35,7 @@ def run(options: Options) -> None:
 
     torch.set_num_threads(1)
     task = tiny_task.task()
-    lines = [json.dumps(row_of(task, seed)) for seed in SEEDS]
-    (ROWS / f"{STORE}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(STORE, (row_of(task, seed) for seed in SEEDS))
 
 
 def row_of(task: tiny_task.Task, seed: int) -> Data:
@@ -126,6 +125,3 @@ def checks(data: Data) -> list[Check]:
 
 
 FIGURE = Figure(STORE, "After table 2 of STen: accuracy and lines", (STORE,), collect, table, checks, None, run)
-
-if __name__ == "__main__":
-    command(FIGURE)()

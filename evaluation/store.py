@@ -8,12 +8,25 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import click
+
+ROOT = Path(__file__).resolve().parents[1]
+ROWS = ROOT / "evaluation" / "rows"
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+STORE = click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
+DATA_DIR = click.option("--data-dir", type=FOLDER, help="Where the files of graphs are.")
+ONLY = click.option("--only", multiple=True, metavar="PATTERN", help="Points whose keys are like this; repeatable.")
+LIMIT = click.option("--limit", type=click.FloatRange(0, min_open=True), default=3600, show_default=True, help="Seconds a point.")
+AGAIN = click.option("--again", is_flag=True, help="Try what failed or took too long again.")
+LIST = click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
+TABLE = click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+"""Options that studies share."""
 
 
 class _Row(Protocol):
@@ -42,6 +55,39 @@ class _Point(Protocol):
 RowT = TypeVar("RowT", bound=_Row)
 RanT = TypeVar("RanT", bound=_Ran)
 PointT = TypeVar("PointT", bound=_Point)
+
+
+def rows(store: str) -> dict[str, dict[str, Any]]:
+    """The last row of every point that is done."""
+    path = ROWS / f"{store}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = {row["key"]: row for row in map(json.loads, lines)}
+    return {key: row for key, row in found.items() if row.get("state", "done") == "done"}
+
+
+def like(key: str, patterns: Sequence[str]) -> bool:
+    """Whether a key matches a pattern of the shell, or there is none."""
+    return not patterns or any(fnmatch(key, pattern) for pattern in patterns)
+
+
+def write(store: str, made: Iterable[Mapping[str, Any]]) -> None:
+    """Write all rows of a store anew."""
+    lines = [json.dumps(row) + "\n" for row in made]
+    (ROWS / f"{store}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def add(store: str, row: Mapping[str, Any]) -> None:
+    """One line."""
+    with (ROWS / f"{store}.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(row) + "\n")
+
+
+def complete(store: str, points: Iterable[str], measure: Callable[[str], Mapping[str, Any]], only: Sequence[str]) -> None:
+    """Measure the points without a row whose keys are like `only`, and add one line when each is done."""
+    done = rows(store)
+    for key in points:
+        if key not in done and like(key, only):
+            add(store, {"key": key, **measure(key)})
 
 
 def load(store: Path, row: Callable[..., RowT]) -> dict[str, RowT]:
@@ -88,11 +134,23 @@ class Ran:
     """A command that ended, or was ended. `result` is the JSON that it printed, None without any; `said` what stands on its stderr."""
 
     result: dict[str, Any] | None
+    limit: float
     status: int
     late: bool
     seconds: float
     peak_mb: int
     said: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended well with results that were compared."""
+        check = self.result and self.result["check"]
+        return self.status == 0 and bool(check and check["passed"])
+
+    def lost(self) -> dict[str, Any]:
+        """What the row of a command without a result says: `limit` or `failed`, and why."""
+        said = f"took more than {self.limit:g} s" if self.late else self.said[-2000:] or f"exit status {self.status}"
+        return {"state": "limit" if self.late else "failed", "seconds": self.seconds, "peak_mb": self.peak_mb, "error": said}
 
 
 def run_apart(command: Sequence[str], limit: float) -> Ran:
@@ -109,7 +167,7 @@ def run_apart(command: Sequence[str], limit: float) -> Ran:
             result = None if late else json.loads(out.read())
         except ValueError:
             result = None
-        return Ran(result, status, late, seconds, peak, said)
+        return Ran(result, limit, status, late, seconds, peak, said)
 
 
 def _wait(pid: int, end: float) -> tuple[int, int, bool]:

@@ -1,7 +1,5 @@
 """Table 2: how far the estimate is from the runs of the models on Collab's size, and whether it picks what the runs rank first.
 
-    python evaluation/table2.py [--check]
-
 The rows are those of `estimate_errors.py`. The paper's heuristic knows statistics; so does the estimate where it is told to, and it is
 also given the tensors.
 """
@@ -12,8 +10,10 @@ from itertools import groupby
 from typing import Any
 
 import estimate_errors as study
-from frame import Check, Data, Figure, at_most, cell, command, markdown, published, rows, together, within
+from claims import Check, at_most, cell, markdown, published, together, within
+from frame import Data, Figure
 from model_runs_table import NAMES
+from store import rows
 
 WORKLOADS = {"gpt": "bigbird:block=16", "gcn": "synthetic:collab", "graphsage": "synthetic:collab"}
 MACHINE = "comal"
@@ -103,6 +103,3 @@ FIGURE = Figure(
     checks,
     how="python evaluation/estimate_errors.py --runs evaluation/rows/models.jsonl --extra --store evaluation/rows/estimate.jsonl",
 )
-
-if __name__ == "__main__":
-    command(FIGURE)()

@@ -1,18 +1,18 @@
 """Table 3: how many dataflow orders the fully fused GCN and GraphSAGE have, counted under the paper's rule and with equal views merged.
 
-python evaluation/table3.py [--check]
-python evaluation/table3.py --run
+python evaluation/figures.py table3 --run
 """
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from typing import Any
 
-from frame import ROOT, ROWS, Check, Data, Figure, Options, command, doubtful, markdown, published, rows, within
+from claims import Check, doubtful, markdown, published, within
+from frame import Data, Figure, Options
 from model_runs_table import NAMES
+from store import ROOT, rows, write
 
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
@@ -76,9 +76,7 @@ def checks(data: Data) -> list[Check]:
 
 
 def run(options: Options) -> None:
-    with (ROWS / "orders.jsonl").open("w", encoding="utf-8") as stream:
-        for model in MODELS:
-            stream.write(json.dumps(count(model)) + "\n")
+    write("orders", map(count, MODELS))
 
 
 def count(model: str) -> dict[str, Any]:
@@ -106,15 +104,4 @@ def _plain(counted: OrderCount) -> dict[str, int]:
     return {"variables": counted.variables, "unconstrained": counted.unconstrained, "constrained": counted.constrained.orders}
 
 
-FIGURE = Figure(
-    "table3",
-    "Table 3, numbers of dataflow orders",
-    ("orders",),
-    collect,
-    table,
-    checks,
-    run=run,
-)
-
-if __name__ == "__main__":
-    command(FIGURE)()
+FIGURE = Figure("table3", "Table 3, numbers of dataflow orders", ("orders",), collect, table, checks, run=run)

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 import yaml
+from claims import published
 from click.testing import CliRunner, Result
 from evaluation_point import run_point
 from evaluation_table import disagreements, error, table
-from frame import ROOT, ROWS, published
 from memories import without_refresh
 from process_pool import CommandEnd, Limits, Task, run_tasks
-from store import load
+from store import ROOT, ROWS, load
 
 import evaluation
 import fuseflow as ff

@@ -28,32 +28,27 @@ from fuseflow.einsum.parse import parse
 
 BARS = {"median": 10.0, "worst": 20.0}
 """Percent that the cycles may be off."""
+A, B, C = "tensor A[{n}, {n}] csr\n", "tensor B[{n}, {m}]\n", "tensor C[{n}, {m}]\n"
+ROWS = "[i, j] = sum(k) A[i, k] * B[k, j]\n"
+SPARSE = "tensor Y[{n}, {n}] csr\n"
 PRODUCTS = {
-    "rows": ("tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y", "i,k,j"),
-    "layer": (
-        "tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor b[{m}]\nT[i, j] = sum(k) A[i, k] * B[k, j]\nY[i, j] = relu(T[i, j] + b[j])\n"
-        "output Y",
-        "i,k,j",
-    ),
-    "scaled": (
-        "tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor C[{n}, {m}]\nT[i, j] = sum(k) A[i, k] * B[k, j]\n"
-        "Y[i, j] = T[i, j] * C[i, j] + C[i, j]\noutput Y",
-        "i,k,j",
-    ),
-    "matrices": (
-        "tensor A[{n}, {n}] csr\ntensor D[{n}, 4, {m}]\nY[i, h, j] = sum(k) A[i, k] * D[k, h, j]\noutput Y",
-        "i,k,h,j",
-    ),
-    "compressed": ("tensor A[{n}, {n}] csr\ntensor F[{n}, {n}] csr\nY[i, j] = sum(k) A[i, k] * F[k, j]\ntensor Y[{n}, {n}] csr\noutput Y", "i,k,j"),
-    "inner": ("tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y", "i,j,k"),
-    "inner-csc": ("tensor A[{n}, {n}] csr\ntensor F[{n}, {m}] csc\nY[i, j] = sum(k) A[i, k] * F[k, j]\ntensor Y[{n}, {m}] csr\noutput Y", "i,j,k"),
-    "sampled": (
-        "tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{m}, {n}]\nY[i, j] = sum(k) A[i, j] * B[i, k] * G[k, j]\ntensor Y[{n}, {n}] csr\noutput Y",
+    "rows": (f"{A}{B}Y{ROWS}output Y", "i,k,j"),
+    "layer": (f"{A}{B}tensor b[{{m}}]\nT{ROWS}Y[i, j] = relu(T[i, j] + b[j])\noutput Y", "i,k,j"),
+    "scaled": (f"{A}{B}{C}T{ROWS}Y[i, j] = T[i, j] * C[i, j] + C[i, j]\noutput Y", "i,k,j"),
+    "matrices": (f"{A}tensor D[{{n}}, 4, {{m}}]\nY[i, h, j] = sum(k) A[i, k] * D[k, h, j]\noutput Y", "i,k,h,j"),
+    "compressed": (f"{A}tensor F[{{n}}, {{n}}] csr\nY[i, j] = sum(k) A[i, k] * F[k, j]\n{SPARSE}output Y", "i,k,j"),
+    "inner": (f"{A}{B}Y{ROWS}output Y", "i,j,k"),
+    "inner-csc": (
+        f"{A}tensor F[{{n}}, {{m}}] csc\nY[i, j] = sum(k) A[i, k] * F[k, j]\ntensor Y[{{n}}, {{m}}] csr\noutput Y",
         "i,j,k",
     ),
-    "vector": ("tensor A[{n}, {n}] csr\ntensor v[{n}]\nY[i] = sum(k) A[i, k] * v[k]\noutput Y", "i,k"),
+    "sampled": (
+        f"{A}{B}tensor G[{{m}}, {{n}}]\nY[i, j] = sum(k) A[i, j] * B[i, k] * G[k, j]\n{SPARSE}output Y",
+        "i,j,k",
+    ),
+    "vector": (f"{A}tensor v[{{n}}]\nY[i] = sum(k) A[i, k] * v[k]\noutput Y", "i,k"),
     "attention": (
-        "tensor S[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{n}, {m}]\ntensor C[{n}, {m}]\n"
+        f"tensor S[{{n}}, {{n}}] csr\n{B}tensor G[{{n}}, {{m}}]\n{C}"
         "T[i, j] = sum(k) S[i, j] * B[i, k] * G[j, k]\nm[i] = max(j) T[i, j]\nE[i, j] = S[i, j] * exp(T[i, j] - m[i])\n"
         "s[i] = sum(j) E[i, j]\nP[i, j] = E[i, j] / s[i]\nY[i, l] = sum(j) P[i, j] * C[j, l]\noutput Y",
         "i,j,k,l",

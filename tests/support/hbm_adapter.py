@@ -1,6 +1,6 @@
 """The project's HBM2 as the checker of the golden data wants it.
 
-    PYTHONPATH=. python ../shared/golden/hbm/check.py tools.hbm_adapter:complete [--faw30]
+    PYTHONPATH=.:tests/support python ../shared/golden/hbm/check.py hbm_adapter:complete [--faw30]
 
 `complete_in_chunks` advances the memory in random steps instead of in one go.
 """

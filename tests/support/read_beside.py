@@ -1,31 +1,23 @@
 """Random files of sparse matrices and of programs, each read beside an independent reader: the same numbers, or a refusal that says why.
 
-    python tools/read_beside.py [--files 20000] [--seed 0] [--kind mtx --kind npz --kind pt2] [--only 17 --show]
-
 A MatrixMarket file is written from numbers that are known, in all spellings that the format has: exponents of Fortran, signs, leading
 zeros, comments, blank lines, every symmetry. scipy reads a text with the same numbers in one plain spelling. Half of the files are then
 changed in one line against the format, and must be refused with the number of that line. An archive is written by scipy, or by the package
 `sparse` where it is installed, and read again by what wrote it; half of them have a fill value, a coordinate outside, or entries of one
 coordinate whose sum is too large. An exported program is read and run by PyTorch beside the Einsums that are made of it. What must be
 refused is given to no other reader.
-
-Exit status 1 if a number differs, if a good file is refused, or a bad one is not.
 """
 
 from __future__ import annotations
 
 import io
 import random
-import sys
-import tempfile
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import click
 import exported_files
 import numpy as np
 import numpy.typing as npt
@@ -306,34 +298,3 @@ def compare(file: File, folder: Path, chance: random.Random) -> tuple[str, str]:
             ((found == expected) | (np.isnan(found) & np.isnan(expected)) | (np.abs(found - expected) <= file.slack)).all()
         )
     return ("same", "") if same else ("fault", f"read as {found.tolist()}, and not as {file.matrix.tolist()}")
-
-
-@click.command(help=__doc__.partition("\n")[0])
-@click.option("--files", default=20_000, show_default=True, type=click.IntRange(1), help="Of all kinds together.")
-@click.option("--seed", default=0, show_default=True)
-@click.option("--kind", "names", multiple=True, type=click.Choice(sorted(KINDS)), help="Only this kind; repeatable.")
-@click.option("--only", type=click.IntRange(0), help="Only the file of this number.")
-@click.option("--show", is_flag=True, help="Write the file of --only to standard output.")
-def main(files: int, seed: int, names: tuple[str, ...], only: int | None, show: bool) -> None:
-    kinds, tally = names or tuple(KINDS), Counter[tuple[str, str]]()
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(files) if only is None else [only]:
-            chance = random.Random(f"{seed} {number}")
-            kind = kinds[number % len(kinds)]
-            file = KINDS[kind](chance)
-            if show:
-                sys.stdout.buffer.write(file.content)
-            became, why = compare(file, Path(folder), chance)
-            tally[kind, became] += 1
-            if why:
-                click.echo(f"  {kind}, the {number}th: {why[:400]}", err=show)
-    if sparse_package is None and "npz" in kinds:
-        click.echo("without the package `sparse`, which is not installed", err=show)
-    for kind in kinds:
-        counts = (f"{tally[kind, became]:,} {became}" for became in ("same", "refused", "fault"))
-        click.echo(f"{kind}: {', '.join(counts)}", err=show)
-    sys.exit(1 if any(became == "fault" for _, became in tally) else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ def few_exports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_beside, "EXPORTS", 6)
 
 
-def became(folder: Path, kind: str, files: int) -> Counter[str]:
+def became(folder: Path, kind: str, files: int | range) -> Counter[str]:
     tally = Counter[str]()
-    for number in range(files):
+    for number in range(files) if isinstance(files, int) else files:
         chance = random.Random(f"0 {number}")
         tally[read_beside.compare(read_beside.KINDS[kind](chance), folder, chance)[0]] += 1
     return tally
@@ -35,6 +36,12 @@ def test_files_give_the_same_numbers_or_are_refused(tmp_path: Path, kind: str) -
     tally = became(tmp_path, kind, FILES[kind])
     assert tally["fault"] == 0
     assert min(tally["same"], tally["refused"]) > FILES[kind] / 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", read_beside.KINDS)
+def test_many_files(tmp_path: Path, kind: str, draws: Callable[[int], range]) -> None:
+    assert became(tmp_path, kind, draws(7000))["fault"] == 0
 
 
 @pytest.mark.parametrize(
