@@ -2,8 +2,8 @@
 
     python tools/size.py [--base REVISION] [--all]
 
-Counts all lines of text files that git tracks. Rooms are the folders and files in `fuseflow`, and the folders beside it; data of tests and rows
-of figures are rooms of their own. Rooms that have as many lines as before are printed with `--all`.
+Counts all lines of text files that git tracks. Rooms are the folders and files in `fuseflow`, and the folders beside it; data of tests and
+rows of figures are rooms of their own. Rooms that have as many lines as before are printed with `--all`.
 """
 
 from __future__ import annotations

@@ -8,15 +8,13 @@ lanes are more nodes for about as many firings. Exit status 1 if 4 x 4 lanes rea
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 import fuseflow as ff
 from fuseflow.errors import FuseFlowError
@@ -48,7 +46,7 @@ def seconds(program: Compiled) -> tuple[float, int, int]:
 @click.option("--data", default="bigbird:block=64", show_default=True, help="its mask")
 @click.option("--machine", default="ideal", show_default=True)
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1))
-@click.option("--json", "output", help="write the figures as JSON to a file, or `-`")
+@JSON
 def main(heads: int, data: str, machine: str, repeats: int, output: str | None) -> None:
     try:
         programs = {lanes: compiled(*lanes, data, heads, machine) for lanes in LANES}
@@ -62,10 +60,11 @@ def main(heads: int, data: str, machine: str, repeats: int, output: str | None) 
     cases = [case(lanes, runs, len(programs[lanes].regions[0].graph.nodes)) for lanes, runs in found.items()]
     rates = {(c["heads"], c["rows"]): c["firings_per_second"] for c in cases}
     share = rates[4, 4] / rates[1, 1]
-    show({"benchmark": "lanes", "repeats": repeats, "machine": host(), "simulated": machine, "data": data, "of_heads": heads,
-          "share_of_one_lane": round(share, 3), "cases": cases}, output)  # fmt: skip
-    if share < LEAST:
-        sys.exit(f"4 x 4 lanes reach {share:.2f} of the firings a second of one lane, less than {LEAST}")
+    line = "{heads:2} x {rows:2} lanes {nodes:6,} nodes {cpu_seconds:8.2f} s  {firings:14,} firings  {firings_per_second:13,} a second"
+    less = f"4 x 4 lanes reach {share:.2f} of the firings a second of one lane"
+    figures = {"repeats": repeats, "simulated": machine, "data": data, "of_heads": heads, "share_of_one_lane": round(share, 3)}
+    lines = [*(line.format(**one) for one in cases), less]
+    finish("lanes", output, lines, {**figures, "cases": cases}, [f"{less}, less than {LEAST}"] if share < LEAST else [])
 
 
 def case(lanes: tuple[int, int], runs: list[tuple[float, int, int]], nodes: int) -> dict[str, Any]:
@@ -80,20 +79,6 @@ def case(lanes: tuple[int, int], runs: list[tuple[float, int, int]], nodes: int)
         "firings_per_second": round(firings / median),
         "cycles": cycles,
     }
-
-
-def show(figures: dict[str, Any], output: str | None) -> None:
-    if output == "-":
-        return click.echo(json.dumps(figures, indent=1))
-    if output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
-    for c in figures["cases"]:
-        click.echo(
-            "{heads:2} x {rows:2} lanes {nodes:6,} nodes {cpu_seconds:8.2f} s  {firings:14,} firings  {rate:7.1f} M/s".format(
-                rate=c["firings_per_second"] / 1e6, **c
-            )
-        )
-    click.echo(f"4 x 4 lanes reach {figures['share_of_one_lane']:.2f} of the firings a second of one lane")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,15 @@ tensor in the layout of the selection. Exits with 1 above the bars of 2:4:4 and 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import numpy.typing as npt
 import torch
-from host import host
+from host import JSON, finish
 
 from fuseflow.selection import Largest, kept
 from fuseflow.sparsity.energies import energy
@@ -57,29 +55,19 @@ def case(array: npt.NDArray[Any], n: int, m: int, g: int, repeats: int) -> dict[
 @click.option("--shape", default="768x3072", show_default=True)
 @click.option("--pattern", "patterns", multiple=True, default=["2:4:4"], show_default=True)
 @click.option("--repeats", default=3, show_default=True)
-@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+@JSON
 def main(shape: str, patterns: tuple[str, ...], repeats: int, output: str | None) -> None:
     torch.manual_seed(0)
     rows, columns = map(int, shape.split("x"))
     array = torch.randn(rows, columns).numpy()
-    measured = []
-    for pattern in patterns:
-        n, m, g = map(int, pattern.split(":"))
-        row = case(array, n, m, g, repeats)
-        measured.append(row)
-        if output != "-":
-            line = "  ".join(f"{key} {value}" for key, value in row.items() if key not in ("name", "shape"))
-            click.echo(f"{row['name']:8} {shape}  {line}")
-    figures = {"benchmark": "grouped selection", "repeats": repeats, "machine": host(), "cases": measured}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    elif output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+    measured = [case(array, *map(int, pattern.split(":")), repeats) for pattern in patterns]
+    lines = (
+        f"{row['name']:8} {shape}  " + "  ".join(f"{key} {value}" for key, value in row.items() if key not in ("name", "shape"))
+        for row in measured
+    )
     barred = [row for row in measured if (shape, row["name"]) == ("768x3072", "2:4:4")]
     slow = [f"{key} {row[key]:g} > {bar:g}" for row in barred for key, bar in BARS.items() if row[key] > bar]
-    for line in slow:
-        click.echo(line, err=True)
-    raise SystemExit(1 if slow else 0)
+    finish("grouped selection", output, lines, {"repeats": repeats, "cases": measured}, slow)
 
 
 if __name__ == "__main__":
