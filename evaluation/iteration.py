@@ -1,6 +1,6 @@
 """Factored against global iteration: cycles and firings of a triple product and of GCN layers, both checked.
 
-    python evaluation/iteration.py [--data-dir planetoid] [--machine ideal] [--json FILE|-]
+    python evaluation/iteration.py [--data-dir planetoid] [--machine ideal]
 
 The triple product is T[i,l] = sum_kj A[i,k] B[k,j] C[j,l] of random square matrices, written as two fused Einsums, D = A B and T = D C.
 It must equal scipy's exactly; the numbers are small integers. The layers are those of models/gcn.py, each a region, on the karate
@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
-from measured import Differs, Run, must, show, write_json
+from measured import Differs, Run, must, show
 from scipy import sparse
 
 import fuseflow as ff
@@ -43,9 +42,6 @@ class Case:
     name: str
     factored: Run
     globally: Run
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "factored": self.factored.to_json(), "global": self.globally.to_json()}
 
 
 def triple_product(size: int, density: float, machine: str, seed: int = 0, engine: Engine = "fast") -> Case:
@@ -114,16 +110,12 @@ def report(found: list[Case]) -> None:
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--data-dir", default=None, help="where the Planetoid files of Cora are; without it Cora is left out")
 @click.option("--machine", default="ideal", show_default=True)
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
-def main(data_dir: str | None, machine: str, output: str | None) -> None:
+def main(data_dir: str | None, machine: str) -> None:
     try:
         found = list(cases(machine, data_dir))
     except (Differs, FuseFlowError) as error:
         sys.exit(str(error))
-    if output != "-":
-        report(found)
-    rows = [case.to_json() for case in found]
-    write_json({"figure": "iteration", "schema": 1, "machine": machine, "cases": rows}, output)
+    report(found)
 
 
 if __name__ == "__main__":

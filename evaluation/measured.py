@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.table import Table
 
@@ -59,12 +56,3 @@ class Run:
 def show(table: Table) -> None:
     """On standard output, however wide it is."""
     print_table(Console(markup=False, highlight=False), table)
-
-
-def write_json(figures: dict[str, Any], output: str | None) -> None:
-    """To a file, or to standard output for `-`."""
-    text = json.dumps(figures, indent=1) + "\n"
-    if output == "-":
-        click.echo(text, nl=False)
-    elif output:
-        Path(output).write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Cycles of T[i,l] = A[i,k] B[k,j] C[j,l] in all 24 loop orders, as one Einsum and as two fused ones (figure 17 of the FuseFlow paper).
 
-    python evaluation/nested_matmul.py [--copies] [--machine ideal]... [--json FILE|-] [--plot FILE]
+    python evaluation/nested_matmul.py [--copies] [--machine ideal]...
 
 A is the karate club's adjacency (34 x 34, csf), B 34 x 34 stored dense and C 34 x 16 csf, both 90 % zeros. Every operand and the result
 are stored in the order in which the loops want them; with `--copies` they stay as they are, by rows, and the compiler makes permuted
@@ -19,8 +19,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from measured import Differs, Run, must, show, write_json
-from pictures import blank_figure, save
+from measured import Differs, Run, must, show
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -159,54 +158,16 @@ def _refusals(points: Mapping[Point, Run | str]) -> Iterator[str]:
             yield f"refused, {form}: {run}"
 
 
-def plot(points: Mapping[Point, Run | str], machines: Sequence[str], figure: Any, output: str) -> None:
-    """Cycles by order, one panel for each machine; the orders that the paper plots are marked."""
-    same = alike(points, machines)
-    for axes, machine in zip(figure.subplots(len(machines), squeeze=False)[:, 0], machines, strict=True):
-        forms = [form.name for form in FORMS if form.name not in same]
-        for n, form in enumerate(forms):
-            found = cycles(points, form, machine)
-            places = [ORDERS.index(order) + (n - (len(forms) - 1) / 2) * 0.8 / len(forms) for order in found]
-            axes.bar(places, list(found.values()), 0.8 / len(forms), label=form)
-        axes.set_xticks(range(len(ORDERS)), [f"{o}{'*' if n in PLOTTED else ''}" for n, o in enumerate(ORDERS)], rotation=60)
-        axes.set(yscale="log", ylim=(1000, None), ylabel="cycles", title=machine)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
-    save(figure, output)
-
-
-def figures(points: Mapping[Point, Run | str], machines: Sequence[str], copies: bool, seed: int) -> dict[str, Any]:
-    rows = [
-        {
-            "form": form,
-            "index": ORDERS.index(order),
-            "plotted": ORDERS.index(order) in PLOTTED,
-            "machine": machine,
-            "asked": ",".join(order),
-            **({"refused": run} if isinstance(run, str) else run.to_json()),
-        }
-        for (form, order, machine), run in points.items()
-    ]
-    spreads = [{"form": f.name, "machine": m, **spread(points, f.name, m)} for f in FORMS for m in machines]
-    return {"figure": "nested_matmul", "schema": 1, "seed": seed, "copies": copies, "spread": spreads, "points": rows}
-
-
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--copies", is_flag=True, help="tensors stay by rows; permuted copies are made, and counted")
 @click.option("--machine", "machines", multiple=True, default=("ideal", "rda"), show_default=True)
 @click.option("--seed", default=0, show_default=True, help="of B and C")
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
-@click.option("--plot", "picture", default=None, help="draw them (.png, .svg, .pdf)")
-def main(copies: bool, machines: tuple[str, ...], seed: int, output: str | None, picture: str | None) -> None:
-    figure = blank_figure(11, 3.5 * len(machines)) if picture else None
+def main(copies: bool, machines: tuple[str, ...], seed: int) -> None:
     try:
         points = study(operands(seed=seed), machines, copies)
     except (Differs, FuseFlowError) as error:
         sys.exit(str(error))
-    if output != "-":
-        report(points, machines)
-    write_json(figures(points, machines, copies, seed), output)
-    if picture:
-        plot(points, machines, figure, picture)
+    report(points, machines)
 
 
 if __name__ == "__main__":
