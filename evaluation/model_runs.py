@@ -1,7 +1,7 @@
 """The paper's models, unfused, partially and fully fused: one run after the other, each in a process of its own, none twice.
 
     python evaluation/model_runs.py --store models.jsonl [--data-dir DIR] [--machine comal] [--only 'gcn/cora/*'] [--limit 3600]
-    python evaluation/model_runs.py --store models.jsonl --table | --summary
+    python evaluation/model_runs.py --store models.jsonl --summary
 
 A point is a model, data, a granularity and a machine. Its result is a line of the store, written when it is there: a run that is killed
 loses the point that it was at, and goes on there. Failures and points that take longer than the limit are lines too, tried again only
@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from claims import published
-from model_runs_table import named_options, summary
-from store import AGAIN, DATA_DIR, LIMIT, LIST, ONLY, ROOT, STORE, TABLE, left, load, run_apart, work
+from model_runs_table import summary
+from store import AGAIN, DATA_DIR, LIMIT, LIST, ONLY, ROOT, STORE, left, load, run_apart, work
 
 from fuseflow.frontend.data import FILE_READERS, has_files
 
@@ -142,53 +142,12 @@ def by_array(tensors: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[s
     return dict(sorted(found.items()))
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Markdown: every point with its cycles, the speed over the unfused point, and what the reference stores."""
-    kept, theirs_by = sorted(rows, key=_place), published("figure12")
-    unfused = {_group(row): row.cycles for row in kept if row.point["granularity"] == "unfused" and row.state == "done"}
-    lines = [
-        "| model | data | fused | machine | cycles | speed | published | published speed | check | seconds | peak MB |",
-        "|---|---|---|---|---:|---:|---:|---:|---|---:|---:|",
-    ]
-    for row in kept:
-        model, granularity = row.point["model"], row.point["granularity"]
-        base = unfused.get(_group(row))
-        stored = theirs_by.get(f"{model}/{row.point['workload']}") if not named_options(row.point) else None
-        theirs = stored[GRANULARITIES.index(granularity)] if stored else None
-        cells = [
-            model,
-            " ".join([row.point["data"], *named_options(row.point)]) + (" (synthetic)" if row.notices else ""),
-            granularity,
-            row.point["machine"],
-            f"{row.cycles:,}" if row.cycles else "-",
-            f"{base / row.cycles:.3f}" if base and row.cycles else "-",
-            f"{theirs:,}" if theirs else "-",
-            f"{stored[0] / theirs:.3f}" if stored and theirs else "-",
-            _checked(row),
-            f"{row.seconds:,.0f}",
-            f"{row.peak_mb:,}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _group(row: Row) -> tuple[Any, ...]:
-    return row.point["machine"], row.point["model"], row.point["data"], named_options(row.point)
-
-
 def _place(row: Row) -> tuple[Any, ...]:
-    """Machines apart, then by model, workload and granularity."""
+    """By model, workload and granularity."""
     known = [*GRAPHS, *IMAGES, *(f"b{block}" for block in BLOCKS)]
     workload = row.point["workload"]
     at = known.index(workload) if workload in known else len(known)
-    return row.point["machine"], row.point["model"], at, row.point["data"], GRANULARITIES.index(row.point["granularity"])
-
-
-def _checked(row: Row) -> str:
-    if row.state != "done":
-        return row.error.splitlines()[0].replace("|", "/")[:80] if row.error else row.state
-    assert row.check is not None
-    return f"{row.check['max_rel_error']:.1g}"
+    return row.point["model"], at, row.point["data"], GRANULARITIES.index(row.point["granularity"])
 
 
 @click.command(help=__doc__.partition("\n")[0])
@@ -203,8 +162,7 @@ def _checked(row: Row) -> str:
 @LIMIT
 @AGAIN
 @LIST
-@TABLE
-@click.option("--summary", "only_summary", is_flag=True, help="The same, a line for each model and data.")
+@click.option("--summary", "only_summary", is_flag=True, help="Run nothing; print the table of what there is.")
 def main(
     store: Path,
     data_dir: Path | None,
@@ -215,22 +173,19 @@ def main(
     limit: float,
     again: bool,
     listing: bool,
-    only_table: bool,
     only_summary: bool,
 ) -> None:
     rows = load(store, Row)
-    if only_summary:
-        kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
-        return click.echo(summary(kept, GRANULARITIES, published("figure12")), nl=False)
     asked = [replace(point, formats=formats) for point in points(machine, data_dir, decoders) if wanted(point, only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
     todo = left(asked, rows, again)
     if listing:
         return click.echo("".join(f"{point.key}\n" for point in todo), nl=False)
-    if not only_table:
+    if not only_summary:
         work(todo, lambda point: run(point, data_dir, limit), store, rows)
-    click.echo(table(rows.values()), nl=False)
+    kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
+    click.echo(summary(kept, GRANULARITIES, published("figure12")), nl=False)
 
 
 if __name__ == "__main__":
