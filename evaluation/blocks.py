@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from claims import markdown
 from pictures import blank_figure, save
 from store import AGAIN, LIMIT, ONLY, ROOT, STORE, TABLE, Ran, left, like, load, run_apart, work
 
@@ -136,11 +137,11 @@ def table(rows: Mapping[str, Row]) -> str:
     """Markdown: a line for each machine and size."""
     done = {key: row for key, row in rows.items() if row.state == "done"}
     cycles = {key: row.cycles for key, row in done.items()}
-    lines = [
-        "| machine | block | cycles, elements | cycles, blocks | speed | control | memory | compute | firings | FLOPs "
-        "| bytes requested | bytes moved |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    heads = (
+        "machine | block | cycles, elements | cycles, blocks | speed | control | memory | compute | firings | "
+        "FLOPs | bytes requested | bytes moved"
+    )
+    lines = []
     for machine in MACHINES:
         for size in SIZES:
             blocks, elements = (done.get(f"{machine}/{size}/{way}") for way in ("blocks", "elements"))
@@ -150,8 +151,8 @@ def table(rows: Mapping[str, Row]) -> str:
             )
             ratios = [ratio(blocks, elements, field) for field in ("firings", "flops", "requested", "moved")]
             shown = [f"{row.cycles:,}" if row else "" for row in (elements, blocks)]
-            lines.append(f"| {' | '.join([machine, str(size), *shown, *factors, *ratios])} |")
-    return "\n".join(lines) + "\n"
+            lines.append([machine, str(size), *shown, *factors, *ratios])
+    return markdown(heads, lines, 1)
 
 
 def ratio(blocks: Row | None, elements: Row | None, field: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pictures import blank_figure, save
 from store import DATA_DIR, ROOT, STORE, append, load
 
 from fuseflow.autoscheduler.autoscheduler import choose_schedule
@@ -135,19 +136,8 @@ def _numbers(choice: BudgetChoice) -> tuple[Any, ...]:
     assert alone is not None
     levers = {lever.name: lever.without for lever in choice.levers if lever.without < inf}
     curve = [(point.trial.resources.mul, point.cycles) for point in choice.pareto]
-    return (
-        chosen.name,
-        chosen.estimate,
-        alone.estimate,
-        chosen.cycles,
-        alone.cycles,
-        choice.bound,
-        choice.relaxed,
-        dict(choice.busy),
-        levers,
-        curve,
-        choice.schedule.to_yaml(),
-    )
+    numbers = (chosen.name, chosen.estimate, alone.estimate, chosen.cycles, alone.cycles, choice.bound, choice.relaxed)
+    return (*numbers, dict(choice.busy), levers, curve, choice.schedule.to_yaml())
 
 
 def _row(work: Workload, machine: Machine, convention: str, *values: Any) -> Row:
@@ -202,19 +192,15 @@ def lever_table(rows: Iterable[Row]) -> str:
 
 def plot(rows: Iterable[Row], file: Path) -> None:
     """Draw the cycles of each model over multipliers."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context({"svg.hashsalt": "fuseflow", "font.size": 9}):
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.add_subplot()
-        for row in rows:
-            if row.curve:
-                axes.plot(*zip(*row.curve, strict=True), "o-", label=f"{row.model} ({row.machine})")
-        axes.set(xscale="log", yscale="log", xlabel="multipliers", ylabel="cycles")
-        axes.grid(visible=True, which="both", alpha=0.3)
-        axes.legend()
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    figure = blank_figure(6, 4)
+    axes = figure.subplots()
+    for row in rows:
+        if row.curve:
+            axes.plot(*zip(*row.curve, strict=True), "o-", label=f"{row.model} ({row.machine})")
+    axes.set(xscale="log", yscale="log", xlabel="multipliers", ylabel="cycles")
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend(fontsize="small")
+    save(figure, file)
 
 
 @click.command()

@@ -99,6 +99,8 @@ def ratio(above: float | None, below: float | None) -> float | None:
 
 
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
+    """A table whose columns from some number on are numbers. Heads may be one text, with ` | ` between them."""
+    heads = heads.split(" | ") if isinstance(heads, str) else heads
     rule = "|" + "---|" * numbers_from + "---:|" * (len(heads) - numbers_from)
     return "\n".join([f"| {' | '.join(heads)} |", rule, *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
 

@@ -86,18 +86,10 @@ def theirs(data: Data, graph: str, configuration: str, what: str) -> float:
 
 
 def table(data: Data) -> str:
-    heads = [
-        "data",
-        "fused",
-        "FLOPs",
-        "accesses",
-        "bytes",
-        "FLOPs over unfused",
-        "published",
-        "accesses over unfused",
-        "published",
-    ]
-    heads += ["bytes over unfused", "intensity", "published", "executed"]
+    heads = (
+        "data | fused | FLOPs | accesses | bytes | FLOPs over unfused | published | accesses over unfused | published | "
+        "bytes over unfused | intensity | published | executed"
+    )
     lines = []
     for graph in GRAPHS:
         for configuration in CONFIGURATIONS:

@@ -46,16 +46,7 @@ def speed(data: Data, machine: str, size: int, of: str = "cycles") -> float | No
 
 
 def table(data: Data) -> str:
-    heads = [
-        "machine",
-        "block",
-        "cycles, elements",
-        "cycles, blocks",
-        "speed",
-        "roofline, elements",
-        "roofline, blocks",
-        "predicted",
-    ]
+    heads = "machine | block | cycles, elements | cycles, blocks | speed | roofline, elements | roofline, blocks | predicted"
     lines = []
     for machine in MACHINES:
         for size in blocks.SIZES:

@@ -67,11 +67,8 @@ def collect() -> Data:
 
 
 def table(data: Data) -> str:
-    heads = [
-        "left out",
-        "n:m",
-        *(f"{what}, {layout}" for what in ("cycles", "bytes moved", "bytes of the weight") for layout in LAYOUTS),
-    ]
+    what = ("cycles", "bytes moved", "bytes of the weight")
+    heads = ["left out", "n:m", *(f"{each}, {layout}" for each in what for layout in LAYOUTS)]
     dense, lines = data.get("dense/0.0"), []
     for share, pattern in SHARES.items():
         of_share = [dense, *(data.get(key_of(layout, share)) for layout in LAYOUTS[1:])]

@@ -1,6 +1,6 @@
 """How near the estimate is to the run for products by rows in 1 to 64 lanes of their rows, on random draws.
 
-    python tools/bench/lane_estimates.py [--seed 0] [--runs 30] [--json FILE|-]
+    python tools/bench/lane_estimates.py [--seed 0] [--runs 30]
 
 A draw is a product of a sparse matrix and dense ones whose sums are kept in a workspace (alone, with a bias and an activation, scaled and
 added to, and of matrices in each row), its sizes, its density, a machine (`ideal` or `rda`) and a number of lanes. Cycles of the run are
@@ -10,12 +10,11 @@ draws runs that they do not know. Exits with 1 if the median error is above 10 %
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
 import numpy as np
@@ -70,20 +69,6 @@ class Draw:
     machine: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A draw with the cycles that it took, and those that were expected."""
-
-    draw: Draw
-    cycles: int
-    expected: int
-
-    @property
-    def error(self) -> float:
-        """How many percent of the cycles the estimate is off."""
-        return 100 * (self.expected / self.cycles - 1)
-
-
 def draw(rng: random.Random) -> Draw:
     """Draw a run."""
     n, m = rng.choice((100, 128, 150, 200, 250, 400)), rng.choice((8, 16, 24, 32))
@@ -92,12 +77,16 @@ def draw(rng: random.Random) -> Draw:
     )
 
 
-def measure(run: Draw, seed: int) -> Row:
-    """Estimate a draw, and run it."""
+def measure(run: Draw, seed: int) -> float:
+    """Estimate a draw, run it, and return how many percent of its cycles the estimate is off."""
     schedule = ff.Schedule.fuse("full").order("full", PRODUCTS[run.product][1])
     schedule = schedule.par(i=run.lanes) if run.lanes > 1 else schedule
     compiled = ff.compile(program(run), schedule=schedule, tensors=tensors(run, seed), machine=run.machine)
-    return Row(run, compiled.run().cycles, round(compiled.estimate().cycles))
+    cycles, expected = compiled.run().cycles, compiled.estimate().cycles
+    error = 100 * (round(expected) / cycles - 1)
+    what = f"{run.product:8} {run.n:4} x {run.m:2} at {run.density:4}, {run.lanes:2} lanes, {run.machine:5}"
+    click.echo(f"{what}  {cycles:9,} cycles, expected {expected:9,.0f} ({error:+.1f} %)")
+    return error
 
 
 def program(run: Draw) -> Program:
@@ -120,20 +109,11 @@ def tensors(run: Draw, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
 @click.command(help=__doc__)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), default=30, show_default=True)
-@click.option("--json", "target", type=click.Path(dir_okay=False, allow_dash=True))
-def main(seed: int, runs: int, target: str | None) -> None:
+def main(seed: int, runs: int) -> None:
     rng = random.Random(seed)
-    rows = [measure(draw(rng), 1000 * seed + at) for at in range(runs)]
-    for row in rows:
-        d = row.draw
-        what = f"{d.product:8} {d.n:4} x {d.m:2} at {d.density:4}, {d.lanes:2} lanes, {d.machine:5}"
-        click.echo(f"{what}  {row.cycles:9,} cycles, expected {row.expected:9,} ({row.error:+.1f} %)")
-    errors = [abs(row.error) for row in rows]
+    errors = [abs(measure(draw(rng), 1000 * seed + at)) for at in range(runs)]
     found = {"median": statistics.median(errors), "worst": max(errors)}
     click.echo(f"{runs} runs of seed {seed}: median {found['median']:.1f} %, worst {found['worst']:.1f} %")
-    if target is not None:
-        with click.open_file(target, "w") as file:
-            json.dump({"seed": seed, "rows": [asdict(row) for row in rows], **found}, file)
     sys.exit(any(found[name] > bar for name, bar in BARS.items()))
 
 
