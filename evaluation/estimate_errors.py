@@ -107,6 +107,16 @@ def error(row: dict[str, Any], kind: str, what: str) -> float:
     return 100 * (row[kind][what] - row["run"][what]) / row["run"][what]
 
 
+def groups(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[tuple[Any, ...], list[dict[str, Any]]]]:
+    """The points with a run of each machine, model, data and options, one for each granularity."""
+    ran = sorted((row for row in rows if row["run"]), key=position)
+    return ((place, list(group)) for place, group in groupby(ran, key=lambda row: position(row)[:4]))
+
+
+def mean_error(points: list[dict[str, Any]], kind: str, what: str) -> float:
+    return sum(abs(error(row, kind, what)) for row in points) / len(points)
+
+
 def summary(rows: Iterable[dict[str, Any]]) -> str:
     """Markdown: a line for each point, then the means over the granularities of each model and data, and how they rank."""
     heads = [f"{what}, {kind}" for what, kind in COLUMNS]
@@ -127,21 +137,15 @@ def summary(rows: Iterable[dict[str, Any]]) -> str:
 def _means(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "| model | data | machine | FLOPs, tensors | FLOPs, statistics | bytes, tensors | bytes, statistics | points |"
     yield "|---|---|---|---:|---:|---:|---:|---:|"
-    for (machine, model, data, options), group in groupby((row for row in rows if row["run"]), key=lambda row: position(row)[:4]):
-        points = list(group)
-        cells = [
-            f"{sum(abs(error(row, kind, what)) for row in points) / len(points):.2f} %"
-            for what in ("flops", "bytes")
-            for kind in ("tensors", "statistics")
-        ]
+    for (machine, model, data, options), points in groups(rows):
+        cells = [f"{mean_error(points, kind, what):.2f} %" for what in BARS for kind in ("tensors", "statistics")]
         yield f"| {' | '.join([NAMES[model], ' '.join([f'`{data}`', *options]), machine, *cells, str(len(points))])} |"
 
 
 def _ranks(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Whether the granularities are in the order of their cycles in the runs."""
     right, all_ = {"tensors": 0, "statistics": 0}, 0
-    for place, group in groupby((row for row in rows if row["run"]), key=lambda row: position(row)[:4]):
-        points = list(group)
+    for place, points in groups(rows):
         if len(points) < 2:
             continue
         all_ += 1
@@ -179,12 +183,10 @@ def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
         for what, bar in CYCLE_BARS.items()
         if cycles and cycles[what] > bar
     ]
-    for place, group in groupby(sorted((row for row in rows if row["run"]), key=position), key=lambda row: position(row)[:4]):
-        points = list(group)
+    for place, points in groups(rows):
         for what, bars in BARS.items():
             for kind, bar in zip(("tensors", "statistics"), bars, strict=True):
-                mean = sum(abs(error(row, kind, what)) for row in points) / len(points)
-                if mean > bar:
+                if (mean := mean_error(points, kind, what)) > bar:
                     lines.append(f"{' '.join(map(str, place))}: {what} from {kind} are {mean:.2f} % off, more than {bar:g} %")
     return lines
 

@@ -173,14 +173,5 @@ def measure(name: str, options: Options) -> None:
     add("graphs", {"key": name, "data": name if real else f"synthetic:{name}", "graph": graph})
 
 
-FIGURE = Figure(
-    "figure12",
-    "Figure 12, models unfused, partially and fully fused",
-    ("models", "graphs"),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-    size=(11, 7.5),
-)
+ABOUT = ("figure12", "Figure 12, models unfused, partially and fully fused", ("models", "graphs"))
+FIGURE = Figure(*ABOUT, collect, table, checks, draw, run, size=(11, 7.5))

@@ -158,14 +158,5 @@ def keep(kernels: Kernels, region: str, compared: Cosimulation, seconds: float) 
     add("cosimulated", row)
 
 
-FIGURE = Figure(
-    "figure13",
-    "Figure 13, cycles of circuits and of the simulator",
-    ("cosimulated",),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-    size=(6, 4),
-)
+ABOUT = ("figure13", "Figure 13, cycles of circuits and of the simulator", ("cosimulated",))
+FIGURE = Figure(*ABOUT, collect, table, checks, draw, run, size=(6, 4))

@@ -196,14 +196,5 @@ def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
         }
 
 
-FIGURE = Figure(
-    "figure14",
-    "Figure 14, work of the GCN in five configurations",
-    ("gcn_counts", "gcn", "models"),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-    size=(13, 4),
-)
+ABOUT = ("figure14", "Figure 14, work of the GCN in five configurations", ("gcn_counts", "gcn", "models"))
+FIGURE = Figure(*ABOUT, collect, table, checks, draw, run, size=(13, 4))

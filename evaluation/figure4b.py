@@ -162,14 +162,5 @@ def joinings(source: Source) -> Iterator[dict[str, Any]]:
         yield {"key": f"{iteration}: {joined}", "iteration": iteration, "joined": joined, "cycles": round(found.cycles)}
 
 
-FIGURE = Figure(
-    "figure4b",
-    "Figure 4b, a GCN rewritten by hand",
-    ("joinings", "gcn", "models"),
-    collect,
-    table,
-    checks,
-    draw,
-    run,
-    size=(9, 3.2),
-)
+ABOUT = ("figure4b", "Figure 4b, a GCN rewritten by hand", ("joinings", "gcn", "models"))
+FIGURE = Figure(*ABOUT, collect, table, checks, draw, run, size=(9, 3.2))

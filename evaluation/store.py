@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -29,32 +29,18 @@ TABLE = click.option("--table", "only_table", is_flag=True, help="Run nothing; p
 """Options that studies share."""
 
 
-class _Row(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+class Row(Protocol):
+    """What became of a point: a dataclass with a key, and where points are run one after the other with a state and what that took."""
 
-    @property
-    def key(self) -> str: ...
-
-
-class _Ran(_Row, Protocol):
-    @property
-    def state(self) -> str: ...
-    @property
-    def cycles(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def peak_mb(self) -> int: ...
+    key: str
+    state: str
+    cycles: int
+    seconds: float
+    peak_mb: int
 
 
-class _Point(Protocol):
-    @property
-    def key(self) -> str: ...
-
-
-RowT = TypeVar("RowT", bound=_Row)
-RanT = TypeVar("RanT", bound=_Ran)
-PointT = TypeVar("PointT", bound=_Point)
+RowT = TypeVar("RowT")
+PointT = TypeVar("PointT")
 
 
 def rows(store: str) -> dict[str, dict[str, Any]]:
@@ -102,7 +88,7 @@ def load(store: Path, row: Callable[..., RowT]) -> dict[str, RowT]:
     return found
 
 
-def append(store: Path, row: _Row) -> None:
+def append(store: Path, row: Any) -> None:
     """One line, on disk when this returns; behind a line that was cut off it begins a new one."""
     with store.open("ab+") as stream:
         if stream.tell():
@@ -114,12 +100,12 @@ def append(store: Path, row: _Row) -> None:
         os.fsync(stream.fileno())
 
 
-def left(points: Iterable[PointT], rows: dict[str, RanT], again: bool = False) -> list[PointT]:
+def left(points: Iterable[PointT], rows: dict[str, Row], again: bool = False) -> list[PointT]:
     """Those without a row; with `again` those that are not done."""
     return [p for p in points if p.key not in rows or (again and rows[p.key].state != "done")]
 
 
-def work(points: Sequence[PointT], run: Callable[[PointT], RanT], store: Path, rows: dict[str, RanT]) -> None:
+def work(points: Sequence[PointT], run: Callable[[PointT], Row], store: Path, rows: dict[str, Row]) -> None:
     """One point after the other, each in `store` and in `rows` before the next begins."""
     for number, point in enumerate(points, start=1):
         click.echo(f"[{number}/{len(points)}] {point.key} ...", err=True, nl=False)
