@@ -1,6 +1,7 @@
 """Programs in narrower types are compared with PyTorch's fake quantization, which shares no code with them."""
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -261,5 +262,12 @@ def test_many_random_programs_compute_what_pytorch_s_fake_quantization_says(draw
     many = settings(
         max_examples=len(numbers), deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
     )
-    programs, left = st.one_of(cases(), cases(max_einsums=6), wide_programs(), view_programs()), iter(numbers)
-    seed(numbers.start)(many(given(programs)(lambda case: check_case(case, next(left)))))()
+    left = count(numbers.start)
+
+    @seed(numbers.start)
+    @many
+    @given(st.one_of(cases(), cases(max_einsums=6), wide_programs(), view_programs()))
+    def check(case: Case) -> None:
+        check_case(case, next(left))
+
+    check()
