@@ -136,7 +136,7 @@ def module(line: str) -> str:
         (
             '"samml.alu"(%v, %v) {node = "x", function = "add", values = array<f64: 0.0, 0.0>, constants = array<i1: false, false>}'
             ' : (val2, val2) -> val1',
-            "expected '!samml.val<2 : i64>' but got '!samml.val<1",
+            "expected '2 : i64' but got '1 : i64'",
         ),
         (
             '"samml.reduce"(%v) {node = "x", function = "sum"} : (val2) -> val2',
