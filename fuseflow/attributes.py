@@ -7,47 +7,24 @@
 [[True, False], [True, False]]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fuseflow.propagation import Analysis, Attribute, Propagation, analyse, constant, propagate, pruned
-from fuseflow.propagation.tesa import TesaCode, tesa_code
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.lifting import Rule, analyse_module, register_rule, shrink
-    from fuseflow.frontend.model_spec import PropagationSpec
-
-__all__ = [
-    "Analysis",
-    "Attribute",
-    "Propagation",
-    "PropagationSpec",
-    "Rule",
-    "TesaCode",
-    "analyse",
-    "analyse_module",
-    "constant",
-    "propagate",
-    "pruned",
-    "register_rule",
-    "shrink",
-    "tesa_code",
-]
-
-_MODULES = {
-    "PropagationSpec": "fuseflow.frontend.model_spec",
-    **dict.fromkeys(("Rule", "analyse_module", "register_rule", "shrink"), "fuseflow.frontend.lifting"),
-}
-"""The modules of names that load PyTorch, which are imported when a name is first used."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    from fuseflow.frontend.lifting import Rule as Rule
+    from fuseflow.frontend.lifting import analyse_module as analyse_module
+    from fuseflow.frontend.lifting import register_rule as register_rule
+    from fuseflow.frontend.lifting import shrink as shrink
+    from fuseflow.frontend.model_spec import PropagationSpec as PropagationSpec
+    from fuseflow.propagation import Analysis as Analysis
+    from fuseflow.propagation import Attribute as Attribute
+    from fuseflow.propagation import Propagation as Propagation
+    from fuseflow.propagation import analyse as analyse
+    from fuseflow.propagation import constant as constant
+    from fuseflow.propagation import propagate as propagate
+    from fuseflow.propagation import pruned as pruned
+    from fuseflow.propagation.tesa import TesaCode as TesaCode
+    from fuseflow.propagation.tesa import tesa_code as tesa_code
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

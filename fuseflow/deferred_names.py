@@ -1,26 +1,41 @@
-"""Names of a package whose modules are imported when the names are first used."""
+"""Names of a package whose modules are imported when the names are first used.
+
+A package writes these names once: as the imports that type checkers read, each in the form that exports it again.
+
+    if TYPE_CHECKING:
+        from package.module import Name as Name
+    else:
+        __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)
+"""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+_EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
-def deferred_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package. `modules` has the module of each name, below the package, and "" for a name that is a module
-    itself.
+
+def deferred_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, the `__dir__` and the `__all__` of a package, whose source is in a file.
 
     A module of the package can be imported without the others then, which `fuseflow --help` does.
     """
+    with open(file, encoding="utf-8") as stream:
+        modules = {name: module for module, name in _EXPORT.findall(stream.read())}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=None)
         module = modules[name]
-        value = getattr(import_module(f"{package}.{module}"), name) if module else import_module(f"{package}.{name}")
+        value = import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return get
+    def known() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, known, sorted(modules)

@@ -14,7 +14,7 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend import fx_origin
-from fuseflow.frontend.dependence import described_tensor, weight_sources
+from fuseflow.frontend.dependence import weight_sources
 from fuseflow.frontend.trace import Trace
 from fuseflow.frontend.weight_folding import TENSOR_NAME
 
@@ -51,11 +51,9 @@ def _written(node: Node, x: Node, weight: Node | None, bias: Node | None, mean: 
     """Add a product and a sum that give what a batch norm does."""
 
     def call(target: Callable[..., Any], *args: Any, name: str = "") -> Node:
-        result = node.graph.call_function(target, args)
-        value = target(*torch.fx.map_arg(args, described_tensor))
         path = fx_origin.module_path(node)
-        result.meta = {**node.meta, "val": value} | ({TENSOR_NAME: f"{path}.{name}" if path else name} if name else {})
-        return result
+        named = {TENSOR_NAME: f"{path}.{name}" if path else name} if name else {}
+        return fx_origin.added_call(node, target, *args, **named)
 
     def of_channels(tensor: Node) -> Node:
         rank = x.meta["val"].dim()

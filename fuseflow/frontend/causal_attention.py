@@ -8,20 +8,24 @@ import torch
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, call_arguments, described, named
+from fuseflow.frontend.selections import Selections, described, named
 
 
-def _attention(selections: Selections, node: Node) -> Node | None:
-    query, key, value = call_arguments(node, "query", "key", "value")
-    arguments: list[Any] = [*node.args[3:], *(None, 0.0, False)[len(node.args) - 3 :]]
-    mask, dropout, causal = (
-        node.kwargs.get(n, a) for n, a in zip(("attn_mask", "dropout_p", "is_causal"), arguments, strict=True)
-    )
+def _attention(
+    selections: Selections,
+    node: Node,
+    query: Node,
+    key: Node,
+    value: Node,
+    mask: Node | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    **others: Any,
+) -> Node | None:
     if not causal or mask is not None:
         return None
     attended = torch.ones(described(query).shape[-2], described(key).shape[-2], dtype=torch.bool).tril()
     mask = selections.mask(attended, named(node, "causal"))
-    others = {name: value for name, value in node.kwargs.items() if name in ("scale", "enable_gqa")}
     return selections.call(node, node.target, (query, key, value, mask, dropout, False), described(node).shape, **others)
 
 

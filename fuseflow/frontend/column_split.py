@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from fuseflow.frontend.fx_origin import added_call
+
 aten = torch.ops.aten
 _POSITIONS: dict[Any, tuple[int, int, int | None]] = {
     aten.linear.default: (1, 0, 2),
@@ -86,14 +88,6 @@ def _partial_layer(graph: Graph, layer: Node, part: Node, start: int) -> Node:
         for position, dim in ((weight, dimension), (bias, -1)):
             operand = args[position] if position is not None and position < len(args) else None
             if position is not None and isinstance(operand, Node):
-                args[position] = _call(graph, layer, aten.slice.Tensor, (operand, dim % operand.meta["val"].dim(), start, end))
-        result = _call(graph, layer, target, tuple(args))
-        return _call(graph, part, aten.reshape.default, (result, list(part.meta["val"].shape)))
-
-
-def _call(graph: Graph, origin: Node, target: Any, args: tuple[Any, ...]) -> Node:
-    """Add a call that has the module path and the line of the node `origin`."""
-    node = graph.call_function(target, args)
-    node.meta = dict(origin.meta)
-    node.meta["val"] = target(*torch.fx.map_arg(args, lambda n: n.meta["val"]))
-    return node
+                args[position] = added_call(layer, aten.slice.Tensor, operand, dim % operand.meta["val"].dim(), start, end)
+        result = added_call(layer, target, *args)
+        return added_call(part, aten.reshape.default, result, list(part.meta["val"].shape))

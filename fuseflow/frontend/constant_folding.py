@@ -74,7 +74,7 @@ def fold_constants(
 
 def _pattern(traced: Trace, node: Node, patterns: dict[str, Pattern]) -> Pattern | None:
     """Return the pattern of a result, or None if it has none."""
-    needed = _needed(traced.graph_module.graph, [node])
+    needed = Memories(traced.graph_module.graph).needed_for([node])
     operands = {argument.name: argument.tensor for n, argument in traced.arguments.items() if n in needed}
     if not any(name in patterns for name in operands):
         return None
@@ -138,7 +138,7 @@ def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor]
     """Return the values of nodes. What they need is computed in the order of the model, with what it writes in place. `others` are tensors
     in place of the arguments."""
     graph = traced.graph_module.graph
-    needed = _needed(graph, wanted)
+    needed = Memories(graph).needed_for(wanted)
     written = {target for node in needed for target in written_by(node)}
     values: dict[Node, Any] = {}
     for node in graph.nodes:
@@ -151,18 +151,6 @@ def node_values(traced: Trace, wanted: list[Node], others: Mapping[Node, Tensor]
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*args, **kwargs)
     return values
-
-
-def _needed(graph: Graph, wanted: list[Node]) -> set[Node]:
-    """Return the nodes that some values are computed from, and those that write to the memory of one of them."""
-    memories = Memories(graph)
-    needed, waiting = set[Node](), list(wanted)
-    while waiting:
-        node = waiting.pop()
-        if node not in needed:
-            needed.add(node)
-            waiting += [*node.all_input_nodes, *memories.writers(memories.root(node))]
-    return needed
 
 
 def _source(node: Node) -> Node:

@@ -7,6 +7,7 @@ are others for every row, as those of relative attention are, take the same way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, call_arguments, described, is_zero, named, reshaped, scaled_source
+from fuseflow.frontend.selections import Selections, described, is_zero, named, reshaped, same_beside, scaled
 
 
 def nothing_of(x: Tensor) -> float | int:
@@ -117,8 +118,7 @@ def _is_comparable(x: Node, index: object) -> bool:
     return _is_integers(index) and dtype not in (torch.bool,) and not dtype.is_complex
 
 
-def _gather(selections: Selections, node: Node) -> Node | None:
-    x, dim, index = call_arguments(node, "self", "dim", "index")
+def _gather(selections: Selections, node: Node, x: Node, dim: int, index: Node, **_: Any) -> Node | None:
     shape = described(x).shape
     if not shape or not _is_comparable(x, index):
         return None
@@ -136,27 +136,24 @@ def _taken(selections: Selections, node: Node, x: Node, dim: int, index: Node) -
     return reshaped(selections, node, taken, described(node).shape)
 
 
-def _index_select(selections: Selections, node: Node) -> Node | None:
-    x, dim, index = call_arguments(node, "self", "dim", "index")
+def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: Node) -> Node | None:
     if not _is_comparable(x, index) or not described(x).dim():
         return None
     return _taken(selections, node, x, dim % described(x).dim(), index)
 
 
-def _embedding(selections: Selections, node: Node) -> Node | None:
-    weight, index = call_arguments(node, "weight", "indices")
-    if not _is_comparable(weight, index):
+def _embedding(selections: Selections, node: Node, weight: Node, indices: Node, *_: Any) -> Node | None:
+    if not _is_comparable(weight, indices):
         return None
-    return _taken(selections, node, weight, 0, _flat(selections, node, index))
+    return _taken(selections, node, weight, 0, _flat(selections, node, indices))
 
 
 def _flat(selections: Selections, node: Node, index: Node) -> Node:
     return selections.computed(node, torch.ops.aten.reshape.default, (index, [-1]))
 
 
-def _index(selections: Selections, node: Node) -> Node | None:
+def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
     """`x[index]`, `x[:, index]` or `x[i, j]` with integers."""
-    x, indices = call_arguments(node, "self", "indices")
     dims = [d for d, index in enumerate(indices) if index is not None]
     columns = [index for index in indices if index is not None]
     if not all(_is_comparable(x, index) for index in columns) or dims != list(range(dims[0], dims[0] + len(dims))):
@@ -167,20 +164,17 @@ def _index(selections: Selections, node: Node) -> Node | None:
     return _taken(selections, node, reshaped(selections, node, x, merged), first, linear)
 
 
-def _one_hot(selections: Selections, node: Node) -> Node | None:
-    (index,) = call_arguments(node, "self")
+def _one_hot(selections: Selections, node: Node, index: Node, *_: Any) -> Node | None:
     extent = described(node).shape[-1]
     return selections.computed(node, counted_along, (index, _places(selections, node, extent)))
 
 
-def _scatter(selections: Selections, node: Node) -> Node | None:
-    base, dim, index = call_arguments(node, "self", "dim", "index")
-    source: Any = node.args[3] if len(node.args) > 3 else node.kwargs.get("src", node.kwargs.get("value"))
-    if len(node.args) > 4 or "reduce" in node.kwargs or not described(base).dim() or not _is_comparable(base, index):
+def _scatter(selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Any, **options: Any) -> Node | None:
+    if options or not described(base).dim() or not _is_comparable(base, index):
         return None
     shape = described(base).shape
     dim %= len(shape)
-    if any(a != b for d, (a, b) in enumerate(zip(described(index).shape, shape, strict=True)) if d != dim):
+    if not same_beside(dim, index, base):
         return None
     places = _places(selections, node, shape[dim])
     if not isinstance(source, Node):
@@ -192,23 +186,23 @@ def _scatter(selections: Selections, node: Node) -> Node | None:
     return selections.computed(node, written_along, (start, index, source, places, positions, dim))
 
 
-def _scatter_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "src")
+def _scatter_add(selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Node) -> Node | None:
     if not described(base).dim() or not _is_comparable(base, index) or described(source).shape != described(index).shape:
         return None
     shape = described(base).shape
     dim %= len(shape)
-    if any(a != b for d, (a, b) in enumerate(zip(described(index).shape, shape, strict=True)) if d != dim):
+    if not same_beside(dim, index, base):
         return None
     start = None if is_zero(base) else base
     return selections.computed(node, added_along, (start, index, source, _places(selections, node, shape[dim]), dim))
 
 
-def _index_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index = call_arguments(node, "self", "dim", "index")
+def _index_add(
+    selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Node, *, alpha: float = 1
+) -> Node | None:
     if not _is_comparable(base, index):
         return None
-    source = scaled_source(selections, node)
+    source = scaled(selections, node, source, alpha)
     shape = described(base).shape
     dim %= len(shape)
     arguments = (None if is_zero(base) else base, index, source, _places(selections, node, shape[dim]), dim)
@@ -235,10 +229,10 @@ def _written_where(base: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     return torch.where(mask, value.reshape(()).to(base.dtype), base)
 
 
-def _index_put(selections: Selections, node: Node) -> Node | None:
+def _index_put(
+    selections: Selections, node: Node, base: Node, indices: Sequence[Any], values: Node, accumulate: bool = False
+) -> Node | None:
     """`x[index] = values`, with one index."""
-    base, indices, values = call_arguments(node, "self", "indices", "values")
-    accumulate = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
     if not accumulate and len(indices) == 1 and described(indices[0]).dtype == torch.bool and described(values).numel() == 1:
         return selections.computed(node, _written_where, (base, indices[0], values))
     if accumulate or len(indices) != 1 or not _is_comparable(base, indices[0]) or described(indices[0]).dim() != 1:
@@ -250,10 +244,8 @@ def _index_put(selections: Selections, node: Node) -> Node | None:
     return selections.computed(node, _written_at, arguments)
 
 
-def _grouped_product(selections: Selections, node: Node) -> Node | None:
+def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node, ends: Any = None, *_: Any) -> Node | None:
     """The product of a mixture of experts: rows, sorted by expert, times the matrices of the experts, or what its gradient takes."""
-    x, weights = call_arguments(node, "self", "mat2")
-    ends = node.args[2] if len(node.args) > 2 else node.kwargs.get("offs")
     left, right = described(x), described(weights)
     if ends is None and left.dim() == right.dim() == 3:
         return selections.computed(node, torch.bmm, (x, weights))
@@ -265,34 +257,25 @@ def _grouped_product(selections: Selections, node: Node) -> Node | None:
     return selections.computed(node, multiplied_in_groups, (x, weights, ends, places, earlier))
 
 
-def _histogram(selections: Selections, node: Node) -> Node | None:
-    x = node.args[0]
-    bins, low, high = (
-        node.args[n + 1] if len(node.args) > n + 1 else node.kwargs.get(name, default)
-        for n, (name, default) in enumerate((("bins", 100), ("min", 0), ("max", 0)))
-    )
-    assert isinstance(x, Node) and isinstance(bins, int)
+def _histogram(selections: Selections, node: Node, x: Node, bins: int = 100, low: float = 0, high: float = 0) -> Node | None:
     if low == high:  # the bounds are those of the data
         return None
     places = _places(selections, node, bins, torch.float32)
-    return selections.computed(node, counted_in_bins, (x, places, float(low), float(high)))  # type: ignore[arg-type]
+    return selections.computed(node, counted_in_bins, (x, places, float(low), float(high)))
 
 
-def _take(selections: Selections, node: Node) -> Node | None:
-    x, index = call_arguments(node, "self", "index")
+def _take(selections: Selections, node: Node, x: Node, index: Node) -> Node | None:
     if not _is_comparable(x, index):
         return None
     flat, positions = _flat(selections, node, x), _flat(selections, node, index)
     return _taken(selections, node, flat, 0, positions)
 
 
-def _take_along(selections: Selections, node: Node) -> Node | None:
-    x, index = call_arguments(node, "self", "indices")
-    dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim")
+def _take_along(selections: Selections, node: Node, x: Node, index: Node, dim: int | None = None) -> Node | None:
     if not isinstance(dim, int) or not _is_comparable(x, index):
         return None
     dim %= described(x).dim()
-    if any(a != b for d, (a, b) in enumerate(zip(described(x).shape, described(index).shape, strict=True)) if d != dim):
+    if not same_beside(dim, x, index):
         return None
     places = _places(selections, node, described(x).shape[dim])
     return selections.computed(node, taken_along, (x, index, places, dim))

@@ -48,7 +48,10 @@ def select_data(traced: Trace, dependences: dict[Node, Dependence]) -> list[Fron
         if root is not node and not any(written_by(node)) and any(positions[w] > positions[node] for w in memories.writers(root)):
             continue  # a view that is written to
         with graph.inserting_before(node):
-            result = next((result for handler in handlers if (result := handler(selections, node)) is not None), None)
+            result = next(
+                (result for handler in handlers if (result := handler(selections, node, *node.args, **node.kwargs)) is not None),
+                None,
+            )
         if result is not None:
             result.meta = {**node.meta, "val": node.meta["val"], fx_origin.REPLACED: fx_origin.shown_operator(node)}
             node.replace_all_uses_with(result)

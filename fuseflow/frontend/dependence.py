@@ -7,7 +7,7 @@ is computed from weights alone. Work on what the user gives is never evaluated b
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 import torch
@@ -96,14 +96,8 @@ def remove_unused(traced: Trace) -> None:
     graph = traced.graph_module.graph
     memories = Memories(graph)
     given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}
-    needed = set[Node]()
-    waiting = [node for node in graph.nodes if node.op == "output"]
-    waiting += [writer for root in given for writer in memories.writers(root)]
-    while waiting:
-        node = waiting.pop()
-        if node not in needed:
-            needed.add(node)
-            waiting += [*node.all_input_nodes, *memories.writers(memories.root(node))]
+    outputs = [node for node in graph.nodes if node.op == "output"]
+    needed = memories.needed_for([*outputs, *(writer for root in given for writer in memories.writers(root))])
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node not in needed:
             graph.erase_node(node)
@@ -196,6 +190,16 @@ class Memories:
         positions = {node: position for position, node in enumerate(self._graph.nodes)}
         read = {(self.root(operand), positions[node]) for node in readers for operand in node.all_input_nodes}
         return {root for root, position in read if any(position < positions[writer] for writer in self.writers(root))}
+
+    def needed_for(self, wanted: Iterable[Node]) -> set[Node]:
+        """Return some values, those that they are computed from, and the operators that write to the memory of one of them."""
+        needed, waiting = set[Node](), list(wanted)
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                waiting += [*node.all_input_nodes, *self.writers(self.root(node))]
+        return needed
 
     @staticmethod
     def _shared_operands(node: Node) -> list[Node]:

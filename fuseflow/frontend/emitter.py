@@ -62,16 +62,9 @@ class EinsumEmitter:
     def split(self, value: SymbolicValue, dimension: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
         """Split a dimension of a value without dimensions of extent 1 into two, as in `T[i, j, k] = X[i, j*size + k]`."""
         shape = (*value.shape[:dimension], value.shape[dimension] // size, size, *value.shape[dimension + 1 :])
-        letters = _letters(len(shape))
-        source: list[Index] = [
-            *letters[:dimension],
-            Split(letters[dimension], letters[dimension + 1], size),
-            *letters[dimension + 2 :],
-        ]
-        body = value.at(dict(enumerate(source)))
-        return tensor_value(
-            self._append(einsum_names.qualified_name(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
-        )
+        plain, split = _split_letters(len(shape), dimension, size)
+        name, body = einsum_names.qualified_name(origin, "split"), value.at(dict(enumerate(split)))
+        return tensor_value(self._append(name, plain, body, replace(type, shape=shape), origin), shape)
 
     def whole(self, value: SymbolicValue, units: Collection[int], type: TensorType, origin: Origin) -> Access:
         """Return an access, over the dimensions of a value, of a tensor that has exactly its elements, so that it reads 0 outside.
@@ -94,16 +87,9 @@ class EinsumEmitter:
         """Merge a dimension of a value with the next one, as in `T[i, j*size + k] = X[i, j, k]`."""
         size = value.shape[dimension + 1]
         shape = (*value.shape[:dimension], value.shape[dimension] * size, *value.shape[dimension + 2 :])
-        letters = _letters(len(value.shape))
-        indices: tuple[Index, ...] = (
-            *letters[:dimension],
-            Split(letters[dimension], letters[dimension + 1], size),
-            *letters[dimension + 2 :],
-        )
-        body = value.at(dict(enumerate(letters)))
-        return tensor_value(
-            self._append(einsum_names.qualified_name(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape
-        )
+        plain, split = _split_letters(len(value.shape), dimension, size)
+        name, body = einsum_names.qualified_name(origin, "merge"), value.at(dict(enumerate(plain)))
+        return tensor_value(self._append(name, split, body, replace(type, shape=shape), origin), shape)
 
     def _append(
         self, name: str, indices: tuple[Index, ...], body: Expr, type: TensorType, origin: Origin, force: bool = False
@@ -121,8 +107,10 @@ class EinsumEmitter:
         return result
 
 
-def _letters(count: int) -> tuple[str, ...]:
-    return tuple(islice(fresh_indices(), count))
+def _split_letters(rank: int, dimension: int, size: int) -> tuple[tuple[str, ...], tuple[Index, ...]]:
+    """Return indices of so many dimensions, and the same with this one and the next as a split, whose inner part has a size."""
+    plain = tuple(islice(fresh_indices(), rank))
+    return plain, (*plain[:dimension], Split(plain[dimension], plain[dimension + 1], size), *plain[dimension + 2 :])
 
 
 def _reduced_indices(expr: Expr) -> Iterable[str]:

@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from fuseflow.frontend.refusals import refusal
 from fuseflow.frontend.selection_products import product_along
-from fuseflow.frontend.selections import Selections, call_arguments, described, named
+from fuseflow.frontend.selections import Selections, described, first_operand, named
 
 _MOST_ENTRIES = 1 << 22
 _LEAST_ENTRY = 1e-12
@@ -54,12 +54,14 @@ TRANSFORMS = frozenset((*_ONE_DIMENSION, *_SEVERAL_DIMENSIONS))
 
 def transforms(node: Node, name: str) -> list[Transform]:
     """Return the transforms along single dimensions that an operator of this name is made of, in order."""
-    rank = described(call_arguments(node, "self")[0]).dim()
-    norm = _option(node, 3, "norm", None)
+    rank = described(first_operand(node)).dim()
+    options: list[Any] = [*node.args[1:], None, None, None]
+    sizes, dims, norm, *_ = options
     if name in _ONE_DIMENSION:
-        return [Transform(_ONE_DIMENSION[name], _option(node, 1, "n", None), _option(node, 2, "dim", -1) % rank, norm)]
-    kind, sizes = _SEVERAL_DIMENSIONS[name], _option(node, 1, "s", None)
-    dims = _option(node, 2, "dim", [-2, -1] if name.endswith("2") else None)
+        return [Transform(_ONE_DIMENSION[name], sizes, (-1 if dims is None else dims) % rank, norm)]
+    kind = _SEVERAL_DIMENSIONS[name]
+    if dims is None and name.endswith("2"):
+        dims = [-2, -1]
     if dims is None:
         dims = list(range(rank if sizes is None else len(sizes)))
         dims = [d - len(dims) for d in dims]
@@ -69,10 +71,6 @@ def transforms(node: Node, name: str) -> list[Transform]:
     whole = [Transform(others, length, dim, norm) for dim, length in steps[:-1]]
     last = Transform(_ONE_DIMENSION[f"fft_{kind}"], steps[-1][1], steps[-1][0], norm)
     return [last, *whole] if kind == "rfft" else [*whole, last]
-
-
-def _option(node: Node, position: int, name: str, default: Any) -> Any:
-    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
 def transformed(

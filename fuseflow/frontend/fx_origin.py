@@ -10,6 +10,7 @@ import re
 import sysconfig
 import traceback
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,6 +73,13 @@ def in_library_module(node: Node) -> bool:
     kind = next(reversed(stack.values()))[1]
     name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
     return name.startswith("torch.nn.")
+
+
+def added_call(origin: Node, target: Any, *args: Any, **meta: Any) -> Node:
+    """Add a call where its graph inserts nodes, with the module path and the line of the node `origin`."""
+    node = origin.graph.call_function(target, args)
+    node.meta = {**origin.meta, "val": target(*torch.fx.map_arg(args, lambda n: n.meta["val"])), **meta}
+    return node
 
 
 def operator_name(node: Node) -> str:

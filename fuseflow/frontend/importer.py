@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program
@@ -17,13 +17,31 @@ from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.intermediates import with_keeps
 from fuseflow.frontend.linalg_to_einsum import extract_program
-from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.model_call import ModelCall, model_call, model_name
 from fuseflow.frontend.node_values import node_values
 from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
 
+if TYPE_CHECKING:
+    from fuseflow.frontend.model_spec import TorchModel
 
-def import_model(call: ModelCall, formats: Mapping[str, str], name: str) -> ModelImport:
-    """Import a call of a PyTorch model as a program called `name`; see `fuseflow.frontend.import_model`."""
+
+def import_model(
+    model: TorchModel,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    name: str = "",
+    kwargs: Mapping[str, Any] | None = None,
+) -> ModelImport:
+    """Import a PyTorch model as an Einsum program called `name`, or like the model itself.
+
+    The model is a module, a function of tensors, or an exported program. It is called once, on `inputs`, which are its positional
+    arguments (or its keyword arguments, if they are a mapping), and on `kwargs`. Tensors are in a dense, CSR, CSC, COO, BSR or BSC
+    layout, and stand alone or in lists, tuples and dictionaries. An exported program may keep its own example inputs.
+
+    `formats` gives a storage format to tensors that PyTorch holds dense, by their name in the model (`{"attn.mask": "csr"}`).
+    Raise `FrontendError` with the operator, the module path and the line of an operation that has no Einsum form.
+    """
+    call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
     exported = export_graph(call, formats)
     linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name)
     program = with_keeps(extract_program(linalg), exported.kept)

@@ -18,67 +18,42 @@ def masked(mask: Tensor, x: Tensor) -> Tensor:
     return torch.where(mask, x, 0.0)
 
 
-def _option(node: Node, position: int, name: str, default: int) -> int:
-    value: Any = node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
-    assert isinstance(value, int)
-    return value
-
-
-def _triangle(selections: Selections, node: Node) -> Node | None:
-    x = node.args[0]
-    assert isinstance(x, Node)
+def _triangle(selections: Selections, node: Node, x: Node, diagonal: int = 0) -> Node | None:
     shaped = described(x)
     if not shaped.is_floating_point():
         return None
     whole = torch.ones(shaped.shape[-2:], dtype=torch.bool)
     cut = torch.tril if fx_origin.short_name(node.target).startswith("tril") else torch.triu
-    mask = selections.mask(cut(whole, _option(node, 1, "diagonal", 0)), named(node, "triangle"))
+    mask = selections.mask(cut(whole, diagonal), named(node, "triangle"))
     return selections.call(node, masked, (mask, x), shaped.shape)
 
 
-def _diagonal(selections: Selections, node: Node) -> Node | None:
-    offset, first, second = (
-        _option(node, n + 1, name, d) for n, (name, d) in enumerate((("offset", 0), ("dim1", 0), ("dim2", 1)))
-    )
-    x = node.args[0]
-    assert isinstance(x, Node)
-    return _taken(selections, node, x, offset, first, second)
-
-
-def _taken(selections: Selections, node: Node, x: Node, offset: int, first: int, second: int) -> Node | None:
-    """Return a diagonal of two dimensions of x, which becomes the last dimension."""
+def _diagonal(selections: Selections, node: Node, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node | None:
+    """A diagonal of two dimensions of x, which becomes the last dimension."""
     shaped = described(x)
+    first, second = dim1 % shaped.dim(), dim2 % shaped.dim()
     if not shaped.is_floating_point():
         return None
     rows, columns = shaped.shape[first], shaped.shape[second]
     places = torch.arange(rows * columns).reshape(rows, columns).diagonal(offset)
-    others = [d for d in range(shaped.dim()) if d not in (first % shaped.dim(), second % shaped.dim())]
-    order = [*others, first % shaped.dim(), second % shaped.dim()]
+    others = [d for d in range(shaped.dim()) if d not in (first, second)]
+    order = [*others, first, second]
     outer = tuple(shaped.shape[d] for d in others)
     x = selections.call(node, torch.ops.aten.permute.default, (x, order), (*outer, rows, columns))
     x = selections.call(node, torch.ops.aten.reshape.default, (x, [*outer, rows * columns]), (*outer, rows * columns))
     return gathered(selections, node, x, len(outer), places)
 
 
-def _diag(selections: Selections, node: Node) -> Node | None:
-    x = node.args[0]
-    assert isinstance(x, Node)
-    offset = _option(node, 1, "diagonal", 0)
+def _diag(selections: Selections, node: Node, x: Node, diagonal: int = 0) -> Node | None:
     if described(x).dim() == 2:
-        return _taken(selections, node, x, offset, 0, 1)
-    return _spread(selections, node, x) if offset == 0 else None
+        return _diagonal(selections, node, x, diagonal)
+    return _diag_embed(selections, node, x) if diagonal == 0 else None
 
 
-def _diag_embed(selections: Selections, node: Node) -> Node | None:
-    x = node.args[0]
-    assert isinstance(x, Node)
-    return _spread(selections, node, x) if len(node.args) == 1 and not node.kwargs else None
-
-
-def _spread(selections: Selections, node: Node, x: Node) -> Node | None:
-    """Return matrices with the last dimension of x on their diagonals."""
+def _diag_embed(selections: Selections, node: Node, x: Node, *others: Any) -> Node | None:
+    """Matrices with the last dimension of x on their diagonals."""
     shaped = described(x)
-    if not shaped.is_floating_point():
+    if others or not shaped.is_floating_point():
         return None
     extent = shaped.shape[-1]
     mask = selections.mask(torch.eye(extent, dtype=torch.bool), named(node, "diagonal"))
@@ -86,10 +61,8 @@ def _spread(selections: Selections, node: Node, x: Node) -> Node | None:
     return selections.call(node, masked, (mask, column), (*shaped.shape, extent))
 
 
-def _trace(selections: Selections, node: Node) -> Node | None:
-    x = node.args[0]
-    assert isinstance(x, Node)
-    diagonal = _taken(selections, node, x, 0, 0, 1)
+def _trace(selections: Selections, node: Node, x: Node) -> Node | None:
+    diagonal = _diagonal(selections, node, x)
     return None if diagonal is None else selections.call(node, torch.ops.aten.sum.default, (diagonal,), ())
 
 

@@ -11,21 +11,20 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from fuseflow.frontend.selections import Selections, call_arguments, combined, described, gathered, reshaped, scaled_source
+from fuseflow.frontend.selections import Selections, combined, described, gathered, reshaped, same_beside, scaled
 
-Handler: TypeAlias = Callable[[Selections, Node], Node | None]
-"""What replaces a call of an operator. None where the call is left as it is, to be refused with its reason."""
+Handler: TypeAlias = Callable[..., Node | None]
+"""What replaces a call of an operator, from the selections, the call, and its arguments as the operator takes them. None where the call is
+left as it is, to be refused with its reason."""
 
 
-def _index_select(selections: Selections, node: Node) -> Node | None:
-    x, dim, index = call_arguments(node, "self", "dim", "index")
+def _index_select(selections: Selections, node: Node, x: Node, dim: int, index: Node) -> Node | None:
     positions = selections.known(index)
     return None if positions is None else gathered(selections, node, x, dim % max(1, described(x).dim()), positions.reshape(-1))
 
 
-def _index(selections: Selections, node: Node) -> Node | None:
+def _index(selections: Selections, node: Node, x: Node, indices: Sequence[Any]) -> Node | None:
     """`x[:, index]`, or `x[i, j]`, with integers or truth values."""
-    x, indices = call_arguments(node, "self", "indices")
     places = _places(selections, x, indices)
     if places is None:
         return None
@@ -33,13 +32,13 @@ def _index(selections: Selections, node: Node) -> Node | None:
     return reshaped(selections, node, gathered(selections, node, merged, places.dim, places.positions), described(node).shape)
 
 
-def _index_put(selections: Selections, node: Node) -> Node | None:
+def _index_put(
+    selections: Selections, node: Node, x: Node, indices: Sequence[Any], values: Node, accumulate: bool = False
+) -> Node | None:
     """`x[i, j] = values`, and `+=` with `accumulate`."""
-    x, indices, values = call_arguments(node, "self", "indices", "values")
     places = _places(selections, x, indices)
     if places is None:
         return None
-    accumulate = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
     outer, rest = places.merged[: places.dim], places.merged[places.dim + 1 :]
     whole = selections.call(
         node, torch.ops.aten.expand.default, (values, [*outer, *places.shape, *rest]), (*outer, *places.shape, *rest)
@@ -89,16 +88,14 @@ def _places(selections: Selections, x: Node, indices: Sequence[object]) -> _Plac
     return _Places(first, linear.reshape(-1), tuple(linear.shape), merged)
 
 
-def _embedding(selections: Selections, node: Node) -> Node | None:
-    weight, index = call_arguments(node, "weight", "indices")
-    positions = selections.known(index)
+def _embedding(selections: Selections, node: Node, weight: Node, indices: Node, *_: Any) -> Node | None:
+    positions = selections.known(indices)
     if positions is None:
         return None
     return reshaped(selections, node, gathered(selections, node, weight, 0, positions.reshape(-1)), described(node).shape)
 
 
-def _gather(selections: Selections, node: Node) -> Node | None:
-    x, dim, index = call_arguments(node, "self", "dim", "index")
+def _gather(selections: Selections, node: Node, x: Node, dim: int, index: Node, **_: Any) -> Node | None:
     positions, shaped = selections.known(index), described(x)
     if positions is None:
         return None
@@ -106,36 +103,35 @@ def _gather(selections: Selections, node: Node) -> Node | None:
     return None if along is None else gathered(selections, node, x, dim % shaped.dim(), along)
 
 
-def _scatter_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "src")
-    return _scatter(selections, node, base, dim, index, source, "sum", True)
+def _scatter_add(selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Node) -> Node | None:
+    return _scatter(selections, node, base, dim, index, source, "sum")
 
 
-def _index_add(selections: Selections, node: Node) -> Node | None:
-    base, dim, index = call_arguments(node, "self", "dim", "index")
-    return _scatter(selections, node, base, dim, index, scaled_source(selections, node), "sum", True)
+def _index_add(
+    selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Node, *, alpha: float = 1
+) -> Node | None:
+    return _scatter(selections, node, base, dim, index, scaled(selections, node, source, alpha), "sum")
 
 
-def _index_copy(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "source")
-    return _scatter(selections, node, base, dim, index, source, "overwrite", True)
+def _index_copy(selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Node) -> Node | None:
+    return _scatter(selections, node, base, dim, index, source, "overwrite")
 
 
-def _scatter_source(selections: Selections, node: Node) -> Node | None:
+def _scatter_source(selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Any, **_: Any) -> Node | None:
     if node.target not in (torch.ops.aten.scatter.src, torch.ops.aten.scatter_.src):
         return None
-    base, dim, index, source = call_arguments(node, "self", "dim", "index", "src")
-    return _scatter(selections, node, base, dim, index, source, "overwrite", True)
-
-
-def _scatter_reduce(selections: Selections, node: Node) -> Node | None:
-    base, dim, index, source, reduce = call_arguments(node, "self", "dim", "index", "src", "reduce")
-    include_self = node.args[5] if len(node.args) > 5 else node.kwargs.get("include_self", True)
-    return _scatter(selections, node, base, dim, index, source, reduce, bool(include_self))
+    return _scatter(selections, node, base, dim, index, source, "overwrite")
 
 
 def _scatter(
-    selections: Selections, node: Node, base: Node, dim: int, index: Node, source: Any, reduce: str, include_self: bool
+    selections: Selections,
+    node: Node,
+    base: Node,
+    dim: int,
+    index: Node,
+    source: Any,
+    reduce: str,
+    include_self: bool = True,
 ) -> Node | None:
     positions = selections.known(index)
     if positions is None or not isinstance(source, Node):
@@ -143,9 +139,7 @@ def _scatter(
     shaped = described(base)
     dim %= shaped.dim()
     along = _vector_along(positions, dim, described(source).shape) if positions.dim() > 1 else positions
-    if along is None or any(
-        a != b for d, (a, b) in enumerate(zip(described(source).shape, shaped.shape, strict=True)) if d != dim
-    ):
+    if along is None or not same_beside(dim, source, base):
         return None
     return combined(selections, node, base, dim, along, source, reduce, include_self)
 
@@ -175,7 +169,7 @@ GATHERS: dict[str, Handler] = {
     "embedding": _embedding,
     "gather": _gather,
     "scatter_add": _scatter_add,
-    "scatter_reduce": _scatter_reduce,
+    "scatter_reduce": _scatter,
     "index_add": _index_add,
     "index_put": _index_put,
     "index_copy": _index_copy,

@@ -4,7 +4,7 @@ loaded."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -14,9 +14,10 @@ from torch_mlir.passmanager import PassManager
 
 from fuseflow.dialects.canonical import InvalidModuleError, canonical_text
 from fuseflow.dialects.text_screen import screen_text
-from fuseflow.errors import FrontendError, Span
+from fuseflow.errors import FrontendError, Span, TensorError
 from fuseflow.frontend.foreign_errors import without_addresses
 from fuseflow.frontend.mlir_locations import Origin, from_location
+from fuseflow.tensors import Format
 
 NAME_ATTRIBUTE = "samml.name"
 """The attribute of an argument that has the name of the tensor in the user's model."""
@@ -99,6 +100,29 @@ def refuse_ignored(functions: Iterable[Any], file: str) -> None:
                 hint = f'say `module attributes {{{PROGRAM} = "NAME"}}`, or leave it out'
                 span = from_location(function.location, file).span
                 raise FrontendError(f"`{key}` is read in a module with `{PROGRAM}` alone", hint=hint, span=span)
+
+
+def stated_format(name: str, text: str, rank: int) -> Format:
+    """Return the format that `FORMAT_ATTRIBUTE` of a tensor says. Raise `FrontendError` if it is none for so many dimensions."""
+    try:
+        return Format.parse(text, rank)
+    except TensorError as error:
+        raise FrontendError(f"tensor `{name}`, attribute `{FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint) from None
+
+
+def require_called(functions: Mapping[str, Any], called: Collection[str], file: str) -> None:
+    """Raise `FrontendError` for a function that is not among those that are called."""
+    for name, function in functions.items():
+        if name not in called:
+            span = from_location(function.location, file).span
+            raise FrontendError(f"nobody calls the function {name}", hint="call it or leave it out", span=span)
+
+
+def require_read(call: Any, name: str) -> None:
+    """Raise `FrontendError` for a result of a call of the function `name` that no operation reads."""
+    for number, result in enumerate(call.results, 1):
+        if not list(result.uses):
+            raise FrontendError(f"nobody reads result {number} of the call of {name}", hint=f"return less from {name}")
 
 
 def parse_module(text: str, file: str) -> Any:

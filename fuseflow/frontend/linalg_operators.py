@@ -25,6 +25,8 @@ OPERATIONS: dict[str, str] = {
     **{name: f"math.{name}" for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
 }
 """The operation of each operator that MLIR has."""
+OPERATORS = {operation: name for name, operation in OPERATIONS.items()}
+"""The operator of each of these operations."""
 
 COMPARISONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 """The predicate of `arith.cmpf` of each comparison."""

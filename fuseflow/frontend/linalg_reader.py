@@ -10,8 +10,12 @@ from fuseflow.frontend.named_linalg import read_module
 from fuseflow.frontend.sparse_encodings import screen_encodings
 
 
-def read_program(text: str, file: str) -> Program:
-    """Read a Linalg module as an Einsum program; see `fuseflow.frontend.read_mlir`."""
+def read_mlir(text: str, file: str = "<text>") -> Program:
+    """Read a Linalg module with sparse encodings as an Einsum program, without loading PyTorch. Errors call the text `file`.
+
+    The name of an argument is its attribute `samml.name`, or else the name of its location, or else arg0, arg1, and so on. Raise
+    `FrontendError` for a text that is not a module or has no Einsum form.
+    """
     screen_encodings(text, file)
     module = linalg_modules.parse_module(text, file)
     if linalg_modules.PROGRAM in module.operation.attributes:

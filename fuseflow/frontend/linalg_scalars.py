@@ -14,50 +14,27 @@ from fuseflow.einsum.nodes import Apply, Const, Expr
 from fuseflow.errors import FrontendError
 from fuseflow.float32.words import rounded
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
+from fuseflow.frontend.linalg_operators import OPERATORS, PREDICATES
 from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.frontend.unit_dimensions import squeeze_shape
 from fuseflow.tensors.dtypes import DTYPES
 
-_SIMPLE = {
-    "arith.addf": "add",
+_SIMPLE = OPERATORS | {
     "arith.addi": "add",
-    "arith.subf": "sub",
     "arith.subi": "sub",
-    "arith.mulf": "mul",
     "arith.muli": "mul",
-    "arith.divf": "div",
-    "arith.negf": "neg",
-    "arith.maximumf": "max",
-    "arith.maxnumf": "max",
-    "arith.maxsi": "max",
-    "arith.minimumf": "min",
-    "arith.minnumf": "min",
-    "arith.minsi": "min",
+    **dict.fromkeys(("arith.maxnumf", "arith.maxsi"), "max"),
+    **dict.fromkeys(("arith.minnumf", "arith.minsi"), "min"),
     "arith.select": "where",
-    "math.powf": "pow",
     "math.fpowi": "pow",
-    "math.absf": "abs",
     "math.absi": "abs",
-    **{f"math.{name}": name for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
 }
 _CONVERSIONS = ("arith.extf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
 """Conversions of type that keep the number."""
 _TO_INTEGERS = {"arith.fptosi": True, "arith.fptoui": True, "arith.trunci": False}
 """Conversions to integers, and whether they leave a fraction out. Numbers are taken to be in the range of the integers."""
 
-_FLOAT_PREDICATES = {
-    1: "eq",
-    2: "gt",
-    3: "ge",
-    4: "lt",
-    5: "le",
-    8: "eq",
-    9: "gt",
-    10: "ge",
-    11: "lt",
-    12: "le",
-    13: "ne",
-}
+_FLOAT_PREDICATES = PREDICATES | {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le"}
 """The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
 _ORDERED_AND_UNEQUAL = 6
 """The predicate `one` of `arith.cmpf`, with which a remainder is compared with 0."""

@@ -24,7 +24,7 @@ from fuseflow.counted_loops import counted
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import name_split_indices
-from fuseflow.errors import FrontendError, TensorError
+from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.aten_operators import HINT_OUTSIDE
 from fuseflow.frontend.emitter import EinsumEmitter
@@ -115,10 +115,7 @@ class _Builder:
         return replace(from_location(op.location, self._file), region=self._region)
 
     def program(self) -> Program:
-        for name, function in self._functions.items():
-            if name not in self._called:
-                span = from_location(function.location, self._file).span
-                raise FrontendError(f"nobody calls the function {name}", hint="call it or leave it out", span=span)
+        linalg_modules.require_called(self._functions, self._called, self._file)
         einsums = self._emitter.einsums
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
@@ -246,9 +243,7 @@ class _Builder:
             raise FrontendError(
                 f"the function {name} calls itself", hint="a region computes once: write the steps one after the other"
             )
-        for number, result in enumerate(op.results, 1):
-            if not list(result.uses):
-                raise FrontendError(f"nobody reads result {number} of the call of {name}", hint=f"return less from {name}")
+        linalg_modules.require_read(op, name)
         if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
             raise FrontendError(f"{name} takes or returns something else than tensors of known rank", hint="pass tensors")
         if len(self._callers) > MOST_NESTED:
@@ -381,12 +376,7 @@ def _declaration(name: str, type: Any, format: str = "", dtype: str = "") -> Ten
     shape = tuple(type.shape)
     stored, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
     if format:
-        try:
-            stored = Format.parse(format, len(shape))
-        except TensorError as error:
-            raise FrontendError(
-                f"tensor `{name}`, attribute `{linalg_modules.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
-            ) from None
+        stored = linalg_modules.stated_format(name, format, len(shape))
     return TensorType(
         name,
         squeeze_shape(shape),

@@ -6,7 +6,7 @@ matrix is what PyTorch computes of the rows of the identity, so that no rule of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -17,12 +17,11 @@ from torch.fx import Node
 from fuseflow.frontend.known_positions import Handler
 from fuseflow.frontend.linalg_generic import MAX_WINDOW
 from fuseflow.frontend.selection_products import product_along
-from fuseflow.frontend.selections import Selections, call_arguments, described, named, reshaped
+from fuseflow.frontend.selections import Selections, described, named, reshaped
 
 
-def _along_one(selections: Selections, node: Node) -> Node | None:
+def _along_one(selections: Selections, node: Node, x: Node, *given: Any, **options: Any) -> Node | None:
     """An operator along the dimension that it names, as `cumsum(x, dim)`."""
-    x = call_arguments(node, "self")[0]
     shaped = described(x)
     if shaped.dim() == 0:
         return None
@@ -30,7 +29,7 @@ def _along_one(selections: Selections, node: Node) -> Node | None:
     if dtype != shaped.dtype:  # it converts first
         x = selections.computed(node, torch.Tensor.to, (x, dtype))
     identity = torch.eye(shaped.shape[dim], dtype=dtype)
-    rest, options = list(node.args[1:]), dict(node.kwargs)
+    rest = list(given)
     if "out" in options:
         return None
     if "dim" in options or not rest:
@@ -41,11 +40,10 @@ def _along_one(selections: Selections, node: Node) -> Node | None:
     return _product(selections, node, x, dim, matrix.t())
 
 
-def _along_last(selections: Selections, node: Node) -> Node | None:
+def _along_last(selections: Selections, node: Node, x: Node, *given: Any, **_: Any) -> Node | None:
     """An operator on the last dimensions, behind a batch and channels, whose weights along each dimension have the sum 1."""
-    x = call_arguments(node, "self")[0]
     shaped, result = described(x), described(node)
-    if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in node.args[1:]):
+    if not shaped.is_floating_point() or any(isinstance(argument, Node) for argument in given):
         return None
     rank = shaped.dim() - _leading(node, shaped)
     for dim in range(shaped.dim() - rank, shaped.dim()):
@@ -54,22 +52,20 @@ def _along_last(selections: Selections, node: Node) -> Node | None:
     return reshaped(selections, node, x, result.shape)
 
 
-def _average(selections: Selections, node: Node) -> Node | None:
+def _average(
+    selections: Selections,
+    node: Node,
+    x: Node,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    includes: bool = True,
+    divisor: int | None = None,
+) -> Node | None:
     """An average over windows that are cut at the edges, whose padding does not count, of which there is one along some dimension, or that
     are large and overlap. Other windows have a form of their own. The divisor of a window is the product of one for each dimension, unless
     a number is given."""
-    x, kernel = call_arguments(node, "self", "kernel_size")
-    settings: Iterator[Any] = (
-        node.args[n] if len(node.args) > n else node.kwargs.get(option, default)
-        for n, option, default in (
-            (2, "stride", ()),
-            (3, "padding", 0),
-            (4, "ceil_mode", False),
-            (5, "count_include_pad", True),
-            (6, "divisor_override", None),
-        )
-    )
-    stride, padding, ceil_mode, includes, divisor = settings
     shaped, result = described(x), described(node)
     rank = shaped.dim() - _leading(node, shaped)
     windows = list(zip(*(_along_each(setting, rank) for setting in (kernel, stride or kernel, padding)), strict=True))

@@ -74,24 +74,9 @@ LOSS_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums, with the prefix of their names."""
 
 
-def _cross_entropy(selections: Selections, node: Node) -> Node | None:
-    x, target, weight, reduction, ignored, smoothing = _arguments(
-        node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100, label_smoothing=0.0
-    )
+def _cross_entropy(selections: Selections, node: Node, x: Node, *others: Any) -> Node | None:
     logarithms = selections.call(node, aten.log_softmax.int, (x, min(1, described(x).dim() - 1)), described(x).shape)
-    return _picked(selections, node, logarithms, target, weight, reduction, ignored, smoothing)
-
-
-def _nll_loss(selections: Selections, node: Node) -> Node | None:
-    x, target, weight, reduction, ignored = _arguments(
-        node, self=None, target=None, weight=None, reduction=_MEAN, ignore_index=-100
-    )
-    return _picked(selections, node, x, target, weight, reduction, ignored)
-
-
-def _arguments(node: Node, **defaults: Any) -> list[Any]:
-    given = dict(zip(defaults, node.args, strict=False))
-    return [given.get(name, node.kwargs.get(name, default)) for name, default in defaults.items()]
+    return _picked(selections, node, logarithms, *others)
 
 
 def _picked(
@@ -99,9 +84,9 @@ def _picked(
     node: Node,
     logarithms: Node,
     target: Any,
-    weight: Any,
-    reduction: int,
-    ignored: int,
+    weight: Any = None,
+    reduction: int = _MEAN,
+    ignored: int = -100,
     smoothing: float = 0.0,
 ) -> Node | None:
     """Return the loss of rows of logarithms, of which each has a known class: minus the logarithm there, weighed by class. A part of the
@@ -167,5 +152,5 @@ def _numbers(selections: Selections, node: Node) -> Tensor | None:
     return None if argument is None or argument.tensor.is_meta else argument.tensor
 
 
-LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _nll_loss, "nll_loss_nd": _nll_loss}
+LOSSES: dict[str, Handler] = {"cross_entropy_loss": _cross_entropy, "nll_loss": _picked, "nll_loss_nd": _picked}
 """For each operator, by name, what replaces it."""

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, call_arguments, described, gathered, reshaped
+from fuseflow.frontend.selections import Selections, described, gathered, reshaped
 
 
-def _repeat_interleave(selections: Selections, node: Node) -> Node | None:
-    x, repeats = call_arguments(node, "self", "repeats")
-    dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim")
+def _repeat_interleave(
+    selections: Selections, node: Node, x: Node, repeats: Node | int, dim: int | None = None, **_: Any
+) -> Node | None:
     counts = torch.tensor(repeats) if isinstance(repeats, int) else selections.known(repeats)
     if not isinstance(dim, int) or counts is None:
         return None
     return _each(selections, node, x, {dim: torch.arange(_extent(x, dim)).repeat_interleave(counts)})
 
 
-def _pad(selections: Selections, node: Node) -> Node | None:
+def _pad(selections: Selections, node: Node, x: Node, pad: Sequence[int], mode: str = "constant", *_: Any) -> Node | None:
     """Padding with elements of the tensor itself, by reflection for example. `pad` has two numbers for each dimension, the last dimension
     first. Padding with a number is an index with an offset."""
-    x, pad = call_arguments(node, "self", "pad")
-    mode = str(node.args[2] if len(node.args) > 2 else node.kwargs.get("mode", "constant"))
     if mode == "constant":
         return None
     positions: dict[int, Tensor] = {}

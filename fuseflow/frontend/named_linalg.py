@@ -31,10 +31,10 @@ from fuseflow.einsum.nodes import (
     walk,
 )
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FrontendError, TensorError
+from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules as names
 from fuseflow.frontend.linalg_generic import linear_index
-from fuseflow.frontend.linalg_operators import COMBINERS, CONVERSIONS, OPERATIONS, PREDICATES, ROUNDING, operands
+from fuseflow.frontend.linalg_operators import COMBINERS, CONVERSIONS, OPERATORS, PREDICATES, ROUNDING, operands
 from fuseflow.frontend.linalg_scalars import constant_value
 from fuseflow.frontend.mlir_locations import at_line_of, from_location
 from fuseflow.frontend.sparse_encodings import from_encoding
@@ -44,7 +44,6 @@ from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES
 
 _ACCUMULATOR = Access("%accumulator", ())
-_OPERATORS = {operation: name for name, operation in OPERATIONS.items()}
 _REDUCTIONS = {operator: name for name, operator in COMBINERS.items()}
 _HINT = f"an operation without `{names.NAME_ATTRIBUTE}` is a part of those that read it; without `{names.PROGRAM}` it is read as a model"
 
@@ -59,10 +58,7 @@ def read_module(module: Any, file: str) -> Program:
     reader = _Reader(functions, file, {names.text_of(main.attributes, "sym_name")})
     reader.declare_inputs(main)
     reader.read(main, "")
-    for name, function in functions.items():
-        if name not in reader.called:
-            span = from_location(function.location, file).span
-            raise FrontendError(f"nobody calls the function {name}", hint="call it or leave it out", span=span)
+    names.require_called(functions, reader.called, file)
     program = reader.program(names.text_of(module.operation.attributes, names.PROGRAM))
     verify(program)
     reader.refuse_other_types(infer(program))
@@ -154,9 +150,7 @@ class _Reader:
         function = self.functions[name]
         if name == names.MAIN:
             raise FrontendError(f"the function {name} calls itself", hint="a region is the operations of one function")
-        for number, result in enumerate(op.results, 1):
-            if not list(result.uses):
-                raise FrontendError(f"nobody reads result {number} of the call of {name}", hint=f"return less from {name}")
+        names.require_read(op, name)
         self.called.add(name)
         block = function.body.blocks[0]
         self._values |= {a: self._values[value] for a, value in zip(block.arguments, op.operands, strict=True)}
@@ -292,8 +286,8 @@ class _Scalars:
                 return Apply("where", tuple(map(self.value, op.operands)))
             case "math.roundeven":
                 return Apply("saturate", (self.value(op.operands[0]), Const(-math.inf), Const(math.inf)))
-            case name if name in _OPERATORS:
-                return Apply(_OPERATORS[name], tuple(map(self.value, op.operands)))
+            case name if name in OPERATORS:
+                return Apply(OPERATORS[name], tuple(map(self.value, op.operands)))
         raise FrontendError(f"the scalar operation `{op.name}` has no place in a named Einsum", hint=_HINT)
 
 
@@ -342,12 +336,7 @@ def _type(name: str, type: Any, attributes: Any) -> TensorType:
     if dtype not in DTYPES:
         raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint=f"use {', '.join(DTYPES)}")
     if names.FORMAT_ATTRIBUTE in attributes:
-        try:
-            format = Format.parse(names.text_of(attributes, names.FORMAT_ATTRIBUTE), len(shape))
-        except TensorError as error:
-            raise FrontendError(
-                f"tensor `{name}`, attribute `{names.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
-            ) from None
+        format = names.stated_format(name, names.text_of(attributes, names.FORMAT_ATTRIBUTE), len(shape))
     return TensorType(name, shape, format, dtype, fill, block=block)
 
 

@@ -24,9 +24,8 @@ def mean_of_row(a: Tensor, degrees: Tensor, x: Tensor) -> Tensor:
     return torch.mm(a, x) / degrees.unsqueeze(-1)
 
 
-def _reduced_product(selections: Selections, node: Node) -> Node | None:
-    a, x, reduce = node.args[:3] if len(node.args) > 2 else (None, None, None)
-    if not isinstance(a, Node) or not isinstance(x, Node) or reduce not in (*EXTREMES, "mean"):
+def _reduced_product(selections: Selections, node: Node, a: Node, x: Node, reduce: str = "sum") -> Node | None:
+    if reduce not in (*EXTREMES, "mean"):
         return None
     pattern = selections.pattern(a)
     if pattern is None:
@@ -36,7 +35,7 @@ def _reduced_product(selections: Selections, node: Node) -> Node | None:
         degrees = selections.vector(stored.clamp(min=1).to(described(x).dtype), named(node, "degrees"))
         return selections.computed(node, mean_of_row, (a, degrees, x))
     empty = selections.vector((stored == 0).to(torch.int32), named(node, "empty"))
-    result = selections.computed(node, extreme_of_row, (a, pattern, empty, x, EXTREMES[str(reduce)] == "max"))
+    result = selections.computed(node, extreme_of_row, (a, pattern, empty, x, EXTREMES[reduce] == "max"))
     assert described(result).shape == described(node).shape
     return result
 
@@ -52,25 +51,22 @@ def sampled_elements(pattern: Tensor, x: Tensor) -> Tensor:
     return torch.where(pattern, x, 0.0)
 
 
-def _sampled_product(selections: Selections, node: Node) -> Node | None:
-    s, a, b = node.args[:3]
+def _sampled_product(
+    selections: Selections, node: Node, s: Node, a: Node, b: Node, *, beta: float = 1.0, alpha: float = 1.0
+) -> Node | None:
     pattern = _needed_pattern(selections, s)
     if pattern is None:
         return None
-    factors = node.kwargs.get("beta", 1.0), node.kwargs.get("alpha", 1.0)
-    return selections.computed(node, sampled_product, (pattern, s, a, b, *factors))
+    return selections.computed(node, sampled_product, (pattern, s, a, b, beta, alpha))
 
 
-def _sampled_elements(selections: Selections, node: Node) -> Node | None:
-    x, mask = node.args[:2]
+def _sampled_elements(selections: Selections, node: Node, x: Node, mask: Node) -> Node | None:
     pattern = _needed_pattern(selections, mask)
     return None if pattern is None else selections.computed(node, sampled_elements, (pattern, x))
 
 
-def _needed_pattern(selections: Selections, sparse: object) -> Node | None:
+def _needed_pattern(selections: Selections, sparse: Node) -> Node | None:
     """Return the pattern of a sparse matrix whose nonzero elements do not show it, or None."""
-    if not isinstance(sparse, Node):
-        return None
     argument = selections.traced.arguments.get(sparse)
     if (
         argument is not None

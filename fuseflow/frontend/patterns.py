@@ -19,9 +19,9 @@ from torch.fx import Node
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import MOVEMENTS
-from fuseflow.sparsity.layouts.compressed import CSR
+from fuseflow.sparsity.layouts.compressed import CSR, positions_of
 from fuseflow.sparsity.layouts.coo import COO
-from fuseflow.sparsity.layouts.layout import Layout
+from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 
@@ -46,9 +46,7 @@ def weight_patterns(module: nn.Module) -> dict[str, Pattern]:
     }
     for name, pattern in patterns.items():
         if pattern.layout.compiler_format(tuple(pattern.mask.shape)) is None:
-            known = ", ".join(
-                f"`{layout}`" for layout, cls in LAYOUTS.items() if cls.compiler_format is not Layout.compiler_format
-            )
+            known = ", ".join(f"`{layout}`" for layout, cls in LAYOUTS.items() if has_compiler_format(cls))
             raise FrontendError(
                 f"the weight `{name}` has the layout `{pattern.layout}`, which runs in PyTorch only",
                 hint=f"these are compiled: {known}",
@@ -92,7 +90,7 @@ def _sparse(tensor: Tensor, mask: Tensor, block: tuple[int, ...]) -> Tensor:
         rows, columns = block
         inner = (mask.shape[0] // rows, rows, mask.shape[1] // columns, columns)
         kept = mask.reshape(inner).any(dim=3).any(dim=1)
-        positions = torch.cat((kept.new_zeros(1, dtype=torch.long), kept.sum(1).cumsum(0)))
+        positions = positions_of(kept.sum(1))
         values = tensor.reshape(inner).permute(0, 2, 1, 3)[kept]
         return torch.sparse_bsr_tensor(positions, kept.nonzero()[:, 1], values, tensor.shape)
     return torch.sparse_coo_tensor(mask.nonzero().T, tensor[mask], tensor.shape, is_coalesced=True)

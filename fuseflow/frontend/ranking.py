@@ -21,7 +21,7 @@ from torch.fx import Node
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.constant_folding import node_values
 from fuseflow.frontend.known_positions import Handler
-from fuseflow.frontend.selections import Selections, call_arguments, described, named
+from fuseflow.frontend.selections import Selections, described, first_operand, named
 from fuseflow.frontend.trace import Trace
 
 Nan: TypeAlias = Literal["greatest", "least", "any"]
@@ -72,7 +72,7 @@ def _ranking(
 ) -> dict[str, Node]:
     """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form.
     With `keep` False the dimension, of which one element is left, vanishes. What is ranked is the operand of the node, or `of`."""
-    x = of or call_arguments(node, "self")[0]
+    x = of or first_operand(node)
     shaped = described(x)
     if shaped.dtype == torch.bool or shaped.dim() == 0:
         return {}
@@ -86,16 +86,11 @@ def _ranking(
     for what in wanted:
         positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
         value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
-        result = _call(selections, node, ranked_along, (x, before, places, positions, dim, count, largest, nan), value)
-        nodes[what] = result if keep else _call(selections, node, torch.ops.aten.squeeze.dim, (result, dim), value.squeeze(dim))
+        args = (x, before, places, positions, dim, count, largest, nan)
+        ranked = selections.valued(node, value, ranked_along, args)
+        squeeze = torch.ops.aten.squeeze.dim
+        nodes[what] = ranked if keep else selections.valued(node, value.squeeze(dim), squeeze, (ranked, dim))
     return nodes
-
-
-def _call(selections: Selections, node: Node, target: Any, args: tuple[Any, ...], value: Tensor) -> Node:
-    result = node.graph.call_function(target, args)
-    result.meta = {**node.meta, "val": value}
-    selections.dependences[result] = "data"
-    return result
 
 
 _RESULTS = ("values", "positions")
@@ -115,35 +110,25 @@ def _put(node: Node, ranking: dict[str, Node]) -> None:
             user.replace_all_uses_with(ranking[_RESULTS[position]])
 
 
-def _option(node: Node, position: int, name: str, default: Any) -> Any:
-    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
-
-
-def _topk(selections: Selections, node: Node) -> Node | None:
-    count, dim, largest = _option(node, 1, "k", 1), _option(node, 2, "dim", -1), _option(node, 3, "largest", True)
-    _put(node, _ranking(selections, node, dim, count, largest, _wanted(node)))
+def _topk(selections: Selections, node: Node, x: Node, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Node | None:
+    _put(node, _ranking(selections, node, dim, k, largest, _wanted(node)))
     return None
 
 
-def _sort(selections: Selections, node: Node) -> Node | None:
-    stable = "stable" in str(node.target)
-    dim = _option(node, 2 if stable else 1, "dim", -1)
-    descending = _option(node, 3 if stable else 2, "descending", False)
-    extent = described(call_arguments(node, "self")[0]).shape[dim]
+def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending: bool = False, **_: Any) -> Node | None:
+    extent = described(x).shape[dim]
     if "argsort" in str(node.target):
         return _ranking(selections, node, dim, extent, descending, ("positions",)).get("positions")
     _put(node, _ranking(selections, node, dim, extent, descending, _wanted(node)))
     return None
 
 
-def _extreme(selections: Selections, node: Node) -> Node | None:
+def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
     """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
-    dim, keep = _option(node, 1, "dim", None), _option(node, 2, "keepdim", False)
     name = fx_origin.short_name(node.target)
     largest = "max" in name
     nan: Nan = "greatest" if largest else "least"
     if dim is None and name.startswith("arg") and not keep:
-        x = call_arguments(node, "self")[0]
         flat = selections.computed(node, torch.ops.aten.reshape.default, (x, [-1]))
         return _ranking(selections, node, 0, 1, largest, ("positions",), False, flat, nan).get("positions")
     if not isinstance(dim, int):
@@ -155,18 +140,19 @@ def _extreme(selections: Selections, node: Node) -> Node | None:
     return None
 
 
-def _one_in_order(selections: Selections, node: Node) -> Node | None:
-    """`median(x, dim)`, which is the lower one of two, and `kthvalue(x, k, dim)`."""
-    is_median = fx_origin.short_name(node.target) == "median"
-    x = call_arguments(node, "self")[0]
-    dim = _option(node, 1 if is_median else 2, "dim", None if is_median else -1)
-    if not isinstance(dim, int) or not described(x).dim():
+def _median(selections: Selections, node: Node, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
+    """`median(x, dim)`, which is the lower one of two."""
+    if dim is None or not described(x).dim():
         return None
-    keep = _option(node, 2 if is_median else 3, "keepdim", False)
-    position = (described(x).shape[dim] - 1) // 2 if is_median else _option(node, 1, "k", 1) - 1
-    nan: Nan = "any" if is_median else "greatest"
-    ranking = _ranking(selections, node, dim, position + 1, False, _wanted(node), True, nan=nan)
-    _put(node, {what: _taken(selections, node, ranked, dim, position, keep) for what, ranked in ranking.items()})
+    return _kth_value(selections, node, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")
+
+
+def _kth_value(
+    selections: Selections, node: Node, x: Node, k: int, dim: int = -1, keep: bool = False, nan: Nan = "greatest"
+) -> Node | None:
+    if described(x).dim():
+        ranking = _ranking(selections, node, dim, k, False, _wanted(node), True, nan=nan)
+        _put(node, {what: _taken(selections, node, ranked, dim, k - 1, keep) for what, ranked in ranking.items()})
     return None
 
 
@@ -175,8 +161,7 @@ def _taken(selections: Selections, node: Node, ranked: Node, dim: int, position:
     return last if keep else selections.computed(node, torch.ops.aten.squeeze.dim, (last, dim))
 
 
-def _sorted_rows(selections: Selections, node: Node) -> Node | None:
-    x = call_arguments(node, "self")[0]
+def _sorted_rows(selections: Selections, node: Node, x: Node) -> Node | None:
     extent = described(x).shape[0] if described(x).dim() else 0
     return _ranking(selections, node, 0, extent, False, ("values",)).get("values") if extent else None
 
@@ -184,9 +169,9 @@ def _sorted_rows(selections: Selections, node: Node) -> Node | None:
 def tie_notices(traced: Trace) -> list[str]:
     """Return a notice if positions are read that `topk` of PyTorch takes otherwise, of equal elements of the sample."""
     wanted = [node for node in traced.graph_module.graph.nodes if node.op == "call_function" and _reads_positions(node)]
-    operands = [call_arguments(node, "self")[0] for node in wanted]
+    operands = [first_operand(node) for node in wanted]
     values = node_values(traced, [*wanted, *operands]) if wanted else {}
-    different = sum(_differing(node, values[x], values[node][1]) for node, x in zip(wanted, operands, strict=True))
+    different = sum(_differing(values[x], values[node][1], *node.args[2:4]) for node, x in zip(wanted, operands, strict=True))
     if not different:
         return []
     places = "1 place" if different == 1 else f"{different:,} places"
@@ -200,16 +185,15 @@ def _reads_positions(node: Node) -> bool:
     return fx_origin.short_name(node.target) == "topk" and "positions" in _wanted(node)
 
 
-def _differing(node: Node, x: Tensor, positions: Tensor) -> int:
+def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> int:
     """Return at how many places the stable order takes other elements than PyTorch did."""
-    dim, largest = _option(node, 2, "dim", -1), _option(node, 3, "largest", True)
     stable = torch.sort(x, dim=dim, descending=largest, stable=True).indices.narrow(dim, 0, positions.shape[dim])
     return int((stable != positions).sum())
 
 
 RANKINGS: dict[str, Handler] = {
-    "median": _one_in_order,
-    "kthvalue": _one_in_order,
+    "median": _median,
+    "kthvalue": _kth_value,
     "msort": _sorted_rows,
     "topk": _topk,
     "sort": _sort,

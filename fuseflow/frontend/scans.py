@@ -32,12 +32,9 @@ def scanned_along(x: Tensor, triangle: Tensor, dim: int, reduction: str) -> Tens
     return result.movedim(-1, dim)
 
 
-def _scan(selections: Selections, node: Node) -> Node | None:
-    x, name = node.args[0], fx_origin.short_name(node.target)
-    assert isinstance(x, Node)
-    shaped = described(x)
-    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-    if not shaped.is_floating_point() or shaped.dim() == 0 or not isinstance(dim, int) or node.kwargs.get("dtype") is not None:
+def _scan(selections: Selections, node: Node, x: Node, dim: int, *, dtype: torch.dtype | None = None) -> Node | None:
+    shaped, name = described(x), fx_origin.short_name(node.target)
+    if not shaped.is_floating_point() or shaped.dim() == 0 or dtype is not None:
         return None
     dim %= shaped.dim()
     extent = shaped.shape[dim]

@@ -6,6 +6,8 @@ positions, `[0, 0, 1, 1, 1]`. Graph networks write it where the edges are those 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.fx import Node
@@ -14,10 +16,11 @@ from fuseflow.frontend.known_positions import Handler
 from fuseflow.frontend.selections import EXTREMES, Selections, described, reduced, scattered
 
 
-def _segment_reduce(selections: Selections, node: Node) -> Node | None:
-    source, reduce = node.args[0], str(node.args[1])
-    lengths = _lengths(selections, node)
-    if not isinstance(source, Node) or lengths is None or node.kwargs.get("initial") is not None:
+def _segment_reduce(
+    selections: Selections, node: Node, source: Node, reduce: str, *, initial: float | None = None, **of: Any
+) -> Node | None:
+    lengths = _lengths(selections, **of)
+    if lengths is None or initial is not None:
         return None
     positions, rows = torch.arange(len(lengths)).repeat_interleave(lengths), len(lengths)
     if len(positions) != described(source).shape[0]:
@@ -31,11 +34,13 @@ def _segment_reduce(selections: Selections, node: Node) -> Node | None:
     return None
 
 
-def _lengths(selections: Selections, node: Node) -> Tensor | None:
+def _lengths(
+    selections: Selections, lengths: Node | None = None, offsets: Node | None = None, axis: int = 0, **_: Any
+) -> Tensor | None:
     """Return how long each segment along the first dimension is, or None if that is data or the segments are along another one."""
-    lengths, offsets = selections.known(node.kwargs.get("lengths")), selections.known(node.kwargs.get("offsets"))
-    given = lengths if offsets is None else offsets.diff()
-    return given if given is not None and given.dim() == 1 and node.kwargs.get("axis", 0) == 0 else None
+    known, ends = selections.known(lengths), selections.known(offsets)
+    given = known if ends is None else ends.diff()
+    return given if given is not None and given.dim() == 1 and axis == 0 else None
 
 
 SEGMENTS: dict[str, Handler] = {"segment_reduce": _segment_reduce}

@@ -54,18 +54,17 @@ class Selections:
 
     def call(self, origin: Node, target: Any, args: tuple[Any, ...], shape: Any, **kwargs: Any) -> Node:
         """Add a call that has the module path and the line of the node `origin`."""
-        result = origin.graph.call_function(target, args, kwargs)
-        result.meta = {**origin.meta, "val": torch.empty(tuple(shape), dtype=described(origin).dtype, device="meta")}
-        self.dependences[result] = "data"
-        return result
+        value = torch.empty(tuple(shape), dtype=described(origin).dtype, device="meta")
+        return self.valued(origin, value, target, args, **kwargs)
 
     def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
         """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
-        result = origin.graph.call_function(function, args, kwargs)
-        value = function(
-            *map_arg(args, lambda node: _on_no_device(described(node))),
-            **map_arg(kwargs, lambda node: _on_no_device(described(node))),
-        )
+        given, options = map_arg((args, kwargs), lambda node: _on_no_device(described(node)))
+        return self.valued(origin, function(*given, **options), function, args, **kwargs)
+
+    def valued(self, origin: Node, value: Any, target: Any, args: tuple[Any, ...], **kwargs: Any) -> Node:
+        """Add a call whose result is described by `value`, with the module path and the line of the node `origin`."""
+        result = origin.graph.call_function(target, args, kwargs)
         result.meta = {**origin.meta, "val": value}
         self.dependences[result] = "data"
         return result
@@ -208,12 +207,8 @@ def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Nod
         if known is not None and isinstance(data, Node) and selections.dependences.get(data) == "data":
             shape, whole = tuple(known.shape), described(product).shape
             extents = (1,) * (len(whole) - len(shape)) + shape
-            along = dim % len(whole)
-            if (
-                known.is_floating_point()
-                and all(size == 1 for d, size in enumerate(extents) if d != along)
-                and extents[along] > 1
-            ):
+            along = extents[dim % len(whole)]
+            if known.is_floating_point() and along > 1 and known.numel() == along:
                 return data, known.reshape(-1)
     return None
 
@@ -266,17 +261,20 @@ def reduced(
     return selections.call(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"), shape)
 
 
-def scaled_source(selections: Selections, node: Node) -> Node:
-    """Return what an `index_add` adds: its source times `alpha`."""
-    source, alpha = call_arguments(node, "self", "dim", "index", "source")[3], node.kwargs.get("alpha", 1)
-    assert isinstance(source, Node)
-    return source if alpha == 1 else selections.call(node, torch.ops.aten.mul.Tensor, (source, alpha), described(source).shape)
+def scaled(selections: Selections, node: Node, x: Node, factor: float) -> Node:
+    return x if factor == 1 else selections.call(node, torch.ops.aten.mul.Tensor, (x, factor), described(x).shape)
 
 
 def described(node: Node) -> Tensor:
     value = described_tensor(node)
     assert value is not None, f"`{node}` is a tensor"
     return value
+
+
+def same_beside(dim: int, first: Node, second: Node) -> bool:
+    """Return whether two tensors have the same extents beside one dimension."""
+    pairs = zip(described(first).shape, described(second).shape, strict=True)
+    return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
 
 
 def _shape_with(tensor: Tensor, dim: int, extent: int) -> tuple[int, ...]:
@@ -308,6 +306,7 @@ def reshaped(selections: Selections, origin: Node, value: Node, shape: Sequence[
     return selections.call(origin, torch.ops.aten.reshape.default, (value, list(shape)), shape)
 
 
-def call_arguments(node: Node, *names: str) -> list[Any]:
-    """Return the first arguments of a call, which may be given by name."""
-    return [node.args[p] if p < len(node.args) else node.kwargs[name] for p, name in enumerate(names)]
+def first_operand(node: Node) -> Node:
+    operand = node.args[0]
+    assert isinstance(operand, Node)
+    return operand

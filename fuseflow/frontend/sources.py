@@ -37,6 +37,8 @@ __all__ = ["Source", "input_tensors", "load"]
 
 MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
 """A hint that says what a model may be."""
+_OF_MODELS = ("inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims", "sparsity")
+"""What is said of models of PyTorch, and not of programs."""
 
 
 def load(spec: ModelSpec) -> Source:
@@ -47,19 +49,7 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse(
-            "an Einsum program",
-            "tensors",
-            "inputs",
-            "kwargs",
-            "data",
-            "data_dir",
-            "formats",
-            "options",
-            "fresh",
-            "dims",
-            "sparsity",
-        )
+        spec.refuse("an Einsum program", "tensors", *_OF_MODELS)
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
         spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh", "dims")
@@ -90,19 +80,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
         return import_or_recall(spec, _import_file)
     match path.suffix:
         case ".ein" | ".mlir":
-            spec.refuse(
-                f"the program `{path}`",
-                "tensors",
-                "inputs",
-                "kwargs",
-                "data",
-                "data_dir",
-                "formats",
-                "options",
-                "fresh",
-                "dims",
-                "sparsity",
-            )
+            spec.refuse(f"the program `{path}`", "tensors", *_OF_MODELS)
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)

@@ -1,13 +1,9 @@
-"""The analysis of a program: one sweep forward, which finds what is known, and one backward, which finds what is needed.
-
-Two sweeps are enough. What is known depends on the producers of a tensor only, and what is needed on what is known and on its consumers.
-Leaving out what is not needed makes nothing known that was not.
-"""
+"""The analysis of a program: what is known and what is needed of its tensors, by two sweeps over its Einsums."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +20,7 @@ from fuseflow.propagation.contraction import MAX_POINTS, Mask
 from fuseflow.propagation.entries import Entries
 from fuseflow.propagation.forward import UNKNOWN, Forward, Value
 from fuseflow.propagation.labeled import Labeled, is_plain, read, tensor_array, written
+from fuseflow.propagation.sweeps import known_after, needed_before
 from fuseflow.propagation.tensor_mask import Bits, TensorMask
 
 
@@ -100,80 +97,69 @@ def analyse(program: Program, attributes: Mapping[str, Attribute] | None = None)
     for name in given:
         if name not in typed.declared:
             raise AttributesError(f"there is no tensor `{name}` in `{program.name}`", hint=did_you_mean(name, typed.declared))
-    return Sweeps(typed, given).analysis()
+    start = {tensor.name: given.get(tensor.name, Attribute()).known(tensor) for tensor in typed.inputs}
+    shapes = {tensor.name: tensor.shape for tensor in typed.tensors}
+    steps = [EinsumStep(einsum, typed, shapes, given.get(einsum.name)) for einsum in typed.einsums]
+    known = known_after(steps, start)
+    needed = {name: np.full(_mask_shape(value), name in typed.outputs) for name, value in known.items()}
+    return Analysis(typed, known, needed_before(steps, known, needed))
 
 
-class Sweeps:
-    """The two sweeps over a program, with what they know so far."""
+class EinsumStep:
+    """An Einsum of a program as a step of the two sweeps. `shapes` has those of all tensors, and `attribute` says what of its result is
+    pruned."""
 
-    def __init__(self, program: Program, given: Mapping[str, Attribute]) -> None:
-        self._program, self._given = program, given
-        self._sizes = extents(program)
-        self._shapes = {tensor.name: tensor.shape for tensor in program.tensors}
-        self._known: dict[str, Array | Entries] = {tensor.name: self._initial(tensor.name) for tensor in program.inputs}
-        self._needed: dict[str, Bits] = {}
-        self._forward: dict[str, Forward] = {}
+    def __init__(
+        self, einsum: Einsum, program: Program, shapes: Mapping[str, tuple[int, ...]], attribute: Attribute | None
+    ) -> None:
+        self._left, self._body = Access(einsum.name, einsum.indices), rounded(einsum, program.declared).body
+        self._sizes, self._shapes = extents(program)[einsum.name], shapes
+        self._given = None if attribute is None else attribute.known(program.declared[einsum.name])
+        self._forward: Forward | None = None
 
-    def analysis(self) -> Analysis:
-        bodies = [rounded(einsum, self._program.declared) for einsum in self._program.einsums]
-        for einsum in bodies:
-            self._find_known(einsum)
-        for name, known in self._known.items():
-            shape = known.mask.shape if isinstance(known, Entries) else (1,) * known.ndim
-            self._needed[name] = np.full(shape, name in self._program.outputs)
-        for einsum in reversed(bodies):
-            self._find_needed(einsum)
-        return Analysis(self._program, self._known, self._needed)
+    def known(self, known: Mapping[str, Array | Entries]) -> dict[str, Array | Entries]:
+        self._forward = Forward(known, self._shapes, self._sizes)
+        result = self._of_result(self._forward.value(self._body))
+        name = self._left.tensor
+        return {name: result if self._given is None else _pruned(result, self._given, self._shapes[name])}
 
-    def need(self, name: str, mask: Bits) -> None:
-        """Add what one use of a tensor needs of it to what others need."""
-        self._needed[name] = self._needed[name] | mask
+    def needed(self, known: Mapping[str, Array | Entries], needed: Mapping[str, Bits]) -> Iterator[tuple[str, Bits]]:
+        name, forward = self._left.tensor, self._forward
+        assert forward is not None, "the sweep forward comes first"
+        self._forward = None  # no later step reads it
+        result = known[name]
+        if isinstance(result, Entries):
+            need: Mask = Entries(result.crds, result.mask & needed[name], self._left.names)
+        else:
+            need = read(self._left, needed[name] & np.isnan(result), self._shapes[name], self._sizes, False)
+        for access, elements in Backward(forward).needs(self._body, need):
+            yield access.tensor, self._of_operand(known[access.tensor], access, elements)
 
-    def _initial(self, name: str) -> Array | Entries:
-        return self._given.get(name, Attribute()).known(self._program.declared[name])
-
-    def _find_known(self, einsum: Einsum) -> None:
-        sizes = self._sizes[einsum.name]
-        self._forward[einsum.name] = forward = Forward(self._known, self._shapes, sizes)
-        known = self._of_result(einsum, forward.value(einsum.body), sizes)
-        if einsum.name in self._given:
-            known = _pruned(known, self._initial(einsum.name), self._shapes[einsum.name])
-        self._known[einsum.name] = known
-
-    def _of_result(self, einsum: Einsum, value: Value, sizes: Mapping[str, int]) -> Array | Entries:
-        """Return what is known of a result as an array over its dimensions."""
+    def _of_result(self, value: Value) -> Array | Entries:
+        """Return what is known of the result as an array over its dimensions."""
         if isinstance(value, Entries):
-            if is_plain(Access(einsum.name, einsum.indices)) and set(einsum.indices) == set(value.names):
-                rows = [value.names.index(str(index)) for index in einsum.indices]
+            names = self._left.names
+            if is_plain(self._left) and set(names) == set(value.names):
+                rows = [value.names.index(name) for name in names]
                 return Entries(value.crds if rows == sorted(rows) else value.crds[rows], value.mask)
             value = UNKNOWN
-        return folded(tensor_array(einsum.indices, value, sizes))
+        return folded(tensor_array(self._left.indices, value, self._sizes))
 
-    def _find_needed(self, einsum: Einsum) -> None:
-        name, sizes = einsum.name, self._sizes[einsum.name]
-        left, known, needed = Access(name, einsum.indices), self._known[name], self._needed[name]
-        forward = self._forward.pop(name)  # no later sweep reads it
-        if isinstance(known, Entries):
-            need: Mask = Entries(known.crds, known.mask & needed, left.names)
-        else:
-            need = read(left, needed & np.isnan(known), self._shapes[name], sizes, False)
-
-        def mark(access: Access, elements: Mask) -> None:
-            self.need(access.tensor, self._of_operand(access, elements, sizes))
-
-        Backward(forward, mark).need(einsum.body, need)
-
-    def _of_operand(self, access: Access, elements: Mask, sizes: Mapping[str, int]) -> Bits:
+    def _of_operand(self, known: Array | Entries, access: Access, elements: Mask) -> Bits:
         """Return which elements of a tensor an access needs, in the form in which they are kept for the tensor. Where it does not read them
         one by one, it may need all."""
-        known, shape = self._known[access.tensor], self._shapes[access.tensor]
+        shape = self._shapes[access.tensor]
         if isinstance(known, Entries):
             entries = Entries(known.crds, known.mask, access.names)
             return entries.at(elements) if is_plain(access) else np.ones(known.mask.shape, dtype=bool)
         if isinstance(elements, Labeled):
-            return written(access, elements, shape, sizes)
+            return written(access, elements, shape, self._sizes)
         fits = math.prod(shape) <= MAX_POINTS
-        return written(access, elements.whole(sizes) if fits else EVERYWHERE, shape, sizes)
+        return written(access, elements.whole(self._sizes) if fits else EVERYWHERE, shape, self._sizes)
+
+
+def _mask_shape(known: Array | Entries) -> tuple[int, ...]:
+    return known.mask.shape if isinstance(known, Entries) else (1,) * known.ndim
 
 
 def _pruned(known: Array | Entries, given: Array | Entries, shape: tuple[int, ...]) -> Array | Entries:

@@ -5,8 +5,8 @@ Over an index that the operand lacks, and over several uses, an element is neede
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -18,18 +18,18 @@ from fuseflow.propagation.labeled import Labeled, any_over, union
 from fuseflow.selection import Largest, Threshold
 
 EVERYWHERE = Labeled(np.asarray(True))
-Mark = Callable[[Access, Mask], None]
-"""A function that is told which elements of the index space of an access are needed."""
+Needs: TypeAlias = Iterator[tuple[Access, Mask]]
+"""Accesses, each with the elements of its index space that are needed."""
 
 
 class Backward:
     """What an Einsum needs of its operands. `forward` has what is known of its expressions."""
 
-    def __init__(self, forward: Forward, mark: Mark) -> None:
-        self._forward, self._mark = forward, mark
+    def __init__(self, forward: Forward) -> None:
+        self._forward = forward
 
-    def need(self, node: Expr, need: Mask) -> None:
-        """Mark what an expression needs where a mask over its indices is true. What is known needs no operand."""
+    def needs(self, node: Expr, need: Mask) -> Needs:
+        """Yield what an expression needs where a mask over its indices is true. What is known needs no operand."""
         need = self._both(self._any_over(need, free_indices(node)), unknown(self._forward.value(node)))
         if not (need.mask if isinstance(need, Entries) else need.array).any():
             return
@@ -37,19 +37,19 @@ class Backward:
             case Const():
                 return
             case Access():
-                self._mark(node, need)
+                yield node, need
             case Apply():
-                self._of_operands(node, need)
+                yield from self._of_operands(node, need)
             case Reduce():
-                self._of_reduction(node, need)
+                yield from self._of_reduction(node, need)
             case Keep():
-                self.need(node.body, self._of_selection(node, need))
+                yield from self.needs(node.body, self._of_selection(node, need))
             case other:
                 assert_never(other)
 
-    def _of_operands(self, node: Apply, need: Mask) -> None:
+    def _of_operands(self, node: Apply, need: Mask) -> Needs:
         for position, arg in enumerate(node.args):
-            self.need(arg, self._both(need, self._taken(node, position)) if node.op == "where" and position else need)
+            yield from self.needs(arg, self._both(need, self._taken(node, position)) if node.op == "where" and position else need)
 
     def _taken(self, node: Apply, position: int) -> Mask:
         """Return where a branch of a `where` may be taken."""
@@ -58,19 +58,19 @@ class Backward:
             return condition if position == 1 else EVERYWHERE
         return condition.map(lambda c: np.isnan(c) | ((c != 0) if position == 1 else (c == 0)))
 
-    def _of_reduction(self, node: Reduce, need: Mask) -> None:
+    def _of_reduction(self, node: Reduce, need: Mask) -> Needs:
         factors, sizes = product_factors(node), self._forward.sizes
         values = [self._forward.value(factor) for factor in factors]
         if len(factors) < 2 or any(isinstance(value, Labeled) and np.isinf(value.array).any() for value in values):
-            self.need(node.body, need)
+            yield from self.needs(node.body, need)
             return
         masks = [alive(value) for value in values]
         for place, factor in enumerate(factors):
             others, own = [need, *masks[:place], *masks[place + 1 :]], masks[place]
             if isinstance(own, Entries):
-                self.need(factor, sampled(own, others, sizes))
+                yield from self.needs(factor, sampled(own, others, sizes))
             else:
-                self.need(factor, any_product(others, free_indices(factor), (), sizes))
+                yield from self.needs(factor, any_product(others, free_indices(factor), (), sizes))
 
     def _of_selection(self, node: Keep, need: Mask) -> Mask:
         """Return what a rule must see of its operand: the entry alone, or all that it is compared with."""

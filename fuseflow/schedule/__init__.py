@@ -5,18 +5,9 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.schedule.partition import Region
-    from fuseflow.schedule.regions import form_regions, region_results
-    from fuseflow.schedule.schedule import Schedule
-
-__all__ = ["Region", "Schedule", "form_regions", "region_results"]
-
-_MODULES = {
-    "Region": "partition",
-    "Schedule": "schedule",
-    "form_regions": "regions",
-    "region_results": "regions",
-}
-
-if not TYPE_CHECKING:
-    __getattr__ = deferred_names(__name__, _MODULES)
+    from fuseflow.schedule.partition import Region as Region
+    from fuseflow.schedule.regions import form_regions as form_regions
+    from fuseflow.schedule.regions import region_results as region_results
+    from fuseflow.schedule.schedule import Schedule as Schedule
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

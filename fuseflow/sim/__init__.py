@@ -5,41 +5,17 @@ from typing import TYPE_CHECKING
 from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.sim.engine_names import ENGINES, Engine
-    from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
-    from fuseflow.sim.machine.machine import Machine
-    from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
-    from fuseflow.sim.run import Simulation, simulate
-
-__all__ = [
-    "ENGINES",
-    "EdgeStatistics",
-    "Engine",
-    "Machine",
-    "NodeStatistics",
-    "Recording",
-    "Simulation",
-    "Traffic",
-    "load_machine",
-    "machine_names",
-    "simulate",
-    "with_settings",
-]
-
-_MODULES = {
-    "ENGINES": "engine_names",
-    "EdgeStatistics": "outcome.statistics",
-    "Engine": "engine_names",
-    "Machine": "machine.machine",
-    "NodeStatistics": "outcome.statistics",
-    "Recording": "outcome.statistics",
-    "Simulation": "run",
-    "Traffic": "outcome.statistics",
-    "load_machine": "machine.files",
-    "machine_names": "machine.files",
-    "simulate": "run",
-    "with_settings": "machine.files",
-}
-
-if not TYPE_CHECKING:
-    __getattr__ = deferred_names(__name__, _MODULES)
+    from fuseflow.sim.engine_names import ENGINES as ENGINES
+    from fuseflow.sim.engine_names import Engine as Engine
+    from fuseflow.sim.machine.files import load_machine as load_machine
+    from fuseflow.sim.machine.files import machine_names as machine_names
+    from fuseflow.sim.machine.files import with_settings as with_settings
+    from fuseflow.sim.machine.machine import Machine as Machine
+    from fuseflow.sim.outcome.statistics import EdgeStatistics as EdgeStatistics
+    from fuseflow.sim.outcome.statistics import NodeStatistics as NodeStatistics
+    from fuseflow.sim.outcome.statistics import Recording as Recording
+    from fuseflow.sim.outcome.statistics import Traffic as Traffic
+    from fuseflow.sim.run import Simulation as Simulation
+    from fuseflow.sim.run import simulate as simulate
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

@@ -8,251 +8,102 @@ weights:
   layer1.weight: {sparsifier: magnitude:0.9}
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.errors import DispatchError, DispatchWarning
-    from fuseflow.sparsity.application import clear, sparse_copy, sparsify
-    from fuseflow.sparsity.builder import SparsityBuilder
-    from fuseflow.sparsity.dispatch.failure import set_dispatch_failure
-    from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
-    from fuseflow.sparsity.energies import energy
-    from fuseflow.sparsity.kernels.product_kernel import ProductKernel
-    from fuseflow.sparsity.kernels.products import register_products
-    from fuseflow.sparsity.layouts.blocked import BCSR, BcsrTensor
-    from fuseflow.sparsity.layouts.compressed import CSC, CSR, CscTensor, CsrTensor
-    from fuseflow.sparsity.layouts.coo import COO, CooTensor
-    from fuseflow.sparsity.layouts.dense import Dense, DenseTensor, Masked, MaskedSparseTensor
-    from fuseflow.sparsity.layouts.ell import ELL, EllTensor
-    from fuseflow.sparsity.layouts.grouped import GroupedNMTensor, NMGLayout
-    from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout
-    from fuseflow.sparsity.layouts.listing import parse_layout, register_layout
-    from fuseflow.sparsity.layouts.n_of_m import NMLayout, NMTensor
-    from fuseflow.sparsity.model_names import Names, names
-    from fuseflow.sparsity.packed import PackedParameter, PackedTensor
-    from fuseflow.sparsity.packing import pack, pack_inplace
-    from fuseflow.sparsity.patching import patch
-    from fuseflow.sparsity.places.listing import register_places
-    from fuseflow.sparsity.places.places import Places
-    from fuseflow.sparsity.registrations import (
-        register_bwd_op_impl,
-        register_conversion,
-        register_fwd_op_impl,
-        register_sparsifier_implementation,
-    )
-    from fuseflow.sparsity.saved import load_sparsity, save_sparsity
-    from fuseflow.sparsity.sparse_operator import sparsified_op
-    from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
-    from fuseflow.sparsity.sparsifiers.filters import Filter
-    from fuseflow.sparsity.sparsifiers.grouped import NMG
-    from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
-    from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier, register_sparsifier
-    from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
-    from fuseflow.sparsity.sparsifiers.movement import Movement
-    from fuseflow.sparsity.sparsifiers.n_of_m import NM
-    from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
-    from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule, Sparsifier
-    from fuseflow.sparsity.sparsifiers.stored import Stored
-    from fuseflow.sparsity.sparsifiers.threshold import Threshold
-    from fuseflow.sparsity.sparsifiers.top_k import TopK
-    from fuseflow.sparsity.spec import IntermediateEntry, OutputFormat, SparseSpec, WeightEntry, parse_sparsify, read_spec
-    from fuseflow.sparsity.state import sparse_weights, sparsity_of
-    from fuseflow.sparsity.sten_names import (
-        FixedMaskTensor,
-        GroupedNMSparsifier,
-        PerBlockNMSparsifier,
-        RandomFractionSparsifier,
-        ScalarFractionSparsifier,
-        ScalarThresholdSparsifier,
-        SparseParameterWrapper,
-        SparseTensorWrapper,
-        random_fraction_sparsifier_dense_csc,
-        random_mask_sparsify,
-        scalar_mask_sparsify,
-        torch_tensor_to_coo,
-        torch_tensor_to_csr,
-        torch_tensor_to_wrapped_dense,
-    )
-    from fuseflow.sparsity.training.handle import Handle
-    from fuseflow.sparsity.training.holding import attach
-    from fuseflow.sparsity.training.recipes import iterative, layer_wise, one_shot
-    from fuseflow.sparsity.training.schedule import Cubic
-
-__all__ = [
-    "BCSR",
-    "COO",
-    "CSC",
-    "CSR",
-    "ELL",
-    "NM",
-    "NMG",
-    "BcsrTensor",
-    "BlockMagnitude",
-    "CompilerFormat",
-    "CooTensor",
-    "CscTensor",
-    "CsrTensor",
-    "Cubic",
-    "Dense",
-    "DenseTensor",
-    "DispatchError",
-    "DispatchWarning",
-    "EllTensor",
-    "Filter",
-    "FixedMaskTensor",
-    "GroupedNMSparsifier",
-    "GroupedNMTensor",
-    "Handle",
-    "IntermediateEntry",
-    "KeepAll",
-    "KeepRule",
-    "Layout",
-    "Magnitude",
-    "Masked",
-    "MaskedSparseTensor",
-    "Movement",
-    "NMGLayout",
-    "NMLayout",
-    "NMTensor",
-    "Names",
-    "OutputFormat",
-    "PackedParameter",
-    "PackedTensor",
-    "PerBlockNMSparsifier",
-    "Places",
-    "ProductKernel",
-    "RandomFraction",
-    "RandomFractionSparsifier",
-    "SameFormatSparsifier",
-    "ScalarFractionSparsifier",
-    "ScalarThresholdSparsifier",
-    "SparseParameterWrapper",
-    "SparseSpec",
-    "SparseTensorWrapper",
-    "Sparsifier",
-    "SparsityBuilder",
-    "Stored",
-    "Threshold",
-    "TopK",
-    "WeightEntry",
-    "attach",
-    "clear",
-    "energy",
-    "iterative",
-    "layer_wise",
-    "load_sparsity",
-    "names",
-    "one_shot",
-    "pack",
-    "pack_inplace",
-    "parse_layout",
-    "parse_sparsifier",
-    "parse_sparsify",
-    "patch",
-    "random_fraction_sparsifier_dense_csc",
-    "random_mask_sparsify",
-    "read_spec",
-    "register_bwd_op_impl",
-    "register_conversion",
-    "register_fwd_op_impl",
-    "register_layout",
-    "register_places",
-    "register_products",
-    "register_sparsifier",
-    "register_sparsifier_implementation",
-    "save_sparsity",
-    "scalar_mask_sparsify",
-    "set_dispatch_failure",
-    "sparse_copy",
-    "sparse_weights",
-    "sparsified_op",
-    "sparsify",
-    "sparsity_of",
-    "torch_tensor_to_coo",
-    "torch_tensor_to_csr",
-    "torch_tensor_to_wrapped_dense",
-]
-
-_NAMES = {
-    "fuseflow.errors": ("DispatchError", "DispatchWarning"),
-    "fuseflow.sparsity.application": ("clear", "sparse_copy", "sparsify"),
-    "fuseflow.sparsity.builder": ("SparsityBuilder",),
-    "fuseflow.sparsity.dispatch.failure": ("set_dispatch_failure",),
-    "fuseflow.sparsity.dispatch.same_format": ("SameFormatSparsifier",),
-    "fuseflow.sparsity.energies": ("energy",),
-    "fuseflow.sparsity.kernels.product_kernel": ("ProductKernel",),
-    "fuseflow.sparsity.kernels.products": ("register_products",),
-    "fuseflow.sparsity.layouts.blocked": ("BCSR", "BcsrTensor"),
-    "fuseflow.sparsity.layouts.compressed": ("CSC", "CSR", "CscTensor", "CsrTensor"),
-    "fuseflow.sparsity.layouts.coo": ("COO", "CooTensor"),
-    "fuseflow.sparsity.layouts.dense": ("Dense", "DenseTensor", "Masked", "MaskedSparseTensor"),
-    "fuseflow.sparsity.layouts.ell": ("ELL", "EllTensor"),
-    "fuseflow.sparsity.layouts.grouped": ("GroupedNMTensor", "NMGLayout"),
-    "fuseflow.sparsity.layouts.layout": ("CompilerFormat", "Layout"),
-    "fuseflow.sparsity.layouts.listing": ("parse_layout", "register_layout"),
-    "fuseflow.sparsity.layouts.n_of_m": ("NMLayout", "NMTensor"),
-    "fuseflow.sparsity.model_names": ("Names", "names"),
-    "fuseflow.sparsity.packed": ("PackedParameter", "PackedTensor"),
-    "fuseflow.sparsity.packing": ("pack", "pack_inplace"),
-    "fuseflow.sparsity.patching": ("patch",),
-    "fuseflow.sparsity.places.listing": ("register_places",),
-    "fuseflow.sparsity.places.places": ("Places",),
-    "fuseflow.sparsity.registrations": (
-        "register_bwd_op_impl",
-        "register_conversion",
-        "register_fwd_op_impl",
-        "register_sparsifier_implementation",
-    ),
-    "fuseflow.sparsity.saved": ("load_sparsity", "save_sparsity"),
-    "fuseflow.sparsity.sparse_operator": ("sparsified_op",),
-    "fuseflow.sparsity.sparsifiers.blocks": ("BlockMagnitude",),
-    "fuseflow.sparsity.sparsifiers.filters": ("Filter",),
-    "fuseflow.sparsity.sparsifiers.grouped": ("NMG",),
-    "fuseflow.sparsity.sparsifiers.keep_all": ("KeepAll",),
-    "fuseflow.sparsity.sparsifiers.listing": ("parse_sparsifier", "register_sparsifier"),
-    "fuseflow.sparsity.sparsifiers.magnitude": ("Magnitude",),
-    "fuseflow.sparsity.sparsifiers.movement": ("Movement",),
-    "fuseflow.sparsity.sparsifiers.n_of_m": ("NM",),
-    "fuseflow.sparsity.sparsifiers.random_fraction": ("RandomFraction",),
-    "fuseflow.sparsity.sparsifiers.sparsifier": ("KeepRule", "Sparsifier"),
-    "fuseflow.sparsity.sparsifiers.stored": ("Stored",),
-    "fuseflow.sparsity.sparsifiers.threshold": ("Threshold",),
-    "fuseflow.sparsity.sparsifiers.top_k": ("TopK",),
-    "fuseflow.sparsity.spec": ("IntermediateEntry", "OutputFormat", "SparseSpec", "WeightEntry", "parse_sparsify", "read_spec"),
-    "fuseflow.sparsity.state": ("sparse_weights", "sparsity_of"),
-    "fuseflow.sparsity.sten_names": (
-        "FixedMaskTensor",
-        "GroupedNMSparsifier",
-        "PerBlockNMSparsifier",
-        "RandomFractionSparsifier",
-        "ScalarFractionSparsifier",
-        "ScalarThresholdSparsifier",
-        "SparseParameterWrapper",
-        "SparseTensorWrapper",
-        "random_fraction_sparsifier_dense_csc",
-        "random_mask_sparsify",
-        "scalar_mask_sparsify",
-        "torch_tensor_to_coo",
-        "torch_tensor_to_csr",
-        "torch_tensor_to_wrapped_dense",
-    ),
-    "fuseflow.sparsity.training.handle": ("Handle",),
-    "fuseflow.sparsity.training.holding": ("attach",),
-    "fuseflow.sparsity.training.recipes": ("iterative", "layer_wise", "one_shot"),
-    "fuseflow.sparsity.training.schedule": ("Cubic",),
-}
-"""The public names of each module of the package. A module is imported when one of its names is first used: most of them load PyTorch."""
-_MODULES = {name: module for module, names_there in _NAMES.items() for name in names_there}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    from fuseflow.errors import DispatchError as DispatchError
+    from fuseflow.errors import DispatchWarning as DispatchWarning
+    from fuseflow.sparsity.application import clear as clear
+    from fuseflow.sparsity.application import sparse_copy as sparse_copy
+    from fuseflow.sparsity.application import sparsify as sparsify
+    from fuseflow.sparsity.builder import SparsityBuilder as SparsityBuilder
+    from fuseflow.sparsity.dispatch.failure import set_dispatch_failure as set_dispatch_failure
+    from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier as SameFormatSparsifier
+    from fuseflow.sparsity.energies import energy as energy
+    from fuseflow.sparsity.kernels.product_kernel import ProductKernel as ProductKernel
+    from fuseflow.sparsity.kernels.products import register_products as register_products
+    from fuseflow.sparsity.layouts.blocked import BCSR as BCSR
+    from fuseflow.sparsity.layouts.blocked import BcsrTensor as BcsrTensor
+    from fuseflow.sparsity.layouts.compressed import CSC as CSC
+    from fuseflow.sparsity.layouts.compressed import CSR as CSR
+    from fuseflow.sparsity.layouts.compressed import CscTensor as CscTensor
+    from fuseflow.sparsity.layouts.compressed import CsrTensor as CsrTensor
+    from fuseflow.sparsity.layouts.coo import COO as COO
+    from fuseflow.sparsity.layouts.coo import CooTensor as CooTensor
+    from fuseflow.sparsity.layouts.dense import Dense as Dense
+    from fuseflow.sparsity.layouts.dense import DenseTensor as DenseTensor
+    from fuseflow.sparsity.layouts.dense import Masked as Masked
+    from fuseflow.sparsity.layouts.dense import MaskedSparseTensor as MaskedSparseTensor
+    from fuseflow.sparsity.layouts.ell import ELL as ELL
+    from fuseflow.sparsity.layouts.ell import EllTensor as EllTensor
+    from fuseflow.sparsity.layouts.grouped import GroupedNMTensor as GroupedNMTensor
+    from fuseflow.sparsity.layouts.grouped import NMGLayout as NMGLayout
+    from fuseflow.sparsity.layouts.layout import CompilerFormat as CompilerFormat
+    from fuseflow.sparsity.layouts.layout import Layout as Layout
+    from fuseflow.sparsity.layouts.listing import parse_layout as parse_layout
+    from fuseflow.sparsity.layouts.listing import register_layout as register_layout
+    from fuseflow.sparsity.layouts.n_of_m import NMLayout as NMLayout
+    from fuseflow.sparsity.layouts.n_of_m import NMTensor as NMTensor
+    from fuseflow.sparsity.model_names import Names as Names
+    from fuseflow.sparsity.model_names import names as names
+    from fuseflow.sparsity.packed import PackedParameter as PackedParameter
+    from fuseflow.sparsity.packed import PackedTensor as PackedTensor
+    from fuseflow.sparsity.packing import pack as pack
+    from fuseflow.sparsity.packing import pack_inplace as pack_inplace
+    from fuseflow.sparsity.patching import patch as patch
+    from fuseflow.sparsity.places.listing import register_places as register_places
+    from fuseflow.sparsity.places.places import Places as Places
+    from fuseflow.sparsity.registrations import register_bwd_op_impl as register_bwd_op_impl
+    from fuseflow.sparsity.registrations import register_conversion as register_conversion
+    from fuseflow.sparsity.registrations import register_fwd_op_impl as register_fwd_op_impl
+    from fuseflow.sparsity.registrations import register_sparsifier_implementation as register_sparsifier_implementation
+    from fuseflow.sparsity.saved import load_sparsity as load_sparsity
+    from fuseflow.sparsity.saved import save_sparsity as save_sparsity
+    from fuseflow.sparsity.sparse_operator import sparsified_op as sparsified_op
+    from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude as BlockMagnitude
+    from fuseflow.sparsity.sparsifiers.filters import Filter as Filter
+    from fuseflow.sparsity.sparsifiers.grouped import NMG as NMG
+    from fuseflow.sparsity.sparsifiers.keep_all import KeepAll as KeepAll
+    from fuseflow.sparsity.sparsifiers.listing import parse_sparsifier as parse_sparsifier
+    from fuseflow.sparsity.sparsifiers.listing import register_sparsifier as register_sparsifier
+    from fuseflow.sparsity.sparsifiers.magnitude import Magnitude as Magnitude
+    from fuseflow.sparsity.sparsifiers.movement import Movement as Movement
+    from fuseflow.sparsity.sparsifiers.n_of_m import NM as NM
+    from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction as RandomFraction
+    from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule as KeepRule
+    from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier as Sparsifier
+    from fuseflow.sparsity.sparsifiers.stored import Stored as Stored
+    from fuseflow.sparsity.sparsifiers.threshold import Threshold as Threshold
+    from fuseflow.sparsity.sparsifiers.top_k import TopK as TopK
+    from fuseflow.sparsity.spec import IntermediateEntry as IntermediateEntry
+    from fuseflow.sparsity.spec import OutputFormat as OutputFormat
+    from fuseflow.sparsity.spec import SparseSpec as SparseSpec
+    from fuseflow.sparsity.spec import WeightEntry as WeightEntry
+    from fuseflow.sparsity.spec import parse_sparsify as parse_sparsify
+    from fuseflow.sparsity.spec import read_spec as read_spec
+    from fuseflow.sparsity.state import sparse_weights as sparse_weights
+    from fuseflow.sparsity.state import sparsity_of as sparsity_of
+    from fuseflow.sparsity.sten_names import FixedMaskTensor as FixedMaskTensor
+    from fuseflow.sparsity.sten_names import GroupedNMSparsifier as GroupedNMSparsifier
+    from fuseflow.sparsity.sten_names import PerBlockNMSparsifier as PerBlockNMSparsifier
+    from fuseflow.sparsity.sten_names import RandomFractionSparsifier as RandomFractionSparsifier
+    from fuseflow.sparsity.sten_names import ScalarFractionSparsifier as ScalarFractionSparsifier
+    from fuseflow.sparsity.sten_names import ScalarThresholdSparsifier as ScalarThresholdSparsifier
+    from fuseflow.sparsity.sten_names import SparseParameterWrapper as SparseParameterWrapper
+    from fuseflow.sparsity.sten_names import SparseTensorWrapper as SparseTensorWrapper
+    from fuseflow.sparsity.sten_names import random_fraction_sparsifier_dense_csc as random_fraction_sparsifier_dense_csc
+    from fuseflow.sparsity.sten_names import random_mask_sparsify as random_mask_sparsify
+    from fuseflow.sparsity.sten_names import scalar_mask_sparsify as scalar_mask_sparsify
+    from fuseflow.sparsity.sten_names import torch_tensor_to_coo as torch_tensor_to_coo
+    from fuseflow.sparsity.sten_names import torch_tensor_to_csr as torch_tensor_to_csr
+    from fuseflow.sparsity.sten_names import torch_tensor_to_wrapped_dense as torch_tensor_to_wrapped_dense
+    from fuseflow.sparsity.training.handle import Handle as Handle
+    from fuseflow.sparsity.training.holding import attach as attach
+    from fuseflow.sparsity.training.recipes import iterative as iterative
+    from fuseflow.sparsity.training.recipes import layer_wise as layer_wise
+    from fuseflow.sparsity.training.recipes import one_shot as one_shot
+    from fuseflow.sparsity.training.schedule import Cubic as Cubic
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

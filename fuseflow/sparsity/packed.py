@@ -28,8 +28,8 @@ from fuseflow.sparsity.formats import KEEP_ALL
 from fuseflow.sparsity.grouped.chunks import ChunkGrid
 from fuseflow.sparsity.kernels.listing import MODULES
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.places.listing import PLACES, places_of
-from fuseflow.sparsity.wrapper import StorageTensor, rebuild
+from fuseflow.sparsity.places.listing import PLACES, known_places, places_of
+from fuseflow.sparsity.wrapper import StorageTensor, known_values, rebuild
 
 assert MODULES  # The implementations are registered when they are imported.
 aten = torch.ops.aten
@@ -53,9 +53,9 @@ _KEPT = frozenset(
             "half",
             "bfloat16",
             "contiguous",
-            "view_as",
         ),
-        *("zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad", "backward"),
+        *("view_as", "zeros_like", "empty_like", "new_empty_strided", "pin_memory", "data", "requires_grad_", "retain_grad"),
+        "backward",
     ]
 )
 """Functions whose results keep the format of the tensor, or that are about a tensor, and not about its entries."""
@@ -381,17 +381,13 @@ def _linear(func: Any, first: Any, second: Any = None, **options: Any) -> Any:
 
 
 def _values(tensor: PackedTensor) -> torch.Tensor:
-    places = places_of(type(tensor.wrapped_tensor))
-    assert places is not None
-    return places.values(tensor.wrapped_tensor)
+    return known_values(tensor.wrapped_tensor)
 
 
 def _of_values(tensor: PackedTensor, values: torch.Tensor) -> PackedTensor:
     """Return a packed tensor that has other values at the same places. Padding must be 0 in them."""
     storage = tensor.wrapped_tensor
-    places = places_of(type(storage))
-    assert places is not None
-    held = dataclasses.replace(storage, **{places.field: values})
+    held = dataclasses.replace(storage, **{known_places(storage).field: values})
     return PackedTensor([held], tensor.shape, values.dtype, values.device, False, tensor.grad_fmt)
 
 

@@ -6,16 +6,12 @@ from typing import Any
 
 import torch
 
-from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.sparsification import sparsified
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
-from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.packed import PackedParameter, PackedTensor
-from fuseflow.sparsity.patching import patch
 from fuseflow.sparsity.sparsifiers.grouped import NMG
-from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 from fuseflow.sparsity.sparsifiers.magnitude import Magnitude
 from fuseflow.sparsity.sparsifiers.n_of_m import NM
 from fuseflow.sparsity.sparsifiers.random_fraction import RandomFraction
@@ -29,27 +25,6 @@ ScalarThresholdSparsifier = Threshold
 PerBlockNMSparsifier = NM
 GroupedNMSparsifier = NMG
 FixedMaskTensor = MaskedSparseTensor
-
-__all__ = [
-    "FixedMaskTensor",
-    "GroupedNMSparsifier",
-    "GroupedNMTensor",
-    "KeepAll",
-    "PerBlockNMSparsifier",
-    "RandomFractionSparsifier",
-    "SameFormatSparsifier",
-    "ScalarFractionSparsifier",
-    "ScalarThresholdSparsifier",
-    "SparseParameterWrapper",
-    "SparseTensorWrapper",
-    "patch",
-    "random_fraction_sparsifier_dense_csc",
-    "random_mask_sparsify",
-    "scalar_mask_sparsify",
-    "torch_tensor_to_coo",
-    "torch_tensor_to_csr",
-    "torch_tensor_to_wrapped_dense",
-]
 
 
 def random_mask_sparsify(tensor: torch.Tensor, frac: float) -> torch.Tensor:

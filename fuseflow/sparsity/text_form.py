@@ -49,6 +49,20 @@ def parse_text(text: str, classes: Mapping[str, type[T]], kind: str) -> T:
     return classes[name](**fields)
 
 
+def register(cls: type[T], classes: dict[str, type[T]], kind: str) -> type[T]:
+    """Add a class to those that are known by their names, and return it. `kind` says in messages what they are.
+
+    Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise SparsityError(f"the {kind} `{cls.__name__}` is no dataclass", hint="decorate it with `@dataclass(frozen=True)`")
+    name: str = cls.name  # type: ignore[attr-defined]
+    if classes.get(name, cls) is not cls:
+        raise SparsityError(f"there is a {kind} `{name}` already", hint="give yours another `name`")
+    classes[name] = cls
+    return cls
+
+
 def usage(name: str, cls: type) -> str:
     """Return how values of a class are written, for messages, as in `nm:N:M[:dim=-1]`."""
     text = name

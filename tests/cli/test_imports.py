@@ -126,7 +126,7 @@ def test_garbage_is_collected_again_after_a_command_was_imported():
 
 
 def test_the_names_of_the_package_are_found_when_they_are_used():
-    assert set(ff.__all__) <= set(dir(ff)) and set(ff.__all__) == set(ff._MODULES)
+    assert set(ff.__all__) <= set(dir(ff))
     assert all(getattr(ff, name) is not None for name in ff.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         ff.nothing  # noqa: B018

@@ -10,7 +10,6 @@ from attribute_fuzz import run
 
 from fuseflow.einsum.parse import parse
 from fuseflow.propagation import Propagation, analyse, constant, propagate, pruned
-from fuseflow.propagation.analysis import Sweeps
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import pack_declared
 
@@ -176,16 +175,13 @@ def test_what_is_read_beyond_a_tensor_is_known_to_be_0():
     assert analysis.needed["x"].tolist() == [False, True, True, True]
 
 
-class Union(Sweeps):
+def united(steps, known, needed):
     """Algorithm 1 as it is published: an element is pruned as soon as one of its neighbours does not need it."""
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self._uses: dict[str, np.ndarray] = {}
-
-    def need(self, name, mask):
-        self._uses[name] = self._uses.get(name, True) & mask
-        self._needed[name] = self._uses[name]
+    needed, uses = dict(needed), {}
+    for step in reversed(steps):
+        for name, bits in step.needed(known, needed):
+            needed[name] = uses[name] = uses.get(name, True) & bits
+    return needed
 
 
 def test_the_published_union_is_wrong_where_a_tensor_is_read_twice():
@@ -194,5 +190,5 @@ def test_the_published_union_is_wrong_where_a_tensor_is_read_twice():
     )
     kept = {"W": mask((0,), shape=(4, 4))}
     assert propagated(text, kept)[1] < 1e-12
-    with patch("fuseflow.propagation.analysis.Sweeps", Union):
+    with patch("fuseflow.propagation.analysis.needed_before", united):
         assert propagated(text, kept)[1] > 0.1

@@ -12,40 +12,18 @@ ones and zeros, which say what may be there. A second one, backward, asks their 
 tensor([False,  True, False])
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.lifting.analysis import analyse_module
-    from fuseflow.frontend.lifting.known import Known
-    from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
-    from fuseflow.frontend.lifting.rules import Rule, register_rule
-    from fuseflow.frontend.lifting.scrambling import Guess
-    from fuseflow.frontend.lifting.shrinking import shrink
-
-__all__ = ["Guess", "Known", "ModuleAttributes", "Rule", "TensorAttributes", "analyse_module", "register_rule", "shrink"]
-
-_MODULES = {
-    "Guess": "scrambling",
-    "Known": "known",
-    "ModuleAttributes": "result",
-    "Rule": "rules",
-    "TensorAttributes": "result",
-    "analyse_module": "analysis",
-    "register_rule": "operator_rules",
-    "shrink": "shrinking",
-}
-"""The module of each name of the package. It is imported when the name is first used, because PyTorch takes seconds to load. That of
-`register_rule` is the one which fills the table, so that the rules of a user come after those of PyTorch's own operators."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    from fuseflow.frontend.lifting.analysis import analyse_module as analyse_module
+    from fuseflow.frontend.lifting.known import Known as Known
+    from fuseflow.frontend.lifting.operator_rules import register_rule as register_rule
+    from fuseflow.frontend.lifting.result import ModuleAttributes as ModuleAttributes
+    from fuseflow.frontend.lifting.result import TensorAttributes as TensorAttributes
+    from fuseflow.frontend.lifting.rules import Rule as Rule
+    from fuseflow.frontend.lifting.scrambling import Guess as Guess
+    from fuseflow.frontend.lifting.shrinking import shrink as shrink
+else:
+    __getattr__, __dir__, __all__ = deferred_names(__name__, __file__)

@@ -11,17 +11,18 @@ from torch import Tensor, nn
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from fuseflow.counted_loops import counted
 from fuseflow.errors import SparsityError, UsageError, did_you_mean
 from fuseflow.frontend.lifting import operator_rules
-from fuseflow.frontend.lifting.backward import sweep_backward
 from fuseflow.frontend.lifting.calls import OperatorCall
 from fuseflow.frontend.lifting.exported import Argument, ExportedModule, export_module, named_results
-from fuseflow.frontend.lifting.forward import Resolve, sweep_forward
 from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.operator_step import Resolve, operator_steps, result_of
 from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
 from fuseflow.frontend.lifting.rules import Rule, rule_of
 from fuseflow.frontend.lifting.scrambling import Scrambler
 from fuseflow.frontend.model_call import ModelCall, model_call
+from fuseflow.propagation.sweeps import known_after, needed_before
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 
 assert operator_rules.LINEAR  # The rules are registered when they are imported.
@@ -61,23 +62,25 @@ def analyse_module(
 def analyse_exported(exported: ExportedModule, masks: Masks, scrambler: Scrambler, rule_of: Resolve) -> ModuleAttributes:
     """Return what is known and needed of everything in an exported graph. `rule_of` returns the rules of its operators."""
     stored = {id(a): _stored(a, masks) for a in exported.arguments.values()}
-    start = {node: _initial(node, a, stored[id(a)]) for node, a in exported.arguments.items()}
-    results = sweep_forward(exported.graph, start, rule_of, scrambler.results)
-    needed = sweep_backward(exported.graph, exported.outputs, results, rule_of, scrambler.needed)
+    start = {result_of(node): _initial(node, a, stored[id(a)]) for node, a in exported.arguments.items()}
+    steps, outputs = operator_steps(exported.graph, rule_of, scrambler), {result_of(node) for node in exported.outputs}
+    known = known_after(counted(steps, "finding what is known"), start)
+    needed = needed_before(steps, known, {r: torch.full(k.mask.shape, r in outputs) for r, k in known.items()})
 
     tensors: dict[str, TensorAttributes] = {}
     aliases: dict[str, str] = {}
     for node, argument in exported.arguments.items():
-        first, known = argument.names[0], start[node]
-        before = tensors.get(first)  # another placeholder of a tied weight
-        wanted = needed[node][0] if before is None else needed[node][0] | before.needed
+        first, of, wanted = argument.names[0], known[result_of(node)], needed[result_of(node)]
+        if first in tensors:  # another placeholder of a tied weight
+            wanted = wanted | tensors[first].needed
         keep = stored[id(argument)]
-        whole = torch.ones_like(known.mask)
-        tensors[first] = TensorAttributes(first, argument.kind, whole if keep is None else keep, known.mask, known.value, wanted)
+        tensors[first] = TensorAttributes(
+            first, argument.kind, torch.ones_like(of.mask) if keep is None else keep, of.mask, of.value, wanted
+        )
         aliases |= dict.fromkeys(argument.names[1:], first)
     for name, node in named_results(exported):
-        (known,), (wanted,) = results[node], needed[node]
-        tensors[name] = TensorAttributes(name, "intermediate", torch.ones_like(known.mask), known.mask, known.value, wanted)
+        of, wanted = known[result_of(node)], needed[result_of(node)]
+        tensors[name] = TensorAttributes(name, "intermediate", torch.ones_like(of.mask), of.mask, of.value, wanted)
     return ModuleAttributes(tensors, aliases, scrambler.guesses())
 
 

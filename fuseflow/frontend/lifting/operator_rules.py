@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything, register_rule
+from fuseflow.frontend.lifting.rules import Rule, add_rule, entrywise, everything
+from fuseflow.frontend.lifting.rules import register_rule as register_rule  # those of a user come after these
 from fuseflow.sparsity.keep import keep, masked
 
 LINEAR = (

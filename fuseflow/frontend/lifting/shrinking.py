@@ -25,7 +25,6 @@ from fuseflow.frontend.quiet import quiet
 from fuseflow.sparsity.state import clear_sparsity
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-_MIXING = (nn.Linear, *_CONVOLUTIONS)
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ENTRYWISE_LAYERS = (
     *(nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.Hardtanh, nn.Hardswish, nn.Softplus),

@@ -12,9 +12,10 @@ import torch
 from fuseflow.sparsity.dispatch.registry import register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.sparsification import dense_of
-from fuseflow.sparsity.kernels.gradients import known_places, values_at
+from fuseflow.sparsity.kernels.gradients import values_at
 from fuseflow.sparsity.kernels.pointwise import STORAGES
 from fuseflow.sparsity.layouts.coo import CooTensor
+from fuseflow.sparsity.places.listing import known_places
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 

@@ -8,7 +8,7 @@ import torch
 
 from fuseflow.sparsity.kernels.product_kernel import ProductKernel, working_type
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
-from fuseflow.sparsity.layouts.compressed import majors
+from fuseflow.sparsity.layouts.compressed import majors, positions_of
 
 _AT_ONCE = 1 << 20
 """How many elements of the dense matrix are copied at once, so that they stay near the processor."""
@@ -24,7 +24,7 @@ def _multiply_transposed(storage: BcsrTensor, dense: torch.Tensor) -> torch.Tens
     if _has_library(storage, dense):
         order = storage.columns.argsort(stable=True)
         counts = torch.bincount(storage.columns, minlength=storage.shape[1] // storage.values.shape[2])
-        positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(storage.positions.dtype)
+        positions = positions_of(counts).to(storage.positions.dtype)
         columns = _block_rows(storage)[order].to(storage.columns.dtype)
         return _library_product(positions, columns, storage.values.mT[order], storage.shape[::-1], dense)
     return _sum_of_blocks(storage.values.mT, _block_rows(storage), storage.columns, dense, storage.shape[1])

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fuseflow.sparsity.kernels.product_kernel import ProductKernel, working_type
-from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, majors
+from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, majors, positions_of
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
@@ -53,7 +53,7 @@ def transposed(matrix: RowMatrix) -> RowMatrix:
     small = max(matrix.shape) < 2**15  # Numbers of 16 bits are sorted faster.
     order = (matrix.columns.to(torch.int16) if small else matrix.columns).argsort(stable=True)
     counts = torch.bincount(matrix.columns, minlength=matrix.shape[1])
-    positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(matrix.positions.dtype)
+    positions = positions_of(counts).to(matrix.positions.dtype)
     columns = majors(matrix.positions, len(matrix.values)).to(matrix.columns.dtype)[order]
     return RowMatrix(positions, columns, matrix.values[order], matrix.shape[::-1], not matrix.flipped)
 
@@ -101,7 +101,7 @@ def _csc_rows(storage: CscTensor) -> RowMatrix:
 def _coo_rows(storage: CooTensor) -> RowMatrix:
     shape = _matrix_shape(storage.shape)
     counts = torch.bincount(storage.indices[0], minlength=shape[0])
-    positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(storage.indices.dtype)
+    positions = positions_of(counts).to(storage.indices.dtype)
     return RowMatrix(positions, storage.indices[1].contiguous(), storage.values, shape)
 
 

@@ -9,14 +9,14 @@ import torch
 
 from fuseflow.sparsity.dispatch.registry import register_conversion
 from fuseflow.sparsity.kernels.compressed import RowMatrix, transposed
-from fuseflow.sparsity.kernels.gradients import known_places
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
-from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
+from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor, positions_of
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.dense import DenseTensor, MaskedSparseTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
 from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
+from fuseflow.sparsity.places.listing import known_places
 
 
 @register_conversion(torch.Tensor, DenseTensor)
@@ -49,7 +49,7 @@ def csc_to_csr(storage: CscTensor) -> CsrTensor:
 def matrix_to_csr(storage: BcsrTensor | EllTensor) -> CsrTensor:
     entries = to_coo(storage)
     counts = torch.bincount(entries.indices[0], minlength=storage.shape[0])
-    positions = torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(entries.indices.dtype)
+    positions = positions_of(counts).to(entries.indices.dtype)
     return CsrTensor(positions, entries.indices[1].contiguous(), entries.values, storage.shape)
 
 

@@ -7,15 +7,7 @@ from typing import Any
 import torch
 
 from fuseflow.sparsity.dispatch.sparsification import dense_of, format_of
-from fuseflow.sparsity.places.listing import places_of
-from fuseflow.sparsity.places.places import Places
-
-
-def known_places(storage: Any) -> Places:
-    """Return the places of a storage whose class has them."""
-    places = places_of(type(storage))
-    assert places is not None
-    return places
+from fuseflow.sparsity.places.listing import known_places
 
 
 def values_at(storage: Any, tensor: torch.Tensor) -> torch.Tensor:

@@ -17,13 +17,14 @@ import torch.nn.functional as F
 from fuseflow.sparsity.dispatch.registry import register_bwd_op_impl, register_fwd_op_impl
 from fuseflow.sparsity.dispatch.same_format import SameFormatSparsifier
 from fuseflow.sparsity.dispatch.sparsification import dense_of
-from fuseflow.sparsity.kernels.gradients import known_places, values_at
+from fuseflow.sparsity.kernels.gradients import values_at
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
 from fuseflow.sparsity.layouts.compressed import CscTensor, CsrTensor
 from fuseflow.sparsity.layouts.coo import CooTensor
 from fuseflow.sparsity.layouts.ell import EllTensor
 from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 from fuseflow.sparsity.layouts.n_of_m import NMTensor
+from fuseflow.sparsity.places.listing import known_places
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 STORAGES = (CsrTensor, CscTensor, CooTensor, BcsrTensor, EllTensor, NMTensor, GroupedNMTensor)

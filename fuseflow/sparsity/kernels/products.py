@@ -21,7 +21,7 @@ from fuseflow.sparsity.kernels.grouped import GROUPED_KERNEL
 from fuseflow.sparsity.kernels.product_kernel import ProductKernel
 from fuseflow.sparsity.layouts.blocked import BcsrTensor
 from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
-from fuseflow.sparsity.places.listing import places_of
+from fuseflow.sparsity.places.listing import known_places
 from fuseflow.sparsity.sparsifiers.keep_all import KeepAll
 
 
@@ -172,9 +172,7 @@ def _has_rank(product: Product, dense: torch.Tensor) -> bool:
 
 
 def _sampled(kernel: ProductKernel, storage: Any, left: torch.Tensor, right: torch.Tensor) -> Any:
-    places = places_of(type(storage))
-    assert places is not None
-    return places.with_values(storage, kernel.sample(storage, left, right))
+    return known_places(storage).with_values(storage, kernel.sample(storage, left, right))
 
 
 def _factors(ctx: Any) -> tuple[Any, Any]:

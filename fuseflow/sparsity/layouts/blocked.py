@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fuseflow.errors import SparsityError
-from fuseflow.sparsity.layouts.compressed import majors
+from fuseflow.sparsity.layouts.compressed import majors, positions_of
 from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of, require_matrix
 
 if TYPE_CHECKING:
@@ -52,14 +52,11 @@ class BCSR(Layout):
         return ""
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> BcsrTensor:
-        import torch
-
         rows, columns = self.block
         inner = (mask.shape[0] // rows, rows, mask.shape[1] // columns, columns)
         kept = mask.reshape(inner).any(dim=3).any(dim=1)
         blocks = kept_of(tensor, mask).reshape(inner).permute(0, 2, 1, 3)
-        positions = torch.cat((kept.new_zeros(1, dtype=torch.long), kept.sum(1).cumsum(0)))
-        return BcsrTensor(positions, kept.nonzero()[:, 1], blocks[kept], tuple(tensor.shape))
+        return BcsrTensor(positions_of(kept.sum(1)), kept.nonzero()[:, 1], blocks[kept], tuple(tensor.shape))
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return CompilerFormat("csr", self.block)

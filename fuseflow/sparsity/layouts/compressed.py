@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
+from fuseflow.sparsity.layouts.layout import Layout
 
 if TYPE_CHECKING:
     import torch
@@ -44,16 +44,12 @@ class CSR(Layout):
     name = "csr"
     storage: ClassVar[type] = CsrTensor
     least_rank: ClassVar[int] = 2
+    for_matrices: ClassVar[bool] = True
+    compiled_as: ClassVar[str] = "csr"
     fits_by_shape: ClassVar[bool] = True
 
-    def refusal(self, mask: torch.Tensor) -> str:
-        return require_matrix(mask)
-
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> CsrTensor:
-        return CsrTensor(_positions(mask.sum(1)), mask.nonzero()[:, 1], tensor.detach()[mask], tuple(tensor.shape))
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("csr")
+        return CsrTensor(positions_of(mask.sum(1)), mask.nonzero()[:, 1], tensor.detach()[mask], tuple(tensor.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +59,16 @@ class CSC(Layout):
     name = "csc"
     storage: ClassVar[type] = CscTensor
     least_rank: ClassVar[int] = 2
+    for_matrices: ClassVar[bool] = True
+    compiled_as: ClassVar[str] = "csc"
     fits_by_shape: ClassVar[bool] = True
-
-    def refusal(self, mask: torch.Tensor) -> str:
-        return require_matrix(mask)
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> CscTensor:
         values = tensor.detach().T[mask.T]
-        return CscTensor(_positions(mask.sum(0)), mask.T.nonzero()[:, 1], values, tuple(tensor.shape))
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("csc")
+        return CscTensor(positions_of(mask.sum(0)), mask.T.nonzero()[:, 1], values, tuple(tensor.shape))
 
 
-def _positions(counts: torch.Tensor) -> torch.Tensor:
+def positions_of(counts: torch.Tensor) -> torch.Tensor:
     """Return where each row or column begins, and where the last one ends."""
     import torch
 

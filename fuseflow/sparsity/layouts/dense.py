@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of
+from fuseflow.sparsity.layouts.layout import Layout, kept_of
 
 if TYPE_CHECKING:
     import torch
@@ -43,13 +43,11 @@ class Dense(Layout):
 
     name = "dense"
     storage: ClassVar[type] = DenseTensor
+    compiled_as: ClassVar[str] = "dense"
     fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> DenseTensor:
         return DenseTensor(kept_of(tensor, mask))
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("dense")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,8 @@ class Masked(Layout):
 
     name = "masked"
     storage: ClassVar[type] = MaskedSparseTensor
+    compiled_as: ClassVar[str] = "dense"
     fits_by_shape: ClassVar[bool] = True
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> MaskedSparseTensor:
         return MaskedSparseTensor(kept_of(tensor, mask), mask.clone())
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("dense")

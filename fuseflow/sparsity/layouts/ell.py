@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, kept_of, require_matrix
+from fuseflow.sparsity.layouts.layout import Layout, kept_of
 
 if TYPE_CHECKING:
     import torch
@@ -31,16 +31,12 @@ class ELL(Layout):
     name = "ell"
     storage: ClassVar[type] = EllTensor
     least_rank: ClassVar[int] = 2
+    for_matrices: ClassVar[bool] = True
+    compiled_as: ClassVar[str] = "csr"
     fits_by_shape: ClassVar[bool] = True
-
-    def refusal(self, mask: torch.Tensor) -> str:
-        return require_matrix(mask)
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> EllTensor:
         width = int(mask.sum(1).max()) if mask.numel() else 0
         order = mask.long().argsort(dim=1, descending=True, stable=True)[:, :width]
         kept = mask.gather(1, order)
         return EllTensor(order * kept, kept_of(tensor.gather(1, order), kept), tuple(tensor.shape))
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("csr")

@@ -96,10 +96,9 @@ class NMGLayout(Layout):
         import torch
 
         grouping = self._grouping(values_of(mask))
-        values = pack(values_of(kept_of(tensor, mask)), grouping)
-        columns = torch.from_numpy(values.idx).to(tensor.device)
+        values, columns = map(torch.from_numpy, pack(values_of(kept_of(tensor, mask)), grouping))
         places = torch.from_numpy(grouping.patterns.astype(np.int16)).to(tensor.device)
-        return GroupedNMTensor(torch.from_numpy(values.val).to(tensor), columns, places, grouping.grid)
+        return GroupedNMTensor(values.to(tensor), columns.to(tensor.device), places, grouping.grid)
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
         return NMLayout(self.n, self.m, self.sparse_dim).compiler_format(shape)

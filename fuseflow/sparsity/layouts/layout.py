@@ -35,12 +35,18 @@ class Layout(ABC):
     least_rank: ClassVar[int] = 0
     """How many dimensions a tensor has at least that is stored so."""
 
+    for_matrices: ClassVar[bool] = False
+    """Whether tensors that are stored so have two dimensions."""
+
+    compiled_as: ClassVar[str] = ""
+    """The text of the format in which the compiler stores tensors of every shape, or "" if it has none."""
+
     fits_by_shape: ClassVar[bool] = False
     """Whether the shape alone decides if a mask fits, so that one that fits still does when other entries are kept."""
 
     def refusal(self, mask: torch.Tensor) -> str:
         """Return why a mask does not fit the layout, with the first coordinates that do not, or "" if it fits."""
-        return ""
+        return require_matrix(mask) if self.for_matrices else ""
 
     @abstractmethod
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> Any:
@@ -48,10 +54,15 @@ class Layout(ABC):
 
     def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat | None:
         """Return the format in which the compiler stores a tensor of this shape, or None if it has none."""
-        return None
+        return CompilerFormat(self.compiled_as) if self.compiled_as else None
 
     def __str__(self) -> str:
         return text_of(self.name, self)
+
+
+def has_compiler_format(cls: type[Layout]) -> bool:
+    """Return whether the compiler has a format for a layout of tensors of some shape."""
+    return bool(cls.compiled_as) or cls.compiler_format is not Layout.compiler_format
 
 
 def require_fit(layout: Layout, mask: torch.Tensor, tensor: str) -> None:

@@ -13,7 +13,7 @@ from fuseflow.sparsity.layouts.ell import ELL
 from fuseflow.sparsity.layouts.grouped import NMGLayout
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.n_of_m import NMLayout
-from fuseflow.sparsity.text_form import parse_text, usage
+from fuseflow.sparsity.text_form import parse_text, register, usage
 
 LAYOUTS: dict[str, type[Layout]] = {cls.name: cls for cls in (Dense, Masked, COO, CSR, CSC, BCSR, ELL, NMLayout, NMGLayout)}
 """The known layouts by name."""
@@ -24,12 +24,7 @@ def register_layout(cls: type[Layout]) -> type[Layout]:
 
     Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
     """
-    if not dataclasses.is_dataclass(cls):
-        raise SparsityError(f"the layout `{cls.__name__}` is no dataclass", hint="decorate it with `@dataclass(frozen=True)`")
-    if LAYOUTS.get(cls.name, cls) is not cls:
-        raise SparsityError(f"there is a layout `{cls.name}` already", hint="give yours another `name`")
-    LAYOUTS[cls.name] = cls
-    return cls
+    return register(cls, LAYOUTS, "layout")
 
 
 def parse_layout(text: str) -> Layout:

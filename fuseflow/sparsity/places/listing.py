@@ -22,6 +22,11 @@ def places_of(storage: type) -> Places | None:
     return PLACES.get(storage)
 
 
+def known_places(storage: Any) -> Places:
+    """Return the places of a storage whose class has them."""
+    return PLACES[type(storage)]
+
+
 def register_places(storage: type, places: Places) -> None:
     """Say where the entries of a storage class stand, so that its tensors are updated in place and have gradients at their places."""
     PLACES[storage] = places

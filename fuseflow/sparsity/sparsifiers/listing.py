@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-from fuseflow.errors import SparsityError
 from fuseflow.sparsity.sparsifiers.blocks import BlockMagnitude
 from fuseflow.sparsity.sparsifiers.filters import Filter
 from fuseflow.sparsity.sparsifiers.grouped import NMG
@@ -17,7 +14,7 @@ from fuseflow.sparsity.sparsifiers.sparsifier import Sparsifier
 from fuseflow.sparsity.sparsifiers.stored import Stored
 from fuseflow.sparsity.sparsifiers.threshold import Threshold
 from fuseflow.sparsity.sparsifiers.top_k import TopK
-from fuseflow.sparsity.text_form import parse_text
+from fuseflow.sparsity.text_form import parse_text, register
 
 SPARSIFIERS: dict[str, type[Sparsifier]] = {
     c.name: c for c in (KeepAll, Stored, RandomFraction, Threshold, NM, TopK, Magnitude, BlockMagnitude, Filter, NMG, Movement)
@@ -30,12 +27,7 @@ def register_sparsifier(cls: type[Sparsifier]) -> type[Sparsifier]:
 
     Raise `SparsityError` for a name that is taken, and for a class that has no fields to be written.
     """
-    if not dataclasses.is_dataclass(cls):
-        raise SparsityError(f"the sparsifier `{cls.__name__}` is no dataclass", hint="decorate it with `@dataclass(frozen=True)`")
-    if SPARSIFIERS.get(cls.name, cls) is not cls:
-        raise SparsityError(f"there is a sparsifier `{cls.name}` already", hint="give yours another `name`")
-    SPARSIFIERS[cls.name] = cls
-    return cls
+    return register(cls, SPARSIFIERS, "sparsifier")
 
 
 def parse_sparsifier(text: str) -> Sparsifier:

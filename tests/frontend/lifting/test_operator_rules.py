@@ -18,10 +18,10 @@ from torch.fx import Node
 
 from fuseflow.frontend.lifting import Known, TensorAttributes
 from fuseflow.frontend.lifting.analysis import table_rule
-from fuseflow.frontend.lifting.backward import sweep_backward
 from fuseflow.frontend.lifting.exported import ExportedModule
-from fuseflow.frontend.lifting.forward import sweep_forward
+from fuseflow.frontend.lifting.operator_step import operator_steps, result_of
 from fuseflow.frontend.lifting.scrambling import Scrambler
+from fuseflow.propagation.sweeps import known_after, needed_before
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,11 @@ def given(seed: int) -> dict[Node, Known]:
 @cache
 def swept(seed: int) -> Swept:
     scrambler, start = Scrambler(0, False), given(seed)
-    results = sweep_forward(graph().graph, start, table_rule, scrambler.results)
-    needed = sweep_backward(graph().graph, graph().outputs, results, table_rule, scrambler.needed)
-    single = {node: (known[0], needed[node][0]) for node, known in results.items() if isinstance(node.meta.get("val"), Tensor)}
+    steps, outputs = operator_steps(graph().graph, table_rule, scrambler), {result_of(node) for node in graph().outputs}
+    known = known_after(steps, {result_of(node): of for node, of in start.items()})
+    needed = needed_before(steps, known, {r: torch.full(k.mask.shape, r in outputs) for r, k in known.items()})
+    nodes = [node for node in graph().graph.nodes if isinstance(node.meta.get("val"), Tensor)]
+    single = {node: (known[result_of(node)], needed[result_of(node)]) for node in nodes}
     return Swept(
         {n: TensorAttributes(n.name, "input", ~k.mask, k.mask, k.value, wanted) for n, (k, wanted) in single.items()}, scrambler
     )

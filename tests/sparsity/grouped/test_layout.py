@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.sparsity.grouped.grouping import Grouping, grouping, grouping_of_mask
 from fuseflow.sparsity.grouped.layout import pack
 from fuseflow.sparsity.grouped.patterns import patterns
+from fuseflow.sparsity.layouts.grouped import GroupedNMTensor
 
 
 @st.composite
@@ -19,30 +21,36 @@ def selections(draw: st.DrawFn) -> tuple[np.ndarray, Grouping]:
     sparse_dim, group_dim = draw(st.permutations(range(len(shape))))[:2]
     n, m = draw(st.sampled_from([(1, 1), (1, 2), (2, 3), (2, 4), (1, 5)]))
     array = np.random.default_rng(draw(st.integers(0, 10**6))).integers(-9, 10, shape)
-    dense = array.astype(draw(st.sampled_from(["float16", "float32", "float64", "int8"])))
+    drawn = array.astype(draw(st.sampled_from(["float16", "float32", "float64", "int8"])))
     method = draw(st.sampled_from(["greedy", "exact"]))
-    return dense, grouping(dense, n, m, draw(st.integers(1, 3)), sparse_dim, group_dim, method)
+    return drawn, grouping(drawn, n, m, draw(st.integers(1, 3)), sparse_dim, group_dim, method)
+
+
+def dense(array: np.ndarray, chosen: Grouping) -> np.ndarray:
+    """What is stored of a tensor, as a dense one."""
+    values, columns = map(torch.from_numpy, pack(array, chosen))
+    return GroupedNMTensor(values, columns, torch.from_numpy(chosen.patterns.astype(np.int16)), chosen.grid).to_dense().numpy()
 
 
 @given(selections())
 def test_what_is_stored_is_what_is_kept(selection: tuple[np.ndarray, Grouping]) -> None:
     array, chosen = selection
-    packed, count = pack(array, chosen), math.comb(chosen.grid.m, chosen.n)
-    assert packed.val.shape == (chosen.grid.count, count, chosen.g, chosen.n) and packed.val.dtype == array.dtype
-    assert packed.idx.shape == packed.val.shape[:3] and packed.idx.dtype == np.int16
-    assert np.array_equal(packed.to_dense(), array * chosen.mask()) and packed.to_dense().dtype == array.dtype
+    (values, columns), count = pack(array, chosen), math.comb(chosen.grid.m, chosen.n)
+    assert values.shape == (chosen.grid.count, count, chosen.g, chosen.n) and values.dtype == array.dtype
+    assert columns.shape == values.shape[:3] and columns.dtype == np.int16
+    assert np.array_equal(dense(array, chosen), array * chosen.mask()) and dense(array, chosen).dtype == array.dtype
 
 
 @given(selections())
 def test_the_columns_of_a_pattern_stand_together(selection: tuple[np.ndarray, Grouping]) -> None:
     array, chosen = selection
-    packed, chunks = pack(array, chosen), chosen.grid.split(array)
-    columns = packed.idx.reshape(chosen.grid.count, chosen.grid.columns)
-    assert (np.sort(columns, axis=1) == np.arange(chosen.grid.columns)).all()
-    assert (np.diff(packed.idx, axis=2) > 0).all()
-    for chunk, pattern, k in np.ndindex(*packed.idx.shape):
+    (values, columns), chunks = pack(array, chosen), chosen.grid.split(array)
+    every = columns.reshape(chosen.grid.count, chosen.grid.columns)
+    assert (np.sort(every, axis=1) == np.arange(chosen.grid.columns)).all()
+    assert (np.diff(columns, axis=2) > 0).all()
+    for chunk, pattern, k in np.ndindex(*columns.shape):
         places = patterns(chosen.n, chosen.grid.m)[pattern]
-        assert packed.val[chunk, pattern, k].tolist() == chunks[chunk, packed.idx[chunk, pattern, k], places].tolist()
+        assert values[chunk, pattern, k].tolist() == chunks[chunk, columns[chunk, pattern, k], places].tolist()
 
 
 @given(selections())
@@ -50,25 +58,25 @@ def test_a_mask_says_enough_to_store_by_it(selection: tuple[np.ndarray, Grouping
     array, chosen = selection
     mask = chosen.mask()
     again = grouping_of_mask(mask, chosen.n, chosen.grid.m, chosen.g, chosen.grid.sparse_dim, chosen.grid.group_dim)
-    assert np.array_equal(np.where(mask, pack(array, again).to_dense(), 0), pack(array, chosen).to_dense())
+    assert np.array_equal(np.where(mask, dense(array, again), 0), dense(array, chosen))
     assert not (mask & ~again.mask()).any()
 
 
 def test_by_hand() -> None:
     array = np.array([[5, 1, 4, 2], [3, 9, 8, 1]], dtype=np.float32)
-    packed = pack(array, grouping(array, 1, 2, 2))
-    assert packed.idx.tolist() == [[[0, 3], [1, 2]]]
-    assert packed.val.tolist() == [[[[5], [2]], [[9], [8]]]]
+    values, columns = pack(array, grouping(array, 1, 2, 2))
+    assert columns.tolist() == [[[0, 3], [1, 2]]]
+    assert values.tolist() == [[[[5], [2]], [[9], [8]]]]
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_stored_and_nothing_is_made_of_what_is_dropped(special: float) -> None:
     array = np.full((4, 6), special)
-    dense = pack(array, grouping(array, 2, 4, 1)).to_dense()
-    assert np.count_nonzero(dense) == 12 and np.isfinite(dense).sum() == 12
+    stored = dense(array, grouping(array, 2, 4, 1))
+    assert np.count_nonzero(stored) == 12 and np.isfinite(stored).sum() == 12
 
 
 def test_new_values_go_into_an_old_selection() -> None:
     first, second = np.random.default_rng(0).standard_normal((2, 8, 12))
     chosen = grouping(first, 2, 4, 2)
-    assert np.array_equal(pack(second, chosen).to_dense(), second * chosen.mask())
+    assert np.array_equal(dense(second, chosen), second * chosen.mask())

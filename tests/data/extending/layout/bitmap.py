@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fuseflow.sparsity.layouts.layout import CompilerFormat, Layout, require_matrix
+from fuseflow.sparsity.layouts.layout import Layout
 
 if TYPE_CHECKING:
     import torch
@@ -28,13 +28,9 @@ class Bitmap(Layout):
 
     name = "bitmap"
     storage: ClassVar[type] = BitmapTensor
+    for_matrices: ClassVar[bool] = True
+    compiled_as: ClassVar[str] = "(dense, bitmap)"
     fits_by_shape: ClassVar[bool] = True
-
-    def refusal(self, mask: torch.Tensor) -> str:
-        return require_matrix(mask)
 
     def pack(self, tensor: torch.Tensor, mask: torch.Tensor) -> BitmapTensor:
         return BitmapTensor(mask, tensor.detach()[mask])
-
-    def compiler_format(self, shape: tuple[int, ...]) -> CompilerFormat:
-        return CompilerFormat("(dense, bitmap)")

@@ -1,0 +1,139 @@
+"""Calls of operators as steps of the sweeps of propagation: what of their results is known, and what of their operands is needed.
+
+An operator is a black box, and its rule has a stand-in for it. Forward, that runs on ones and zeros; backward, its derivatives are asked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from fuseflow.frontend.lifting.calls import OperatorCall, operator_call
+from fuseflow.frontend.lifting.known import Known
+from fuseflow.frontend.lifting.rules import EVERYTHING, Rule, rule_errors
+from fuseflow.frontend.lifting.scrambling import Scrambler
+
+Result: TypeAlias = tuple[Node, int]
+"""A tensor of a graph: the node that computes it, and its place among the tensors that the node computes."""
+Resolve = Callable[[OperatorCall], Rule | None]
+"""Returns the rule of a call, or None where an operator has none."""
+
+
+def result_of(node: Node) -> Result:
+    """Return the tensor that a node stands for. Nodes that take one of several results compute none of their own."""
+    if node.target is operator.getitem:
+        source, place = node.args
+        return source, place  # type: ignore[return-value]
+    return node, 0
+
+
+def operator_steps(graph: Graph, rule_of: Resolve, scrambler: Scrambler) -> list[OperatorStep]:
+    """Return the calls of operators in a graph, in order."""
+    nodes = (node for node in graph.nodes if node.op == "call_function" and node.target is not operator.getitem)
+    return [OperatorStep(call, rule_of(call), scrambler) for call in map(operator_call, nodes)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorStep:
+    """A call of an operator with its rule. Of one without a rule, `scrambler` guesses what it does."""
+
+    call: OperatorCall
+    rule: Rule | None
+    scrambler: Scrambler
+
+    def known(self, known: Mapping[Result, Known]) -> dict[Result, Known]:
+        operands = self._operands(known)
+        results: Sequence[Known] = results_of_call(self.call, operands, self.rule or EVERYTHING)
+        if self.rule is None:
+            results = self.scrambler.results(self.call, operands, results)
+        return {(self.call.node, place): result for place, result in enumerate(results)}
+
+    def needed(self, known: Mapping[Result, Known], needed: Mapping[Result, Tensor]) -> Iterator[tuple[Result, Tensor]]:
+        results = [(self.call.node, place) for place in range(len(self.call.results))]
+        seeds = [needed[result] & known[result].unknown for result in results]
+        if not any(bool(seed.any()) for seed in seeds):
+            return
+        operands = self._operands(known)
+        masks: Sequence[Tensor] = needed_operands(self.call, operands, seeds, self.rule or EVERYTHING)
+        if self.rule is None:
+            masks = self.scrambler.needed(self.call, operands, seeds, masks)
+        yield from zip((result_of(operand.node) for operand in self.call.operands), masks, strict=True)
+
+    def _operands(self, known: Mapping[Result, Known]) -> list[Known]:
+        return [known[result_of(operand.node)] for operand in self.call.operands]
+
+
+def results_of_call(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> tuple[Known, ...]:
+    """Return what is known behind one operator."""
+    if all(k.everywhere for k in operands):
+        return tuple(Known.exactly(tensor) for tensor in call.run([k.value for k in operands]))
+    unknown = unknown_results(call, operands, rule.given(call, operands))
+    if all(bool(each.all()) for each in unknown):
+        known = [Known.nothing(result.shape, result.dtype) for result in call.results]
+    else:
+        values = call.run([k.value for k in operands])
+        known = [Known.where(~mask, value) for mask, value in zip(unknown, values, strict=True)]
+    if rule.also_known is not None:
+        args, kwargs = call.arguments(operands)
+        known = [each.or_else(rule.also_known(*args, **kwargs)) for each in known]
+    return tuple(known)
+
+
+def unknown_results(call: OperatorCall, operands: Sequence[Known], rule: Rule) -> list[Tensor]:
+    """Return where the results of a call depend on an unknown entry.
+
+    A product is unknown if one of its factors is, and none is known to be 0. So the stand-in runs once for each factor, on what is unknown
+    in that one and what may not be 0 in the others; once is enough if no factor has a constant.
+    """
+    factors = [n for n, operand in enumerate(call.operands) if operand.argument in rule.factors]
+    turns: list[int | None] = [*factors] if any(bool(operands[n].constant.any()) for n in factors) else [*factors[:1]]
+    with torch.no_grad(), rule_errors(call):
+        marks = [rule.run(call, call.laid_out(_marks(call, operands, rule, turn))) for turn in turns or [None]]
+    return [reduce(torch.logical_or, (tensor > 0 for tensor in turn)) for turn in zip(*marks, strict=True)]
+
+
+def _marks(call: OperatorCall, operands: Sequence[Known], rule: Rule, turn: int | None) -> list[Tensor]:
+    """Return the tensors for the stand-in where the factor at the place `turn` is the one that is unknown."""
+
+    def mark(place: int, argument: str, known: Known) -> Tensor:
+        if argument in rule.selectors:
+            return known.value
+        return (known.nonzero if argument in rule.factors and place != turn else known.unknown).float()
+
+    return [mark(n, o.argument, k) for n, (o, k) in enumerate(zip(call.operands, operands, strict=True))]
+
+
+def needed_operands(call: OperatorCall, operands: Sequence[Known], seeds: Sequence[Tensor], rule: Rule) -> list[Tensor]:
+    """Return which entries of its operands a call needs for the entries of its results that `seeds` says.
+
+    These are those where the derivative of the stand-in is more than 0. A factor that is known to be 0 is not needed, since all of its
+    products are known.
+    """
+    rule = rule.given(call, operands)
+    chosen = [operand.argument in rule.selectors for operand in call.operands]
+    marks = [k.value if choice else k.nonzero.float() for choice, k in zip(chosen, operands, strict=True)]
+    gradients = _gradients(call, rule, marks, seeds)
+    masks = [torch.ones_like(k.mask) if choice else g > 0 for choice, k, g in zip(chosen, operands, gradients, strict=True)]
+    return [
+        mask & known.nonzero if operand.argument in rule.factors else mask
+        for operand, known, mask in zip(call.operands, operands, masks, strict=True)
+    ]
+
+
+def _gradients(call: OperatorCall, rule: Rule, marks: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
+    """Return the derivatives of the entries that `seeds` says, added up, by each tensor that the stand-in of a call gets."""
+    leaves = [mark.detach().requires_grad_(mark.is_floating_point()) for mark in call.laid_out(marks)]
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    with torch.enable_grad(), rule_errors(call):
+        total = sum((result * seed).sum() for result, seed in zip(rule.run(call, leaves), seeds, strict=True))
+        if not isinstance(total, Tensor) or not total.requires_grad:
+            return [torch.zeros_like(mark) for mark in marks]
+        gradients = iter(torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True))
+    return [next(gradients) if leaf.requires_grad else torch.zeros_like(leaf) for leaf in leaves]
