@@ -13,14 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fuseflow.cut.best import lower_cut
 from fuseflow.einsum.nodes import Program
-from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.propagation import as_propagation
-from fuseflow.frontend.sources import Source, load
-from fuseflow.frontend.sparsification import as_sparsity
+from fuseflow.frontend.sources import Source, load_model
 from fuseflow.lower.element_types import refuse_wide_tensors
 from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.partition import refuse_auto
@@ -32,28 +29,17 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import Model
-    from fuseflow.sparsity.spec import SparseSpec
+    from fuseflow.frontend.model_spec import Model, ModelArguments
 
 
 def compile(
     model: Model,
     inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
-    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    sparsity: SparseSpec | str | Path | None = None,
-    propagate: PropagationSpec | bool = False,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
+    **arguments: Unpack[ModelArguments],
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
@@ -78,23 +64,7 @@ def compile(
     schedule = schedule or Schedule()
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(
-        ModelSpec(
-            model,
-            inputs,
-            data,
-            data_dir,
-            tensors,
-            formats,
-            options,
-            seed,
-            fresh,
-            kwargs,
-            dims,
-            as_sparsity(sparsity),
-            as_propagation(propagate),
-        )
-    )
+    source = load_model(model, inputs, arguments)
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

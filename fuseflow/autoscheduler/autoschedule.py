@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
@@ -12,18 +12,14 @@ from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
 from fuseflow.errors import UsageError
-from fuseflow.frontend.model_spec import ModelSpec, PropagationSpec
-from fuseflow.frontend.propagation import as_propagation
-from fuseflow.frontend.sources import load
-from fuseflow.frontend.sparsification import as_sparsity
+from fuseflow.frontend.sources import load_model
 from fuseflow.resources.budget import Budget
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import Model
-    from fuseflow.sparsity.spec import SparseSpec
+    from fuseflow.frontend.model_spec import Model, ModelArguments
 
 
 @overload
@@ -31,22 +27,12 @@ def autoschedule(
     model: Model,
     inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
-    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    sparsity: SparseSpec | str | Path | None = None,
-    propagate: PropagationSpec | bool = False,
     top: int = DEFAULT_TOP,
     sample: Sample | None = None,
     budget: None = None,
+    **arguments: Unpack[ModelArguments],
 ) -> ScheduleChoice: ...
 
 
@@ -55,25 +41,15 @@ def autoschedule(
     model: Model,
     inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
-    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    sparsity: SparseSpec | str | Path | None = None,
-    propagate: PropagationSpec | bool = False,
     top: int = DEFAULT_TOP,
     sample: None = None,
     budget: Budget | str | Mapping[str, int | str],
     pareto: Sequence[str] = (),
     allow: Sequence[str] = (),
     limit: float | None = None,
+    **arguments: Unpack[ModelArguments],
 ) -> BudgetChoice: ...
 
 
@@ -81,25 +57,15 @@ def autoschedule(
     model: Model,
     inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
-    kwargs: Mapping[str, Any] | None = None,
     schedule: Schedule | None = None,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    fresh: bool = False,
-    sparsity: SparseSpec | str | Path | None = None,
-    propagate: PropagationSpec | bool = False,
     top: int = DEFAULT_TOP,
     sample: Sample | None = None,
     budget: Budget | str | Mapping[str, int | str] | None = None,
     pareto: Sequence[str] = (),
     allow: Sequence[str] = (),
     limit: float | None = None,
+    **arguments: Unpack[ModelArguments],
 ) -> ScheduleChoice | BudgetChoice:
     """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
 
@@ -124,23 +90,7 @@ def autoschedule(
     elif sample is not None:
         raise UsageError("under a budget, schedules are simulated in full", hint="leave `sample` or `budget` out")
     request = None if budget is None else BudgetRequest(Budget.of(budget), tuple(pareto), frozenset(allow), top, limit)
-    source = load(
-        ModelSpec(
-            model,
-            inputs,
-            data,
-            data_dir,
-            tensors,
-            formats,
-            options,
-            seed,
-            fresh,
-            kwargs,
-            dims,
-            as_sparsity(sparsity),
-            as_propagation(propagate),
-        )
-    )
+    source = load_model(model, inputs, arguments)
     if request is not None:
         return budget_schedule(source, schedule or Schedule(), hardware, request)
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)

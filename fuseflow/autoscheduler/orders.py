@@ -15,6 +15,7 @@ from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
+from fuseflow.lower.views import add_views
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.history import RunHistory
 from fuseflow.samml.auxiliary import auxiliary_tensors
@@ -141,8 +142,7 @@ class OrderSearch:
         """Run regions one after the other, add what they write to `memory`, and return their cycles."""
         total = 0
         for region in regions:
-            for step in region.views_before:
-                memory[step.name] = step.of(memory[step.source])
+            add_views(memory, region.views_before)
             memory |= auxiliary_tensors(region.graph)
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.replay(region, read)
@@ -151,8 +151,7 @@ class OrderSearch:
                 results = history.record(region, read, simulation)
                 total += simulation.cycles
             memory |= results
-            for step in region.views_after:
-                memory[step.name] = step.of(memory[step.source])
+            add_views(memory, region.views_after)
         return total
 
 

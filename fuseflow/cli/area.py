@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import functools
-
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options, quiet_option
-from fuseflow.cli.completion import complete_named
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options
+from fuseflow.cli.completion import names_of_model
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
-@click.command(cls=StrictCommand, short_help="How large the circuits of a model are.")
-@program_options()
-@functools.partial(machine_options, default=CIRCUIT_MACHINE)
-@click.option("--region", metavar="NAME", shell_complete=complete_named, help="Of this region only.")
-@click.option(
-    "--by",
-    multiple=True,
-    type=click.Choice(("part", "node")),
-    help="Print a row for each part, or for each node with its FIFOs and units; repeatable.",
+@command(
+    "How large the circuits of a model are.",
+    program_options(),
+    machine_options(CIRCUIT_MACHINE),
+    click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Of this region only."),
+    click.option(
+        "--by",
+        multiple=True,
+        type=click.Choice(("part", "node")),
+        help="Print a row for each part, or for each node with its FIFOs and units; repeatable.",
+    ),
+    click.option("--liberty", metavar="FILE", type=FILE, help="Take the cells of this library, in the Liberty format."),
+    json_option("the areas"),
 )
-@click.option("--liberty", metavar="FILE", type=FILE, help="Take the cells of this library, in the Liberty format.")
-@json_option("the areas")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
 def area() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and say how large the circuit of each region is, in gate equivalents.
 

@@ -6,15 +6,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from fuseflow.autoscheduler.defaults import DEFAULT_TOP
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, require_writable
 from fuseflow.errors import UsageError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
 from fuseflow.cli.program import program_options
 
 
-@click.command(cls=StrictCommand, short_help="List all that is in the way of a model, without running it.")
-@program_options()
-@json_option("the list")
-@quiet_option
-@debug_option
-@click.pass_context
-@deferred
+@command(
+    "List all that is in the way of a model, without running it.",
+    program_options(),
+    json_option("the list"),
+    click.pass_context,
+    legend=False,
+)
 def check() -> None:
     """Compile MODEL (.py, module:function, .pt2, .ein or .mlir), and list every operator that has no Einsum form.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.legend import asked_legend
 from fuseflow.errors import FileError, UsageError, visible
 from fuseflow.filesystem import refuse_foreign_files, replace_file
@@ -20,11 +22,10 @@ from fuseflow.run.directory import MANIFEST
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from fuseflow.sim import Machine
     from fuseflow.sim.machine.files import Setting
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 CIRCUIT_MACHINE = "rtl"
 """The machine of circuits if none is named."""
@@ -52,9 +53,44 @@ def quiet_option(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")(command)
 
 
-def machine_options(command: Command, default: str = "rda") -> Command:
-    """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
-    options = [
+def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+    """Add options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def bundled(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options to a command, in this order, and passes on as `name` what `make` returns for their values. The
+    parameters of `make` are called as the options."""
+    parameters = tuple(inspect.signature(make).parameters)
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def build(*args: Any, **kwargs: Any) -> Any:
+            values = {parameter: kwargs.pop(parameter) for parameter in parameters}
+            return command(*args, **kwargs, **{name: make(**values)})
+
+        return with_options(options, build)  # type: ignore[return-value]
+
+    return add
+
+
+def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return what completes an option in a shell: the words that begin as the incomplete one, and then files."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        fitting = [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+        return fitting or [CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+def machine_options(default: str = "rda") -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of the machine to run on, and passes them on as `machine`, a `Machine`."""
+    return bundled(
+        "machine",
+        _machine,
         click.option(
             "--machine",
             "name",
@@ -65,31 +101,20 @@ def machine_options(command: Command, default: str = "rda") -> Command:
             help="A machine: its name, or a YAML file.",
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
-    ]
-
-    @functools.wraps(command)
-    def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, machine=_machine(name, settings), **kwargs)
-
-    return with_options(options, build)  # type: ignore[return-value]
+    )
 
 
-def circuit_machine_options(command: Command) -> Command:
-    """Add the options of a machine that only circuits need, and pass them on as `machine`: a `Machine`, or None if neither is given."""
-    options = [
-        click.option(
-            "--machine", "name", metavar="NAME", help=f"With --emit hw or verilog: the machine, else {CIRCUIT_MACHINE}."
-        ),
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
-    ]
+def _circuit_machine(name: str | None, settings: tuple[str, ...]) -> Machine | None:
+    return _machine(name or CIRCUIT_MACHINE, settings) if name is not None or settings else None
 
-    @functools.wraps(command)
-    def build(*args: Any, name: str | None, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        given = name is not None or settings
-        machine = _machine(name or CIRCUIT_MACHINE, settings) if given else None
-        return command(*args, machine=machine, **kwargs)
 
-    return with_options(options, build)  # type: ignore[return-value]
+circuit_machine_options = bundled(
+    "machine",
+    _circuit_machine,
+    click.option("--machine", "name", metavar="NAME", help=f"With --emit hw or verilog: the machine, else {CIRCUIT_MACHINE}."),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change that machine; repeatable."),
+)
+"""Adds the options of a machine that only circuits need, and passes them on as `machine`: a `Machine`, or None if neither is given."""
 
 
 def _machine_names() -> Iterable[str]:
@@ -131,23 +156,6 @@ def _scalar(text: str, value: str) -> Setting:
     )
 
 
-def completed(words: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return what completes an option in a shell: the words that begin as the incomplete one, and then files."""
-
-    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        fitting = [CompletionItem(word) for word in words() if word.startswith(incomplete)]
-        return fitting or [CompletionItem(incomplete, type="file")]
-
-    return complete
-
-
-def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
-    """Add options to a command, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
     from fuseflow.cli.safe_console import SafeConsole  # commands that print no tables do without
@@ -160,6 +168,17 @@ def console(stderr: bool = False) -> Console:
 def say(line: str) -> None:
     """Print a line on standard output."""
     click.echo(visible(line))
+
+
+def print_pieces(out: Console, pieces: Iterable[str | Table]) -> None:
+    """Print the lines and tables of a report. An empty line stands between two parts of it."""
+    from fuseflow.report.tables import print_table  # commands that print no tables do without
+
+    for piece in pieces:
+        if isinstance(piece, str):
+            out.print(piece, soft_wrap=True)
+        else:
+            print_table(out, piece)
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from fuseflow.schedule.settings import KEYWORDS
+from fuseflow.schedule.section import Completion
 
 if TYPE_CHECKING:
     from fuseflow.frontend.import_cache.kept_program import ProgramNames
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def names_of_model(names: Callable[[ProgramNames], tuple[str, ...]], end: str = "", others: tuple[str, ...] = ()) -> Complete:
+def names_of_model(which: Completion, end: str = "", others: tuple[str, ...] = ()) -> Complete:
     """Return what completes an option by some names of the model on the line, each with an `end` such as `=`, and by `others`.
 
     The names are those of a program text, or of the import that the cache kept. A model that was never imported has none.
     """
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        words = (*others, *(name + end for name in names(_names(context))))
+        names = _names(context)
+        known = {"parts": (*names.modules, *names.einsums), "tensors": names.tensors, "indices": names.indices, "": ()}
+        words = (*others, *(name + end for name in known[which]))
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     return complete
@@ -37,11 +39,3 @@ def _names(context: click.Context) -> ProgramNames:
         return program_names(model_spec(context.params))
     except Exception:  # a line that is not finished may hold anything, and a message would stand in the middle of it
         return ProgramNames()
-
-
-complete_fused = names_of_model(lambda names: (*names.modules, *names.einsums), others=KEYWORDS)
-complete_named = names_of_model(lambda names: (*names.modules, *names.einsums))
-complete_region = names_of_model(lambda names: (*names.modules, *names.einsums), "=")
-complete_tensor = names_of_model(lambda names: names.tensors)
-complete_tensor_value = names_of_model(lambda names: names.tensors, "=")
-complete_index = names_of_model(lambda names: names.indices, "=")

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options, quiet_option
-from fuseflow.cli.completion import complete_named
-from fuseflow.cli.deferred import deferred
-from fuseflow.cli.legend import legend_option
+from fuseflow.cli.common import CIRCUIT_MACHINE, FILE, machine_options
+from fuseflow.cli.completion import names_of_model
+from fuseflow.cli.deferred import command
 from fuseflow.cli.program import program_options
 from fuseflow.hardware.tools import NAMES, PYTHON
 
 
-@click.command("cosimulate", cls=StrictCommand, short_help="Run a model as circuits, beside the simulator.")
-@program_options()
-@click.option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}.")
-@functools.partial(machine_options, default=CIRCUIT_MACHINE)
-@click.option("--region", metavar="NAME", shell_complete=complete_named, help="Compare this region only.")
-@click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD).")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
+@command(
+    "Run a model as circuits, beside the simulator.",
+    program_options(),
+    click.option("--tool", default=PYTHON, show_default=True, metavar="TOOL", help=f"What runs the circuit: {', '.join(NAMES)}."),
+    machine_options(CIRCUIT_MACHINE),
+    click.option("--region", metavar="NAME", shell_complete=names_of_model("parts"), help="Compare this region only."),
+    click.option("--wave", metavar="FILE", type=FILE, help="Write the waveform of the circuit of one region (VCD)."),
+    name="cosimulate",
+)
 def cosimulate_command() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), and run its regions as circuits on what they really read.
 

@@ -7,7 +7,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import click
+
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import quiet_option, with_options
 from fuseflow.cli.interruption import interruptible
+from fuseflow.cli.legend import legend_option
 
 DECLARED, ACTIONS = "fuseflow.cli.", "fuseflow.cli.actions."
 
@@ -27,3 +32,28 @@ def deferred(declaration: Callable[[], None]) -> Callable[..., Any]:
             return action(*args, **kwargs)
 
     return act
+
+
+def command(
+    short_help: str = "",
+    *options: Callable[[Any], Any],
+    name: str | None = None,
+    group: click.Group | None = None,
+    quiet: bool = True,
+    legend: bool = True,
+) -> Callable[[Callable[[], None]], click.Command]:
+    """Return a decorator that makes a command of its declaration, which `deferred` explains.
+
+    The options are in the order of the help, and end with `--quiet`, `--legend` and `--debug`, unless a command has nothing for the first
+    two. The command is called as its declaration if no `name` is given, and joins the `group`.
+    """
+    last = [*([quiet_option] if quiet else ()), *([legend_option] if legend else ()), debug_option]
+
+    def declare(declaration: Callable[[], None]) -> click.Command:
+        act = with_options((*options, *last), deferred(declaration))
+        made = click.command(name, cls=StrictCommand, short_help=short_help or None)(act)
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return declare

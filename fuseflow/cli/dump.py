@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fuseflow.cli.common import FILE
+from fuseflow.cli.common import FILE, bundled
 from fuseflow.errors import UsageError, did_you_mean
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def dump_options(command: Command) -> Command:
-    """Add `--dump-after` and `--dump-dir`, and pass them on as `dump`, a `StageDump`."""
-
-    @functools.wraps(command)
-    def build(*args: Any, dump_after: tuple[str, ...], dump_dir: Path | None, **kwargs: Any) -> Any:
-        from fuseflow.cli.stage_dump import StageDump  # `--help` does without
-
-        return command(*args, dump=StageDump.of(dump_after, dump_dir), **kwargs)
-
-    directory = click.option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes.")
-    after = click.option(
-        "--dump-after", multiple=True, metavar="STAGE", callback=known_stage, help="Write a stage, or all; repeatable."
-    )
-    return after(directory(build))  # type: ignore[return-value]
+if TYPE_CHECKING:
+    from fuseflow.cli.stage_dump import StageDump
 
 
 def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -43,3 +26,18 @@ def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any
         if stage not in stages:
             raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, stages))
     return value
+
+
+def _dump(dump_after: tuple[str, ...], dump_dir: Path | None) -> StageDump:
+    from fuseflow.cli.stage_dump import StageDump  # `--help` does without
+
+    return StageDump.of(dump_after, dump_dir)
+
+
+dump_options = bundled(
+    "dump",
+    _dump,
+    click.option("--dump-after", multiple=True, metavar="STAGE", callback=known_stage, help="Write a stage, or all; repeatable."),
+    click.option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes."),
+)
+"""Adds `--dump-after` and `--dump-dir`, and passes them on as `dump`, a `StageDump`."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from fuseflow.cli.common import FILE
+from fuseflow.cli.common import FILE, bundled, print_pieces
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fuseflow.energy import EventEnergies, ProgramEnergy
     from fuseflow.sim import Machine
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +38,29 @@ class EnergyRequest:
 def print_energy(out: Console, energy: ProgramEnergy) -> None:
     """Print the table of energies, and what must be known to read it."""
     from fuseflow.report.energy_tables import energy_lines, energy_table
-    from fuseflow.report.tables import print_table
 
-    out.print()
-    print_table(out, energy_table(energy))
+    print_pieces(out, ["", energy_table(energy)])
     for line in energy_lines(energy):
         out.print(line, soft_wrap=True, markup=False)
 
 
-def energy_options(command: Command) -> Command:
-    """Add the options, and pass them on as `energy`, an `EnergyRequest`."""
+def _request(energy: bool, energy_file: Path | None) -> EnergyRequest:
+    return EnergyRequest(energy or energy_file is not None, energy_file)
 
-    @functools.wraps(command)
-    def build(*args: Any, energy: bool, energy_file: Path | None, **kwargs: Any) -> Any:
-        return command(*args, energy=EnergyRequest(energy or energy_file is not None, energy_file), **kwargs)
 
-    show = "Print what each region takes: operators, FIFOs, control, workspaces, DRAM, leakage."
-    file = "Take the energies of events from this YAML file; implies --energy."
-    optioned: Any = click.option("--energy-file", metavar="FILE", type=FILE, help=file)(build)
-    return click.option("--energy", is_flag=True, help=show)(optioned)  # type: ignore[no-any-return]
+energy_options = bundled(
+    "energy",
+    _request,
+    click.option(
+        "--energy",
+        is_flag=True,
+        help="Print what each region takes: operators, FIFOs, control, workspaces, DRAM, leakage.",
+    ),
+    click.option(
+        "--energy-file",
+        metavar="FILE",
+        type=FILE,
+        help="Take the energies of events from this YAML file; implies --energy.",
+    ),
+)
+"""Adds the options, and passes them on as `energy`, an `EnergyRequest`."""

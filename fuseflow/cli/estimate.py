@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, machine_options, quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.common import FILE, machine_options
+from fuseflow.cli.deferred import command, deferred
 from fuseflow.cli.energy import energy_options
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
@@ -18,27 +16,25 @@ def saved_schedule() -> None:
     """Return the schedule in a directory of artifacts."""
 
 
-@click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
-@program_options(saved_schedule=saved_schedule)
-@machine_options
-@click.option(
-    "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
+@command(
+    "FLOPs, bytes and cycles of a model, without running it.",
+    program_options(saved_schedule=saved_schedule),
+    machine_options(),
+    click.option(
+        "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
+    ),
+    click.option("--statistics-only", is_flag=True, help="Know of tensors how much they store, not where."),
+    click.option(
+        "--by",
+        multiple=True,
+        type=click.Choice(("operator", "tensor")),
+        help="Print FLOPs by operator, or bytes by tensor; repeatable.",
+    ),
+    click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+    energy_options,
+    click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`)."),
+    json_option("the estimate"),
 )
-@click.option("--statistics-only", is_flag=True, help="Know of tensors how much they store, not where.")
-@click.option(
-    "--by",
-    multiple=True,
-    type=click.Choice(("operator", "tensor")),
-    help="Print FLOPs by operator, or bytes by tensor; repeatable.",
-)
-@click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip.")
-@energy_options
-@click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
-@json_option("the estimate")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
 def estimate() -> None:
     """Estimate MODEL (.py, .ein, .mlir, or a directory that `compile -o` wrote) on its data: FLOPs, bytes, firings, cycles.
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.target import target_options
 
 
-@click.command("cycles", cls=StrictCommand, short_help="What a run spends its cycles on, and what would take fewer.")
-@program_options(simulates=True)
-@target_options
-@click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table.")
-@click.option("--no-changes", is_flag=True, help="Do not compile and compare other schedules.")
-@json_option("the report")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
+@command(
+    "What a run spends its cycles on, and what would take fewer.",
+    program_options(simulates=True),
+    target_options,
+    click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table."),
+    click.option("--no-changes", is_flag=True, help="Do not compile and compare other schedules."),
+    json_option("the report"),
+)
 def cycles() -> None:
     """Run MODEL and follow the critical path of every region, from its last event back to its first.
 

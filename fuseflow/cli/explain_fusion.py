@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
-@click.command("fusion", cls=StrictCommand, short_help="What is fused and why, and what that costs.")
-@program_options()
-@json_option("the report")
-@legend_option
-@debug_option
-@deferred
+@command("What is fused and why, and what that costs.", program_options(), json_option("the report"), quiet=False)
 def fusion() -> None:
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
 

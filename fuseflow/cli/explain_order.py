@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
-@click.command("order", cls=StrictCommand, short_help="What a loop order must respect, and why it was chosen.")
-@program_options()
-@click.option("--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule.")
-@json_option("the report")
-@legend_option
-@debug_option
-@deferred
+@command(
+    "What a loop order must respect, and why it was chosen.",
+    program_options(),
+    click.option(
+        "--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule."
+    ),
+    json_option("the report"),
+    quiet=False,
+)
 def order() -> None:
     """Explain the loop order of every region of MODEL.
 

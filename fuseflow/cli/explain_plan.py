@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import machine_options
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 
 
-@click.command("plan", cls=StrictCommand, short_help="What the parts of a plan hold and cost.")
-@program_options(simulates=True)
-@machine_options
-@click.option("--simulate", is_flag=True, help="Also run the program with the plan and without it.")
-@json_option("the report")
-@legend_option
-@debug_option
-@deferred
+@command(
+    "What the parts of a plan hold and cost.",
+    program_options(simulates=True),
+    machine_options(),
+    click.option("--simulate", is_flag=True, help="Also run the program with the plan and without it."),
+    json_option("the report"),
+    quiet=False,
+)
 def plan() -> None:
     """Explain the plan of MODEL: a row for each part of each operand that is divided.
 

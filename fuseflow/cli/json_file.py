@@ -6,17 +6,16 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, console, require_writable, reserved_stdout, write_out
 from fuseflow.filesystem import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,9 @@ def json_option(content: str) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
             with reserved_stdout(str(json_file) == "-") as stdout:
-                return command(*args, json_file=JsonFile(json_file, stdout), **kwargs)
+                place = JsonFile(json_file, stdout)
+                place.require_writable()
+                return command(*args, json_file=place, **kwargs)
 
         show = f"Write {content} as JSON; - is stdout."
         option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)

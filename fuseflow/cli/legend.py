@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+
+from fuseflow.cli.command import Command
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _LEGEND = "fuseflow.legend"
 

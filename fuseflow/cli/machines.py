@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 
 
-@click.command(cls=StrictCommand, short_help="List the machines, or print all settings of one.")
-@click.argument("name", required=False)
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable.")
-@debug_option
-@deferred
+@command(
+    "List the machines, or print all settings of one.",
+    click.argument("name", required=False),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
+    quiet=False,
+    legend=False,
+)
 def machines() -> None:
     """List the machines that come with fuseflow, or print all settings of NAME, a machine or a YAML file, as `--machine` reads them.
 

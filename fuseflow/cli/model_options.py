@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, completed, with_options
 from fuseflow.cli.sparsity_options import sparsity_options
 from fuseflow.errors import UsageError
@@ -18,8 +19,10 @@ from fuseflow.frontend.datasets.spec_options import ADJACENCIES, split_spec
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.sparsity.spec import SparseSpec
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+PARAMETERS = (
+    "model", "data", "adj", "data_dir", "tensors", "option_texts", "dim_texts", "small", "part", "fresh", "seed",
+)  # fmt: skip
+"""The names of the parameters that say which model is meant."""
 
 
 def _dataset_names() -> tuple[str, ...]:
@@ -65,33 +68,9 @@ def model_options(command: Command) -> Command:
     ]
 
     @functools.wraps(command)
-    def build(
-        *args: Any,
-        model: Path,
-        data: str | None,
-        adj: str | None,
-        data_dir: Path | None,
-        tensors: Path | None,
-        option_texts: tuple[str, ...],
-        dim_texts: tuple[str, ...],
-        small: bool,
-        part: str | None,
-        fresh: bool,
-        seed: int,
-        sparsity: SparseSpec | Path | None,
-        **kwargs: Any,
-    ) -> Any:
-        chosen: dict[str, Any] = {
-            "model": model,
-            "data": data,
-            "adj": adj,
-            "data_dir": data_dir,
-            "tensors": tensors,
-            "option_texts": option_texts,
-        }
-        chosen |= {"dim_texts": dim_texts, "small": small, "part": part, "fresh": fresh, "seed": seed}
-        spec = replace(model_spec(chosen), sparsity=sparsity)
-        return command(*args, spec=spec, **kwargs)
+    def build(*args: Any, sparsity: SparseSpec | Path | None, **kwargs: Any) -> Any:
+        chosen = {name: kwargs.pop(name) for name in PARAMETERS}
+        return command(*args, spec=replace(model_spec(chosen), sparsity=sparsity), **kwargs)
 
     return with_options(options, sparsity_options(build))  # type: ignore[return-value]
 

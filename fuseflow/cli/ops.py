@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.deferred import deferred
-from fuseflow.cli.legend import legend_option
+from fuseflow.cli.deferred import command
 
 
-@click.command(cls=StrictCommand)
-@legend_option
-@debug_option
-@deferred
+@command(quiet=False)
 def ops() -> None:
     """List the operators and reductions that an Einsum may use."""

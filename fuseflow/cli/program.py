@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fuseflow.cli.auto import AutoOptions, auto_options
+from fuseflow.cli.command import Command
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.propagation_options import propagation_options
 from fuseflow.cli.schedule_options import schedule_options
@@ -17,8 +18,6 @@ from fuseflow.cli.schedule_options import schedule_options
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.schedule import Schedule
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def program_options(

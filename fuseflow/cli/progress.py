@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rich.console import Console
+    from rich.progress import Progress
 
     from fuseflow.counted_loops import Listener
     from fuseflow.run.compiled import Compiled
@@ -27,17 +28,32 @@ MOST_NAME = 24
 
 
 @contextmanager
+def _terminal_bar(err: Console | None, *columns: str) -> Iterator[Progress | None]:
+    """Yield a bar on a terminal, or None if nobody would see it. Columns are called as below, or are texts with fields of the task."""
+    if err is None or not err.is_terminal:
+        yield None
+        return
+    from rich import progress
+
+    named = {
+        "spinner": progress.SpinnerColumn(),
+        "activity": progress.TextColumn("{task.description}", markup=False),
+        "bar": progress.BarColumn(bar_width=12),
+        "done of all": progress.MofNCompleteColumn(),
+        "passed": progress.TimeElapsedColumn(),
+        "left": progress.TimeRemainingColumn(),
+    }
+    shown = (named[column] if column in named else progress.TextColumn(column) for column in columns)
+    with progress.Progress(*shown, console=err, transient=True) as bar:
+        yield bar
+
+
+@contextmanager
 def working(activity: str, quiet: bool) -> Iterator[None]:
     """Show the activity while the block runs, and for how long it has."""
-    err = None if quiet else console(stderr=True)
-    if err is None or not err.is_terminal:
-        yield
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.description}", markup=False)
-    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=err, transient=True) as bar:
-        bar.add_task(activity, total=None)
+    with _terminal_bar(None if quiet else console(stderr=True), "spinner", "activity", "passed") as bar:
+        if bar is not None:
+            bar.add_task(activity, total=None)
         yield
 
 
@@ -61,23 +77,11 @@ def counting_bar(activity: str, quiet: bool) -> Iterator[Callable[[int, int], No
 @contextmanager
 def _loop_bar(activity: str, quiet: bool) -> Iterator[Listener | None]:
     """Yield a listener that shows the loop that it hears of, or None if nobody would see it."""
-    err = None if quiet else console(stderr=True)
-    if err is None or not err.is_terminal:
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=12), MofNCompleteColumn())
-    times = (TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, *times, console=err, transient=True) as bar:
+    columns = ("spinner", "activity", "bar", "done of all", "{task.fields[rate]}", "passed", "left")
+    with _terminal_bar(None if quiet else console(stderr=True), *columns) as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task(activity, total=None, rate="")
         shown, began = activity, time.monotonic()
 
@@ -112,14 +116,10 @@ def search_bar(quiet: bool, limit: float | None) -> Iterator[Callable[[str, int]
         left = f"at most {most:,} and {seconds:,.0f} s left" if limit is None else f"at most {seconds:,.0f} s left"
         return f"{tried:,} tried, {rate:,.{0 if rate >= 10 else 1}f}/s", left
 
-    if not err.is_terminal:
-        yield _log_lines(err, counted)
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    counts = (TextColumn("{task.fields[counts]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    text = TextColumn("{task.description}", markup=False)
-    with Progress(SpinnerColumn(), *counts, text, console=err, transient=True) as bar:
+    with _terminal_bar(err, "spinner", "{task.fields[counts]}", "passed", "{task.fields[left]}", "activity") as bar:
+        if bar is None:
+            yield _log_lines(err, counted)
+            return
         task = bar.add_task("searching", total=None, counts="", left="")
 
         def tell(what: str, most: int) -> None:
@@ -177,26 +177,12 @@ def firings_bar(quiet: bool, expected: Mapping[str, float] | None = None) -> Ite
     if quiet:
         yield None
         return
-    err = console(stderr=True)
-    with _notices(err):
-        yield from _bar(err, expected or {})
-
-
-def expected_firings(compiled: Compiled) -> dict[str, float]:
-    """Return the firings of each region of a program by its estimate."""
-    return {region.name: region.estimate.firings for region in compiled.regions}
-
-
-def _bar(err: Console, expected: Mapping[str, float]) -> Iterator[Report | None]:
-    if not err.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    counted = (TextColumn("{task.fields[fired]:,} firings"), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
-    left = (BarColumn(bar_width=12), TimeRemainingColumn()) if expected else ()
-    text = TextColumn("{task.description}", markup=False)
-    with Progress(SpinnerColumn(), text, *counted, *left, console=err, transient=True) as bar:
+    err, expected = console(stderr=True), expected or {}
+    columns = ("spinner", "activity", "{task.fields[fired]:,} firings", "{task.fields[rate]}", "passed")
+    with _notices(err), _terminal_bar(err, *columns, *(("bar", "left") if expected else ())) as bar:
+        if bar is None:
+            yield None
+            return
         fired = dict[str, int]()
         start, total = time.monotonic(), sum(expected.values())
         task = bar.add_task("", total=total or None, fired=0, rate="")
@@ -209,3 +195,8 @@ def _bar(err: Console, expected: Mapping[str, float]) -> Iterator[Report | None]
             bar.update(task, completed=known, description=visible(region)[:MOST_NAME], fired=done, rate=f"{rate:,.0f}/s")
 
         yield report
+
+
+def expected_firings(compiled: Compiled) -> dict[str, float]:
+    """Return the firings of each region of a program by its estimate."""
+    return {region.name: region.estimate.firings for region in compiled.regions}

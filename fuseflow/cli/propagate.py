@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.propagation_options import knowledge_options
 
 
-@click.command(cls=StrictCommand, short_help="Say what of a model its outputs need.")
-@model_options
-@knowledge_options
-@click.option("--graph", is_flag=True, help="Analyse the graph of PyTorch operators, also of a model that has an Einsum form.")
-@click.option("--all", "all_tensors", is_flag=True, help="Show inputs and results, too, and not only weights and buffers.")
-@json_option("the rows")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
+@command(
+    "Say what of a model its outputs need.",
+    model_options,
+    knowledge_options,
+    click.option(
+        "--graph", is_flag=True, help="Analyse the graph of PyTorch operators, also of a model that has an Einsum form."
+    ),
+    click.option("--all", "all_tensors", is_flag=True, help="Show inputs and results, too, and not only weights and buffers."),
+    json_option("the rows"),
+)
 def propagate() -> None:
     """Say of each tensor of MODEL how many entries are dead, constant and needed, if what is pruned stays pruned.
 

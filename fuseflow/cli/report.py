@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.common import FILE
+from fuseflow.cli.deferred import command
 
 
-@click.command(cls=StrictCommand, short_help="Write a run, two runs or a sweep as one HTML page.")
-@click.argument("run", type=FILE)
-@click.argument("other", type=FILE, required=False)
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]")
-@click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run.")
-@click.option("--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region.")
-@click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]")
-@click.option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page.")
-@quiet_option
-@debug_option
-@deferred
+@command(
+    "Write a run, two runs or a sweep as one HTML page.",
+    click.argument("run", type=FILE),
+    click.argument("other", type=FILE, required=False),
+    click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]"),
+    click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run."),
+    click.option("--baseline", metavar="RUN", type=FILE, help="Say on the page how much faster RUN is than this run, by region."),
+    click.option("--store", metavar="FILE", type=FILE, help="The results of a sweep.  [default: out/NAME.sqlite]"),
+    click.option("--no-runs", is_flag=True, help="Of a sweep: leave out the runs of its points, for a smaller page."),
+    legend=False,
+)
 def report() -> None:
     """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, the file of `--json`, or the file of a sweep.
 

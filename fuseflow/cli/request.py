@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.cli.auto import AutoOptions
-from fuseflow.cli.common import console, print_notices, write_out
+from fuseflow.cli.common import console, print_notices, print_pieces, write_out
 from fuseflow.cli.progress import counting_bar, firings_bar, following, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
@@ -19,14 +19,10 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
-from fuseflow.run.execution import ProgressCallback, SimulationCallback
-from fuseflow.run.result import Result
-from fuseflow.run.sampled_result import SampledResult
 from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, load_machine
+from fuseflow.sim import load_machine
 
 if TYPE_CHECKING:
     from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
@@ -42,21 +38,10 @@ class ScheduledProgram:
     compiled: Compiled
     choice: ScheduleChoice | None = None
 
-    def run(
-        self,
-        progress: ProgressCallback | None,
-        check: bool,
-        engine: Engine,
-        dedup: bool,
-        watch: SimulationCallback | None,
-        jobs: int | None,
-    ) -> Result:
-        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch, jobs=jobs)
-
-    def run_sampled(
-        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
-    ) -> SampledResult:
-        return self.compiled.run(progress, check, engine, dedup, sample=sample)
+    @property
+    def runnable(self) -> Compiled | ScheduleChoice:
+        """What runs the program: the choice repeats no simulation that it took."""
+        return self.choice or self.compiled
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values with what `auto` tried, if it chose the schedule."""
@@ -161,9 +146,4 @@ def _print_choice(choice: ScheduleChoice) -> None:
     from fuseflow.report.auto_tables import auto_lines
 
     err = console(stderr=True)
-    for piece in auto_lines(choice):
-        if isinstance(piece, str):
-            err.print(piece, soft_wrap=True)
-        else:
-            print_table(err, piece)
-    err.print()
+    print_pieces(err, [*auto_lines(choice), ""])

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
+from fuseflow.cli.command import Command
+from fuseflow.cli.common import FILE, bundled, print_pieces, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fuseflow.run.result import Result
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,6 @@ class ResultOutput:
     def require_writable(self, **others: Path | None) -> None:
         """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options, by name,
         none of which may lie in the directory."""
-        self.json.require_writable()
         if self.directory is not None:
             require_replaceable(self.directory)
             refuse_inside(self.directory, json=self.json.path, **others)
@@ -49,47 +46,37 @@ class ResultOutput:
         """Print the tables that `--top`, `--memory` and `--resources` ask for."""
         from fuseflow.report.memory_tables import memory_tables
         from fuseflow.report.resource_tables import resource_table
-        from fuseflow.report.tables import print_table, top_tables
+        from fuseflow.report.tables import top_tables
 
         tables = [] if self.top is None else [*top_tables(result, self.top)]
         tables += memory_tables(result) if self.memory else ()
         tables += [resource_table((r.name, r.resources) for r in result.regions)] if self.resources else ()
         for table in tables:
-            out.print()
-            print_table(out, table)
+            print_pieces(out, ["", table])
+
+
+def _output(json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool) -> ResultOutput:
+    return ResultOutput(json_file, output, top, memory, resources)
 
 
 def result_options(directory_holds: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the options and passes them on as `output`, a `ResultOutput`. `directory_holds` names what `-o`
     writes."""
-    show_top = "Print the N busiest and most blocked nodes of each region."
-
-    def wrap(command: Command) -> Command:
-        @functools.wraps(command)
-        def build(
-            *args: Any, json_file: JsonFile, output: Path | None, top: int | None, memory: bool, resources: bool, **kwargs: Any
-        ) -> Any:
-            return command(*args, output=ResultOutput(json_file, output, top, memory, resources), **kwargs)
-
-        options = [
-            json_option("the result"),
-            click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
-            click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
-            click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
-            click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
-        ]
-        optioned: Any = build
-        for option in reversed(options):
-            optioned = option(optioned)
-        return optioned  # type: ignore[no-any-return]
-
-    return wrap
+    return bundled(
+        "output",
+        _output,
+        json_option("the result"),
+        click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
+        click.option(
+            "--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region."
+        ),
+        click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
+        click.option("--resources", is_flag=True, help="Print what each region occupies: lanes, ports, bytes on the chip."),
+    )
 
 
 def print_result(out: Console, result: Result) -> None:
     """Print a row for each region, how evenly its lanes worked, and which FIFOs were deepened."""
-    from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table
+    from fuseflow.report.tables import fifo_depth_lines, lane_lines, result_table
 
-    print_table(out, result_table(result))
-    for line in (*lane_lines(result), *fifo_depth_lines(result)):
-        out.print(line, soft_wrap=True)
+    print_pieces(out, [result_table(result), *lane_lines(result), *fifo_depth_lines(result)])

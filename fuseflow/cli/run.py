@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.deferred import command
 from fuseflow.cli.dump import dump_options
 from fuseflow.cli.energy import energy_options
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.program import program_options
 from fuseflow.cli.result_output import result_options
 from fuseflow.cli.target import target_options
 from fuseflow.cli.trace import trace_options
 
 
-@click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
-@program_options(simulates=True)
-@target_options
-@click.option(
-    "--sample",
-    "sample_text",
-    metavar="SHARE",
-    help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
+@command(
+    "Compile a model, execute it and check its outputs.",
+    program_options(simulates=True),
+    target_options,
+    click.option(
+        "--sample",
+        "sample_text",
+        metavar="SHARE",
+        help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
+    ),
+    click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter)."),
+    click.option(
+        "--bisect",
+        is_flag=True,
+        help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch.",
+    ),
+    click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too."),
+    click.option(
+        "--jobs", metavar="N", type=click.IntRange(min=1), help="Long regions at a time.  [default: the cores of this machine]"
+    ),
+    click.option(
+        "--explain", is_flag=True, help="Find what the cycles go into, for the page of `report`. Needs -o; runs thrice."
+    ),
+    result_options("the graphs, outputs and result"),
+    energy_options,
+    trace_options,
+    dump_options,
 )
-@click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
-@click.option(
-    "--bisect",
-    is_flag=True,
-    help="Run Einsum by Einsum too, and say which is the first whose value differs from PyTorch.",
-)
-@click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(min=1), help="Long regions at a time.  [default: the cores of this machine]"
-)
-@click.option("--explain", is_flag=True, help="Find what the cycles go into, for the page of `report`. Needs -o; runs thrice.")
-@result_options("the graphs, outputs and result")
-@energy_options
-@trace_options
-@dump_options
-@quiet_option
-@legend_option
-@debug_option
-@deferred
 def run() -> None:
     """Compile MODEL (.py, module:function, .ein or .mlir), execute it on its data and check the outputs.
 

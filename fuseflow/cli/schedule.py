@@ -5,47 +5,45 @@ from __future__ import annotations
 import click
 
 from fuseflow.autoscheduler.defaults import ALLOWED, DEFAULT_TOP
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, machine_options, quiet_option
-from fuseflow.cli.deferred import deferred
+from fuseflow.cli.common import FILE, machine_options
+from fuseflow.cli.deferred import command
 from fuseflow.cli.json_file import json_option
-from fuseflow.cli.legend import legend_option
 from fuseflow.cli.model_options import model_options
 from fuseflow.cli.propagation_options import propagation_options
 from fuseflow.cli.schedule_options import schedule_options
 
 
-@click.command(cls=StrictCommand, short_help="Choose a schedule within a budget of resources.")
-@model_options
-@propagation_options
-@schedule_options
-@machine_options
-@click.option(
-    "--budget", "budget_text", metavar="BUDGET", required=True, help="mul=64,port=256,fifo=1MB, or small, medium, large."
+@command(
+    "Choose a schedule within a budget of resources.",
+    model_options,
+    propagation_options,
+    schedule_options,
+    machine_options(),
+    click.option(
+        "--budget", "budget_text", metavar="BUDGET", required=True, help="mul=64,port=256,fifo=1MB, or small, medium, large."
+    ),
+    click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the chosen schedule; - is stdout."),
+    click.option("--allow", multiple=True, metavar="LEVER", help=f"What else may be chosen: {', '.join(ALLOWED)}; repeatable."),
+    click.option("--pareto", metavar="RESOURCE", help="The curve of cycles over a resource, up to the budget."),
+    click.option(
+        "--pareto-to", metavar="FILE", type=FILE, help="Write the curve as .csv, .png, .svg or .pdf, with its schedules."
+    ),
+    click.option(
+        "--top",
+        metavar="K",
+        type=click.IntRange(min=0),
+        default=DEFAULT_TOP,
+        show_default=True,
+        help="Simulate the K best by estimate.",
+    ),
+    click.option("--limit", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop then with what there is."),
+    click.option(
+        "--jobs", metavar="N", type=click.IntRange(min=1), help="Simulations at a time.  [default: the cores of this machine]"
+    ),
+    click.option("--store", metavar="FILE", type=FILE, help="Where simulations are kept.  [default: out/schedule.sqlite]"),
+    click.option("--no-store", is_flag=True, help="Simulate in this process, and keep nothing."),
+    json_option("the choice, and all that was considered,"),
 )
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the chosen schedule; - is stdout.")
-@click.option("--allow", multiple=True, metavar="LEVER", help=f"What else may be chosen: {', '.join(ALLOWED)}; repeatable.")
-@click.option("--pareto", metavar="RESOURCE", help="The curve of cycles over a resource, up to the budget.")
-@click.option("--pareto-to", metavar="FILE", type=FILE, help="Write the curve as .csv, .png, .svg or .pdf, with its schedules.")
-@click.option(
-    "--top",
-    metavar="K",
-    type=click.IntRange(min=0),
-    default=DEFAULT_TOP,
-    show_default=True,
-    help="Simulate the K best by estimate.",
-)
-@click.option("--limit", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="Stop then with what there is.")
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(min=1), help="Simulations at a time.  [default: the cores of this machine]"
-)
-@click.option("--store", metavar="FILE", type=FILE, help="Where simulations are kept.  [default: out/schedule.sqlite]")
-@click.option("--no-store", is_flag=True, help="Simulate in this process, and keep nothing.")
-@json_option("the choice, and all that was considered,")
-@quiet_option
-@legend_option
-@debug_option
-@deferred
 def schedule() -> None:
     """Choose what is fused, the loop orders and the lanes of MODEL, so that it takes the fewest cycles within a budget.
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, quiet_option
-from fuseflow.cli.deferred import deferred
-from fuseflow.cli.legend import legend_option
+from fuseflow.cli.common import FILE
+from fuseflow.cli.deferred import command
 from fuseflow.cli.result_output import result_options
 from fuseflow.cli.target import target_options
 from fuseflow.cli.trace import trace_options
 
 
-@click.command(cls=StrictCommand, short_help="Execute a graph on tensors from files.")
-@click.argument("graph", type=FILE)
-@click.option("--tensors", metavar="FILE", type=FILE, required=True, help="YAML that names the graph's inputs.")
-@target_options
-@result_options("the outputs and the result")
-@trace_options
-@quiet_option
-@legend_option
-@debug_option
-@deferred
+@command(
+    "Execute a graph on tensors from files.",
+    click.argument("graph", type=FILE),
+    click.option("--tensors", metavar="FILE", type=FILE, required=True, help="YAML that names the graph's inputs."),
+    target_options,
+    result_options("the outputs and the result"),
+    trace_options,
+)
 def simulate() -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
 

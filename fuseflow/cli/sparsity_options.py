@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fuseflow.cli.command import Command
 from fuseflow.cli.common import FILE, with_options
 from fuseflow.errors import UsageError
 
 if TYPE_CHECKING:
     from fuseflow.sparsity.spec import SparseSpec
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def sparsity_options(command: Command) -> Command:

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.command import StrictCommand, debug_option
-from fuseflow.cli.common import FILE, quiet_option
-from fuseflow.cli.deferred import deferred
-from fuseflow.cli.legend import legend_option
+from fuseflow.cli.command import debug_option
+from fuseflow.cli.common import FILE
+from fuseflow.cli.deferred import command
 from fuseflow.report.image_formats import IMAGE_FORMATS
 
 
@@ -37,21 +36,24 @@ def sweep_options(command: Any) -> Any:
     return click.argument("file", type=FILE)(store(command))
 
 
-@sweep.command(cls=StrictCommand, short_help="Do what is left of a sweep.")
-@sweep_options
-@click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Points at a time.  [default: the cores of this machine]")
-@click.option("--memory", metavar="SIZE", help="Memory of all of them together, as in 8GB.  [default: most of what is free]")
-@click.option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler.")
-@click.option(
-    "--again",
-    type=click.Choice(["failed", "stale", "unkept"]),
-    multiple=True,
-    help="Points that failed, ran in another fuseflow, or whose run was not kept; repeatable.",
+@command(
+    "Do what is left of a sweep.",
+    sweep_options,
+    click.option(
+        "--jobs", metavar="N", type=click.IntRange(min=1), help="Points at a time.  [default: the cores of this machine]"
+    ),
+    click.option("--memory", metavar="SIZE", help="Memory of all of them together, as in 8GB.  [default: most of what is free]"),
+    click.option("--scheduler", metavar="ADDRESS", help="Run the points on the Dask cluster of this scheduler."),
+    click.option(
+        "--again",
+        type=click.Choice(["failed", "stale", "unkept"]),
+        multiple=True,
+        help="Points that failed, ran in another fuseflow, or whose run was not kept; repeatable.",
+    ),
+    click.option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store."),
+    group=sweep,
+    legend=False,
 )
-@click.option("--no-runs", is_flag=True, help="Do not keep the runs of simulations, which `report` opens, in the store.")
-@quiet_option
-@debug_option
-@deferred
 def run() -> None:
     """Do every point of FILE that is not done yet.
 
@@ -59,26 +61,24 @@ def run() -> None:
     """
 
 
-@sweep.command(cls=StrictCommand, short_help="How far a sweep is, and the best so far.")
-@sweep_options
-@debug_option
-@deferred
+@command("How far a sweep is, and the best so far.", sweep_options, group=sweep, quiet=False, legend=False)
 def status() -> None:
     """Say how many points of FILE are done, failed and left, how long that may take, and which are the best so far."""
 
 
-@sweep.command(cls=StrictCommand, short_help="The results of a sweep.")
-@sweep_options
-@click.option("--format", "form", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True)
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write here; - is stdout.")
-@click.option("--sort", metavar="COLUMN", help="The least first; -COLUMN: the most.  [default: the best first]")
-@click.option("--where", multiple=True, metavar="TEXT", help="Lines for which it holds: fuse=full, cycles<1000; repeatable.")
-@click.option("--top", metavar="N", type=click.IntRange(min=1), help="The first N lines only.")
-@click.option("--timing", is_flag=True, help="Seconds and memory of each point, too; they differ from run to run.")
-@click.option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too.")
-@legend_option
-@debug_option
-@deferred
+@command(
+    "The results of a sweep.",
+    sweep_options,
+    click.option("--format", "form", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True),
+    click.option("-o", "--output", metavar="FILE", type=FILE, help="Write here; - is stdout."),
+    click.option("--sort", metavar="COLUMN", help="The least first; -COLUMN: the most.  [default: the best first]"),
+    click.option("--where", multiple=True, metavar="TEXT", help="Lines for which it holds: fuse=full, cycles<1000; repeatable."),
+    click.option("--top", metavar="N", type=click.IntRange(min=1), help="The first N lines only."),
+    click.option("--timing", is_flag=True, help="Seconds and memory of each point, too; they differ from run to run."),
+    click.option("--others", is_flag=True, help="Rows of points that are no longer in FILE, too."),
+    group=sweep,
+    quiet=False,
+)
 def show() -> None:
     """Print what is known of the points of FILE, the best first.
 
@@ -86,12 +86,15 @@ def show() -> None:
     """
 
 
-@sweep.command(cls=StrictCommand, short_help="Figures of a sweep.")
-@sweep_options
-@click.option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here.")
-@click.option("--format", "form", type=click.Choice(IMAGE_FORMATS), default="png", show_default=True)
-@debug_option
-@deferred
+@command(
+    "Figures of a sweep.",
+    sweep_options,
+    click.option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here."),
+    click.option("--format", "form", type=click.Choice(IMAGE_FORMATS), default="png", show_default=True),
+    group=sweep,
+    quiet=False,
+    legend=False,
+)
 def plot() -> None:
     """Draw what is known of the points of FILE.
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from fuseflow.cli.common import machine_options
+from fuseflow.cli.common import bundled, machine_options
 from fuseflow.sim.engine_names import ENGINES, Engine
 
 if TYPE_CHECKING:
     from fuseflow.sim import Machine
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +22,16 @@ class Target:
     engine: Engine = "auto"
 
 
-def target_options(command: Command) -> Command:
-    """Add the options of the machine and the simulator, and pass them on as `target`, a `Target`."""
-
-    @functools.wraps(command)
-    def build(*args: Any, machine: Machine, engine: Engine, **kwargs: Any) -> Any:
-        return command(*args, target=Target(machine, engine), **kwargs)
-
-    option = click.option(
+target_options = bundled(
+    "target",
+    Target,
+    machine_options(),
+    click.option(
         "--engine",
         type=click.Choice(ENGINES),
         default="auto",
         show_default=True,
         help="The simulator: the reference, the fast one, or by size. They give the same.",
-    )
-    return machine_options(option(build))  # type: ignore[return-value]
+    ),
+)
+"""Adds the options of the machine and the simulator, and passes them on as `target`, a `Target`."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fuseflow.cli.common import FILE
+from fuseflow.cli.common import FILE, bundled
+
+if TYPE_CHECKING:
+    from fuseflow.cli.trace_request import TraceRequest
 
 
-def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a trace, and pass them on as `trace`, a `TraceRequest` or None."""
+def _request(trace: Path | None, trace_window: str | None) -> TraceRequest | None:
+    from fuseflow.cli.trace_request import trace_request  # `--help` does without
 
-    @click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json.")
-    @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")
-    @functools.wraps(command)
-    def build(*args: Any, trace: Path | None, trace_window: str | None, **kwargs: Any) -> Any:
-        from fuseflow.cli.trace_request import trace_request  # `--help` does without
+    return trace_request(trace, trace_window)
 
-        return command(*args, trace=trace_request(trace, trace_window), **kwargs)
 
-    return build
+trace_options = bundled(
+    "trace",
+    _request,
+    click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json."),
+    click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few."),
+)
+"""Adds the options of a trace, and passes them on as `trace`, a `TraceRequest` or None."""

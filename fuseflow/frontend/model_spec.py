@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from fuseflow.errors import UsageError
 
@@ -33,6 +33,22 @@ class PropagationSpec:
     constants: bool = False
 
 
+class ModelArguments(TypedDict, total=False):
+    """The keyword arguments that say what a model is: those of `fuseflow.compile`, which explains them, and of `fuseflow.autoschedule`."""
+
+    kwargs: Mapping[str, Any] | None
+    data: str | None
+    data_dir: str | Path | None
+    tensors: str | Path | Mapping[str, Any] | None
+    formats: Mapping[str, str] | None
+    options: Mapping[str, Any] | None
+    dims: Mapping[str, int] | None
+    seed: int
+    fresh: bool
+    sparsity: SparseSpec | str | Path | None
+    propagate: PropagationSpec | bool
+
+
 _HINTS = {
     "fresh": "it is read anew in every run",
     "sparsity": "a PyTorch model is made sparse; a tensor that is sparse already is stored so with `--format`",
@@ -57,23 +73,25 @@ class ModelSpec:
 
     model: Model
     inputs: Sequence[Any] | Mapping[str, Any] | None = None
+    kwargs: Mapping[str, Any] | None = None
     data: str | None = None
     data_dir: str | Path | None = None
     tensors: str | Path | Mapping[str, Any] | None = None
     formats: Mapping[str, str] | None = None
     options: Mapping[str, Any] | None = None
-    seed: int = 0
     fresh: bool = False
-    kwargs: Mapping[str, Any] | None = None
     dims: Mapping[str, int] | None = None
     sparsity: SparseSpec | Path | None = None
+    seed: int = 0
     propagate: PropagationSpec | None = None
 
-    def refuse(self, kind: str, source: str, *names: str) -> None:
-        """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which
-        kind of model does not accept them, and `source` names the argument that gives such a model its inputs."""
-        for name in names:
-            value = getattr(self, name)
-            if value is not None and (name not in ("options", "fresh", "dims", "sparsity") or value):
-                hint = _HINTS.get(name, f"its inputs are given by `{source}`")
+    def refuse_all_but(self, kind: str, *names: str) -> None:
+        """Raise `UsageError` if a field is set that this kind of model does not take, so that none is silently ignored. All kinds take
+        `seed` and `propagate`. `kind` says in the message which kind it is, and the first of the `names` that it takes gives it its
+        inputs."""
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            is_set = bool(value) if name in ("options", "fresh", "dims", "sparsity") else value is not None
+            if is_set and name not in ("model", "seed", "propagate", *names):
+                hint = _HINTS.get(name, f"its inputs are given by `{names[0]}`")
                 raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=hint)

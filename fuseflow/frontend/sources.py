@@ -22,23 +22,30 @@ from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.propagation import propagated
+from fuseflow.frontend.propagation import as_propagation, propagated
 from fuseflow.frontend.source import Source
 from fuseflow.frontend.sparse_encodings import width_notices
-from fuseflow.frontend.sparsification import sparsified
+from fuseflow.frontend.sparsification import as_sparsity, sparsified
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import TorchModel
+    from fuseflow.frontend.model_spec import Model, ModelArguments, TorchModel
 
 __all__ = ["Source", "input_tensors", "load"]
 
 MODEL_KINDS = "give a .py file, `file.py:function`, `package.module:function`, or a .pt2, .ein or .mlir program"
 """A hint that says what a model may be."""
-_OF_MODELS = ("inputs", "kwargs", "data", "data_dir", "formats", "options", "fresh", "dims", "sparsity")
-"""What is said of models of PyTorch, and not of programs."""
+BUILT_FROM = ("data", "data_dir", "formats", "options", "sparsity")
+"""What a function that builds a model takes."""
+
+
+def load_model(model: Model, inputs: Sequence[Any] | Mapping[str, Any] | None, arguments: ModelArguments) -> Source:
+    """Read the model of a call of `fuseflow.compile`, with its data, as `load` does."""
+    given: dict[str, Any] = {**arguments, "sparsity": as_sparsity(arguments.get("sparsity"))}
+    given["propagate"] = as_propagation(arguments.get("propagate"))
+    return load(ModelSpec(model, inputs, **given))
 
 
 def load(spec: ModelSpec) -> Source:
@@ -49,10 +56,10 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", *_OF_MODELS)
+        spec.refuse_all_but("an Einsum program", "tensors")
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
-        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh", "dims")
+        spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity")
         with sparsified(model, spec, owned=False) as sparse:
             source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
     selected, selections = replace_affine(source.program)
@@ -73,14 +80,14 @@ def load(spec: ModelSpec) -> Source:
 def _load_file(path: Path, spec: ModelSpec) -> Source:
     factory = Factory.parse(str(path))
     if factory is not None and factory.module:
-        spec.refuse(f"the function `{path}`", "data", "inputs", "kwargs", "tensors", "fresh", "dims")
+        spec.refuse_all_but(f"the function `{path}`", *BUILT_FROM)
         return _import_file(spec)  # A module of Python may depend on more than the files that an entry of the cache names.
     if factory is not None:
-        spec.refuse(f"the model file `{path}`", "data", "inputs", "kwargs", "tensors", "dims")
+        spec.refuse_all_but(f"the model file `{path}`", *BUILT_FROM, "fresh")
         return import_or_recall(spec, _import_file)
     match path.suffix:
         case ".ein" | ".mlir":
-            spec.refuse(f"the program `{path}`", "tensors", *_OF_MODELS)
+            spec.refuse_all_but(f"the program `{path}`", "tensors")
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
@@ -88,7 +95,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
             tensors = input_tensors(spec.tensors, program.inputs)
             return Source(path.stem, program, tensors, None, text if linalg else None, notices=notices)
         case ".pt2":
-            spec.refuse(f"the exported program `{path}`", "tensors", "data", "data_dir", "options", "fresh", "sparsity")
+            spec.refuse_all_but(f"the exported program `{path}`", "tensors", "inputs", "kwargs", "formats", "dims")
             return _load_exported(path, spec)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint=MODEL_KINDS)
@@ -101,7 +108,7 @@ def _load_exported(path: Path, spec: ModelSpec) -> Source:
 
     program = read_exported_program(path)
     if spec.inputs is not None or spec.kwargs is not None:
-        spec.refuse(f"the exported program `{path}` with `inputs`", "inputs", "tensors", "dims")
+        spec.refuse_all_but(f"the exported program `{path}` with `inputs`", "inputs", "kwargs", "formats")
         return _import(program, spec.inputs, spec.formats or {}, path.stem, spec.kwargs)
     args, kwargs = program_inputs(program, f"`{path}`", spec.tensors, spec.dims or {}, spec.seed)
     return _import(program, args, spec.formats or {}, path.stem, kwargs)
@@ -113,7 +120,7 @@ def load_module(spec: ModelSpec) -> frontend.LoadedModel:
         raise UsageError(
             f"`{spec.model}` is no PyTorch model", hint="give a .py file, `file.py:function` or `package.module:function`"
         )
-    spec.refuse(f"the model file `{spec.model}`", "data", "tensors", "dims", "fresh")
+    spec.refuse_all_but(f"the model file `{spec.model}`", *BUILT_FROM)
     model = _built_model(spec)
     if isinstance(model.module, Program):
         raise UsageError(f"`{spec.model}` builds a program, not a PyTorch model", hint="a `torch.nn.Module` has weights")
@@ -150,7 +157,9 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
-            spec.refuse(f"model file `{name}`, which builds a program,", "tensors", "sparsity")
+            spec.refuse_all_but(
+                f"model file `{name}`, which builds a program,", "data", "data_dir", "formats", "options", "fresh"
+            )
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
             with sparsified(module, spec, owned=True) as sparse:

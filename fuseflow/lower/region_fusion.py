@@ -30,7 +30,7 @@ from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.residents import resident_tensors
 from fuseflow.lower.state import LoweringMemo, LoweringState, Precedent, RegionRequest
 from fuseflow.schedule import region_size
-from fuseflow.schedule.settings import KEYWORDS
+from fuseflow.schedule.entries import KEYWORDS
 
 
 class CostRule(Protocol):

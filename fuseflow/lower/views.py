@@ -4,6 +4,7 @@ traffic, since the memory is the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
@@ -34,6 +35,12 @@ class TensorView:
         """Return the stored tensor as the view sees it."""
         assert self.type.format is not None
         return regroup_tensor(tensor, self.type.format, self.type.stored_shape)
+
+
+def add_views(memory: dict[str, Tensor], views: Iterable[TensorView]) -> None:
+    """Add views of tensors that are in memory, one after the other: a view may be of another."""
+    for view in views:
+        memory[view.name] = view.of(memory[view.source])
 
 
 def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:

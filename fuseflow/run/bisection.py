@@ -17,6 +17,7 @@ from fuseflow.einsum.sparse_arrays import Operand
 from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.frontend.imported_model import NodeValues
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import add_views
 from fuseflow.run.check import PYTORCH, Check, check_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region
@@ -59,8 +60,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
     search = _Search(compiled.program, values or {}, dict(memory), compiled.machine.is_wide)
     torch, interpreter = list[str](), list[str]()
     for region in counted(compiled.regions, "comparing regions"):
-        for step in region.views_before:
-            memory[step.name] = step.of(memory[step.source])
+        add_views(memory, region.views_before)
         read = {name: memory[name] for name in region.graph.inputs}
         simulation = simulate(region.graph, read, compiled.machine, engine=engine, expected=region.estimate.firings)
         written = {name: t for name, t in simulation.outputs.items() if name in compiled.program.defined}
@@ -71,8 +71,7 @@ def bisect(compiled: Compiled, engine: Engine = "auto", values: NodeValues | Non
         if deviation is not None:
             return Bisection(deviation, tuple(torch), tuple(interpreter))
         memory |= simulation.outputs
-        for step in region.views_after:
-            memory[step.name] = step.of(memory[step.source])
+        add_views(memory, region.views_after)
     return Bisection(None, tuple(torch), tuple(interpreter))
 
 

@@ -26,7 +26,7 @@ from fuseflow.lower.buffers import buffer_notices, preload_notices
 from fuseflow.lower.lane_results import writer_notices
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.lower.views import TensorView
+from fuseflow.lower.views import TensorView, add_views
 from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.run import artifacts
 from fuseflow.run.check import PYTORCH, Check, check_program
@@ -116,9 +116,8 @@ class Compiled:
         Views that a region reads in other dimensions are written, too.
         """
         tensors = self.memory()
-        for step in (step for region in self.regions for step in region.views_before):
-            if step.source in tensors:
-                tensors[step.name] = step.of(tensors[step.source])
+        views = (view for region in self.regions for view in region.views_before)
+        add_views(tensors, (view for view in views if view.source in tensors))
         for name, tensor in tensors.items():
             write_fibertree(directory, name, tensor)
 

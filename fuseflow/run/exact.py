@@ -17,6 +17,7 @@ from types import TracebackType
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import add_views
 from fuseflow.run.check import Check
 from fuseflow.run.execution import GraphExecutor, ProgressCallback, SimulationCallback
 from fuseflow.run.history import RunHistory
@@ -73,8 +74,7 @@ class ExactRegions:
 
     def _run(self, number: int, region: CompiledRegion, threads: Threads | None) -> None:
         """Run a region, or begin it in a thread."""
-        for step in region.views_before:
-            self.memory[step.name] = step.of(self.memory[step.source])
+        add_views(self.memory, region.views_before)
         read = {name: self.memory[name] for name in region.graph.inputs}
         key = self.history.key(region, read) if threads is not None or self._begun else None
         if key is not None and any(begun.key == key for begun in self._begun):
@@ -124,8 +124,7 @@ class ExactRegions:
     def _keep(self, region: CompiledRegion, results: Mapping[str, Tensor]) -> None:
         """Put the results of a region into memory, and what is seen as others of its tensors."""
         self.memory |= results
-        for step in region.views_after:
-            self.memory[step.name] = step.of(self.memory[step.source])
+        add_views(self.memory, region.views_after)
         if self.seed is not None:
             computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
             self.memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}

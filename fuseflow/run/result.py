@@ -174,14 +174,7 @@ class Result:
         s, stats = self.settings, self.stats
         return {
             "schema": SCHEMA,
-            "model": s.model,
-            "data": s.data,
-            "options": s.plain_options,
-            "schedule": s.schedule,
-            "machine": s.machine.name,
-            "machine_settings": s.machine.settings,
-            "engine": s.engine,
-            "seed": s.seed,
+            **s.to_json(),
             "cycles": self.cycles,
             "regions": [region_json(r) for r in self.regions],
             "flops": stats["flops"],

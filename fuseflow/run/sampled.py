@@ -14,6 +14,7 @@ from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.estimate.program_estimate import RegionEstimate
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import add_views
 from fuseflow.run.check import TOLERANCE, Check, relative_error
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.sampled_result import SampledRegionResult
@@ -77,8 +78,7 @@ class SampledRegions:
 
     def run(self, number: int, region: CompiledRegion) -> None:
         """Run one region."""
-        for step in region.views_before:
-            self.memory[step.name] = step.of(self.memory[step.source])
+        add_views(self.memory, region.views_before)
         (estimated,) = estimator_regions([region])
         counts = self.estimator.region(estimated, self.machine, self.knowledge)
         read = {name: self.memory[name] for name in region.graph.inputs}
@@ -87,8 +87,7 @@ class SampledRegions:
             self._repeat(key, region, counts)
         else:
             self._measure(number, region, read, counts, key)
-        for step in region.views_after:
-            self.memory[step.name] = step.of(self.memory[step.source])
+        add_views(self.memory, region.views_after)
 
     def forget(self, names: Iterable[str]) -> None:
         """Free tensors that no later region reads. Intermediates of a large graph are as large as its outputs."""

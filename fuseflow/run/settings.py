@@ -34,6 +34,19 @@ class Settings:
     notices: tuple[str, ...] = ()
     left_out: tuple[AttributeRow, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what was compiled and run as plain values, without notices."""
+        return {
+            "model": self.model,
+            "data": self.data,
+            "options": self.plain_options,
+            "schedule": self.schedule,
+            "machine": self.machine.name,
+            "machine_settings": self.machine.settings,
+            "engine": self.engine,
+            "seed": self.seed,
+        }
+
     @property
     def left_out_json(self) -> dict[str, Any]:
         """What was left out as JSON has it: nothing, or a key with rows."""

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model, model_validator
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
-from fuseflow.schedule.settings import SETTINGS
+from fuseflow.schedule.section import Named, Section
+from fuseflow.schedule.sections import SECTIONS
 from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
 
 
@@ -19,56 +20,29 @@ def _listed(value: Any) -> Any:
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
-POLICIES = list(SETTINGS["order_policy"])
-DEPTH_POLICIES = list(SETTINGS["depth_policy"])
-"""The values of `order` that are policies."""
-NameList = Annotated[list[str], BeforeValidator(_listed)]
-"""A list of names, which may be written as one text with commas."""
+def _annotation(section: Section) -> tuple[Any, Any]:
+    """Return the type of a section in a file, where a list of names may be one text with commas, and what stands for none."""
+    of = Annotated[list[str], BeforeValidator(_listed)] if section.of == list[str] else section.of
+    return (dict[str, of], {}) if isinstance(section, Named) else (of | None, None)  # type: ignore[valid-type]
 
 
-class Sections(BaseModel):
-    """The sections that a schedule file may hold; each is what `Schedule` calls it."""
-
+class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-
-    fuse: NameList | None = None
-    regions: dict[str, NameList] = {}
-    order: dict[str, NameList] = {}
-    format: dict[str, str] = {}
-    block: dict[str, list[int]] = {}
-    split: dict[str, int] = {}
-    vector: int | None = None
-    par: dict[str, int] = {}
-    depth: dict[str, int] = {}
-    associate: dict[str, str] = {}
-    buffer: dict[str, int | str] = {}
-    preload: dict[str, int] = {}
-    plan: Any = {}
-    iteration: str | None = None
-    copies: bool | None = None
-    locate: str | None = None
-    rescan: str | None = None
-    writers: str | None = None
-    repeat: str | None = None
-    primitives: str | None = None
-    order_policy: str | None = None
-    depth_policy: str | None = None
-    intermediates: str | None = None
-    drop_zeros: NameList | None = None
-    resident: NameList | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _policy(cls, content: Any) -> Any:
         """Read `order: auto` as `order_policy: auto`, `depth: auto` as `depth_policy: auto`, and the other policies in the same way."""
-        if not isinstance(content, dict):
-            return content
-        for section, policies in (("order", POLICIES), ("depth", DEPTH_POLICIES)):
-            if content.get(section) in policies and f"{section}_policy" not in content:
-                content = {key: value for key, value in content.items() if key != section} | {
-                    f"{section}_policy": content[section]
-                }
+        for section in SECTIONS if isinstance(content, dict) else ():
+            policy = section.policy if isinstance(section, Named) else None
+            said = content.get(section.key)
+            if policy is not None and isinstance(said, str) and said in policy.words and policy.key not in content:
+                content = {key: value for key, value in content.items() if key != section.key} | {policy.key: said}
         return content
+
+
+Sections: type[BaseModel] = create_model("Sections", __base__=_File, **{s.key: _annotation(s) for s in SECTIONS})  # type: ignore[call-overload]
+"""The sections that a schedule file may hold, by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +51,7 @@ class ScheduleDocument:
     `base` is empty.
     """
 
-    sections: Sections
+    sections: BaseModel
     text: YamlText
     base: KeyPath = ()
 

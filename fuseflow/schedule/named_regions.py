@@ -10,10 +10,10 @@ from itertools import count
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
 from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.schedule.entries import KEYWORDS
 from fuseflow.schedule.module_paths import in_module, lone_einsums, module_paths
 from fuseflow.schedule.partition import Partition, Region, RegionDraft
 from fuseflow.schedule.schedule import Schedule
-from fuseflow.schedule.settings import KEYWORDS
 from fuseflow.schedule.softmax_groups import softmax_groups
 
 

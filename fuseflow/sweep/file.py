@@ -15,7 +15,6 @@ from fuseflow.filesystem import read_text
 from fuseflow.sampling.sample import parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import Sections, read_document
-from fuseflow.schedule.settings import SETTINGS
 from fuseflow.sweep.point import Scalar
 from fuseflow.yaml_text import YamlText, read_yaml
 
@@ -159,11 +158,10 @@ def _axes(
 
 
 def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, Any]:
-    """Return the sections of one value on an axis. `first` and `best` on the axis `order` are order policies."""
-    section = "order_policy" if key == "order" and value in SETTINGS["order_policy"] else key
+    """Return the sections of one value on an axis."""
     place = text.place("vary", key, n)
     try:
-        return _sections({section: value}, YamlText(value, text.file, None))
+        return _sections({key: value}, YamlText(value, text.file, None))
     except FuseFlowError as error:
         error.span = place
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import fields
 from itertools import permutations, product
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuseflow.cli.run import run
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.settings import SETTINGS
+from fuseflow.schedule.file import Sections
+from fuseflow.schedule.section import Word
+from fuseflow.schedule.sections import BY_FIELD, SECTIONS
 from fuseflow.tensors import Format
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
@@ -47,15 +51,8 @@ schedules = st.builds(
     ),
     preloads=st.dictionaries(names, st.integers(1, 1024), max_size=3).map(lambda d: tuple(d.items())),
     associations=st.dictionaries(names, chains, max_size=3).map(lambda d: tuple(d.items())),
-    iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),
-    locate=st.sampled_from(SETTINGS["locate"]),
-    rescan=st.sampled_from(SETTINGS["rescan"]),
-    writers=st.sampled_from(SETTINGS["writers"]),
-    primitives=st.sampled_from(SETTINGS["primitives"]),
-    repeat=st.sampled_from(SETTINGS["repeat"]),
-    order_policy=st.sampled_from(SETTINGS["order_policy"]),
-    intermediates=st.sampled_from(SETTINGS["intermediates"]),
+    **{section.key: st.sampled_from(section.words) for section in SECTIONS if isinstance(section, Word)},
     drop_zeros=st.lists(names, max_size=2).map(tuple),
     resident=st.lists(names, max_size=2).map(tuple),
 )
@@ -250,3 +247,20 @@ def test_a_pattern_of_formats_has_its_place_in_the_file(tmp_path: Path) -> None:
     assert caught.value.span is not None and (caught.value.span.file, caught.value.span.line) == (str(path), 3)
     compiled = compile(program, schedule=Schedule.format("*", "csc").format("x", "dense"))
     assert dict(compiled.schedule.formats) == {"A": "csc", "x": "dense"}
+
+
+def test_a_section_is_a_row_and_a_field() -> None:
+    """A new section is a row of the table and a field: the key of the file, the flag and the text follow from them."""
+    assert set(BY_FIELD) == {field.name for field in fields(Schedule)} - {"places"}
+    assert set(Sections.model_fields) == {section.key for section in SECTIONS}
+    flags = {option for parameter in run.params for option in parameter.opts}
+    for section in SECTIONS:
+        prefix = "no-" if section.of is bool else ""
+        assert bool(section.help) == (f"--{prefix}{section.key.replace('_', '-')}" in flags), section.key
+
+
+def test_lowering_has_no_other_settings() -> None:
+    with pytest.raises(TypeError, match=r"Schedule\.lower\(\) got an unexpected keyword argument 'format'"):
+        Schedule().lower(format={"A": "csr"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Schedule\.from_flags\(\) got an unexpected keyword argument 'formatz'"):
+        Schedule.from_flags(formatz=["A=csr"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fuseflow.cli.common import print_pieces
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import following
 from fuseflow.cli.region_name import region_number
@@ -15,7 +16,6 @@ from fuseflow.hardware.area.liberty import read_liberty
 from fuseflow.hardware.area.synthesis import version
 from fuseflow.hardware.output import bounded_circuit
 from fuseflow.report.area_tables import area_lines, area_table, node_table, part_table
-from fuseflow.report.tables import print_table
 from fuseflow.sim import Machine
 
 TABLES = {"part": part_table, "node": node_table}
@@ -30,7 +30,6 @@ def area(
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
-    json_file.require_writable()
     library = None if liberty is None else read_liberty(liberty)
     version()
     if machine.arithmetic != "f32":
@@ -47,9 +46,6 @@ def area(
     )
     out = json_file.console()
     if not quiet:
-        print_table(out, area_table(areas))
-        for line in area_lines(areas):
-            out.print(line, soft_wrap=True)
+        print_pieces(out, [area_table(areas), *area_lines(areas)])
     for kind in by:
-        out.print()
-        print_table(out, TABLES[kind](areas))
+        print_pieces(out, ["", TABLES[kind](areas)])

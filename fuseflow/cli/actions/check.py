@@ -16,7 +16,6 @@ SCHEMA = 1
 
 
 def check(ctx: click.Context, program: ProgramRequest, json_file: JsonFile, quiet: bool) -> None:
-    json_file.require_writable()
     compiled: list[Compiled] = []
     blockers = blockers_of(lambda: compiled.append(program.compile(quiet=quiet).compiled))
     json_file.write(

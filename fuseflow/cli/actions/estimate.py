@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import print_notices, print_pieces
 from fuseflow.cli.energy import EnergyRequest, print_energy
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import following
@@ -22,7 +22,6 @@ from fuseflow.estimate.program_estimate import ProgramEstimate
 from fuseflow.filesystem import read_json
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.resource_tables import resource_table
-from fuseflow.report.tables import print_table
 from fuseflow.run.saved import load_saved, load_schedule
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
@@ -71,7 +70,6 @@ def estimate(
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
-    json_file.require_writable()
     energies = energy.energies(machine)
     run = None if against is None else compared_run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
@@ -93,14 +91,12 @@ def estimate(
     json_file.write(values)
     out = json_file.console()
     if not quiet:
-        print_table(out, estimate_table(estimated))
-        out.print(exact_line(estimated), soft_wrap=True)
+        print_pieces(out, [estimate_table(estimated), exact_line(estimated)])
         print_notices(out, estimated.notices)
     tables = [TABLES[kind](estimated) for kind in by]
     tables += [resource_table((region.name, region.resources) for region in estimated.regions)] if resources else []
     for table in (*tables, *([compared] if compared is not None else [])):
-        out.print()
-        print_table(out, table)
+        print_pieces(out, ["", table])
     if spent is not None:
         print_energy(out, spent)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import print_notices, print_pieces
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import expected_firings, firings_bar
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.report.cycle_tables import cycles_json, cycles_lines
-from fuseflow.report.tables import print_table
 
 
 def cycles(
@@ -20,7 +19,6 @@ def cycles(
     json_file: JsonFile,
     quiet: bool,
 ) -> None:
-    json_file.require_writable()
     scheduled = program.compile(target, quiet=quiet)
     with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
         report = explain_cycles(
@@ -30,9 +28,5 @@ def cycles(
     if quiet:
         return
     out = json_file.console()
-    for piece in cycles_lines(report, top):
-        if isinstance(piece, str):
-            out.print(piece, soft_wrap=True)
-        else:
-            print_table(out, piece)
+    print_pieces(out, cycles_lines(report, top))
     print_notices(out, report.result.settings.notices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import print_notices, print_pieces
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.explain.fusion import explain_fusion
@@ -10,14 +10,12 @@ from fuseflow.explain.primitives import explain_primitives
 from fuseflow.report.attribute_tables import attribute_table
 from fuseflow.report.fusion_tables import fusion_json, keep_table, pair_table, producer_table, stage_table
 from fuseflow.report.primitives_table import notice_lines, primitives_json, primitives_table, private_lines
-from fuseflow.report.tables import print_table
 
 
 def fusion(
     program: ProgramRequest,
     json_file: JsonFile,
 ) -> None:
-    json_file.require_writable()
     scheduled = program.compile()
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
     report = explain_fusion(source, schedule, scheduled.compiled.machine, program.schedule)
@@ -30,20 +28,14 @@ def fusion(
     }
     json_file.write(lambda: scheduled.json(told))
     out = json_file.console()
-    print_table(out, pair_table(report))
-    out.print()
-    print_table(out, producer_table(report))
+    print_pieces(out, [pair_table(report), "", producer_table(report)])
     if settings.left_out:
-        out.print()
-        print_table(out, attribute_table(settings.left_out))
+        print_pieces(out, ["", attribute_table(settings.left_out)])
     if report.keeps:
-        out.print()
-        print_table(out, keep_table(report))
+        print_pieces(out, ["", keep_table(report)])
     if costs:
-        out.print()
-        print_table(out, primitives_table(costs))
+        print_pieces(out, ["", primitives_table(costs)])
         for line in private_lines(costs):
             out.print(line, soft_wrap=True, markup=False)
         print_notices(out, notice_lines(costs))
-    out.print()
-    print_table(out, stage_table(report))
+    print_pieces(out, ["", stage_table(report)])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fuseflow.cli.common import print_notices
+from fuseflow.cli.common import print_notices, print_pieces
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.explain.order import CountingRule, explain_order
 from fuseflow.lower.written_schedules import overruled_notices
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
-from fuseflow.report.tables import print_table
 
 
 def order(
@@ -16,7 +15,6 @@ def order(
     rule: CountingRule | None,
     json_file: JsonFile,
 ) -> None:
-    json_file.require_writable()
     scheduled = program.compile()
     compiled = scheduled.compiled
     reports = explain_order(compiled, rule)
@@ -25,9 +23,5 @@ def order(
     if assumed := assumed_line(compiled):
         out.print(assumed, "\n", soft_wrap=True, sep="")
     for report in reports:
-        for piece in order_lines(report):
-            if isinstance(piece, str):
-                out.print(piece, soft_wrap=True)
-            else:
-                print_table(out, piece)
+        print_pieces(out, order_lines(report))
     print_notices(out, overruled_notices(compiled.source.program, compiled.schedule, compiled.regions))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from fuseflow.cli.common import print_pieces
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.request import ProgramRequest
 from fuseflow.cli.target import Target
 from fuseflow.explain.plan import NO_PLAN, explain_plan
 from fuseflow.frontend.sources import load
 from fuseflow.report.plan_tables import comparison, part_table, plan_json
-from fuseflow.report.tables import print_table
 from fuseflow.sim import Machine
 
 
 def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: JsonFile) -> None:
-    json_file.require_writable()
     scheduled = program.compile(Target(machine))
     schedule = scheduled.compiled.schedule
     if scheduled.choice is not None and not schedule.plan:
@@ -22,7 +21,4 @@ def plan(program: ProgramRequest, machine: Machine, simulate: bool, json_file: J
         return
     report = explain_plan(load(program.model), schedule, machine, simulate)
     json_file.write(lambda: scheduled.json(plan_json(report, scheduled.compiled.name, schedule.to_yaml())))
-    out = json_file.console()
-    print_table(out, part_table(report))
-    out.print()
-    print_table(out, comparison(report))
+    print_pieces(json_file.console(), [part_table(report), "", comparison(report)])

@@ -24,7 +24,6 @@ SCHEMA = 1
 def propagate(
     spec: ModelSpec, knowledge: PropagationSpec, graph: bool, all_tensors: bool, json_file: JsonFile, quiet: bool
 ) -> None:
-    json_file.require_writable()
     with following("analysing", quiet):
         rows, form, notices = _graph_rows(spec, knowledge, []) if graph else _rows(spec, knowledge)
     values = {"schema": SCHEMA, "model": str(spec.model), "form": form, "tensors": [row.to_json() for row in rows]}

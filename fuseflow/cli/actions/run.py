@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuseflow.cli.common import console, print_notices
+from fuseflow.cli.common import console, print_notices, print_pieces
 from fuseflow.cli.energy import EnergyRequest, print_energy
 from fuseflow.cli.progress import expected_firings, firings_bar, following
 from fuseflow.cli.request import ProgramRequest, ScheduledProgram
@@ -21,7 +21,7 @@ from fuseflow.report.cycle_tables import CYCLES_FILE, cycles_json
 from fuseflow.report.energy_tables import ENERGY_FILE
 from fuseflow.report.resource_tables import resource_table
 from fuseflow.report.sampled_tables import sampled_lines, sampled_table
-from fuseflow.report.tables import check_line, print_table
+from fuseflow.report.tables import check_line
 from fuseflow.run.bisection_text import explain_deviation
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled
@@ -62,7 +62,7 @@ def run(
     with firings_bar(quiet, expected_firings(compiled)) as progress:
         tracer = None if trace is None else trace.tracer(target.machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = scheduled.run(progress, not no_check, target.engine, not no_dedup, watch, jobs)
+        result = scheduled.runnable.run(progress, not no_check, target.engine, not no_dedup, watch, jobs=jobs)
         files = _explained(scheduled, target, progress) if explain else {}
     spent = None if energies is None else result.energy(energies)
     files |= {} if spent is None else {ENERGY_FILE: json_text(spent.to_json())}
@@ -155,19 +155,16 @@ def _run_sampled(
     if not quiet:
         print_notices(console(stderr=True), _in_vain(scheduled.compiled))
     with firings_bar(quiet, expected_firings(scheduled.compiled)) as progress:
-        result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
+        result = scheduled.compiled.run(progress, check, target.engine, dedup, sample=sample)
     if output.directory is not None:
         scheduled.compiled.save(output.directory, result)
     output.json.write(lambda: scheduled.json(result.to_json()))
     out = output.json.console()
     if not quiet:
-        print_table(out, sampled_table(result))
-        for line in sampled_lines(result):
-            out.print(line, soft_wrap=True)
+        print_pieces(out, [sampled_table(result), *sampled_lines(result)])
         print_notices(out, [notice for notice in result.settings.notices if notice not in _in_vain(scheduled.compiled)])
     if output.resources:
-        out.print()
-        print_table(out, resource_table((region.name, region.counts.resources) for region in result.regions))
+        print_pieces(out, ["", resource_table((region.name, region.counts.resources) for region in result.regions)])
     for outcome in (result.check, result.rows_check):
         if outcome is not None:
             _require_passed(outcome, scheduled.compiled.selection_notices)

@@ -9,7 +9,7 @@ from pathlib import Path
 from fuseflow.autoscheduler.budget.budget_schedule import budget_schedule
 from fuseflow.autoscheduler.budget.choice import BudgetChoice
 from fuseflow.autoscheduler.budget.request import BudgetRequest
-from fuseflow.cli.common import console, print_notices, require_writable, write_out
+from fuseflow.cli.common import console, print_notices, print_pieces, require_writable, write_out
 from fuseflow.cli.json_file import JsonFile
 from fuseflow.cli.progress import following, search_bar
 from fuseflow.errors import UsageError
@@ -17,7 +17,6 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.report.budget_curve import check_curve_file, write_curve
 from fuseflow.report.budget_tables import budget_lines
-from fuseflow.report.tables import print_table
 from fuseflow.resources.budget import Budget, component_name
 from fuseflow.run.cores import cores
 from fuseflow.schedule import Schedule
@@ -74,11 +73,7 @@ def schedule(
 def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, output: Path | None) -> None:
     """Print the report: on standard error if standard output has the schedule or the JSON."""
     out = console(stderr=json_file.to_stdout or str(output) == "-")
-    for piece in budget_lines(choice):
-        if isinstance(piece, str):
-            out.print(piece, soft_wrap=True)
-        else:
-            print_table(out, piece)
+    print_pieces(out, budget_lines(choice))
     if run is not None:
         out.print(f"{run.simulated} simulated, {run.reused} known from before", soft_wrap=True)
     print_notices(out, choice.compiled.notices)
@@ -86,7 +81,6 @@ def _print(choice: BudgetChoice, run: StoredRuns | None, json_file: JsonFile, ou
 
 def _check_outputs(output: Path | None, pareto: str | None, pareto_to: Path | None, json_file: JsonFile) -> None:
     """Raise an error now rather than after the search for files that cannot be written, and for two that are one."""
-    json_file.require_writable()
     if pareto_to is not None and pareto is None:
         raise UsageError("`--pareto-to` without `--pareto`", hint="name a resource, as in `--pareto mul`")
     if pareto_to is not None:

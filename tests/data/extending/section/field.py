@@ -1,0 +1,2 @@
+prefetches: Entries[int] = ()
+"""The lines of a tensor that are read ahead."""

@@ -1,0 +1,11 @@
+Named(
+    key="prefetch",
+    field="prefetches",
+    of=int,
+    phrase="prefetch of",
+    number=Number("a number of lines", most=64),
+    example="W1=4",
+    metavar="TENSOR=4",
+    completion="tensors",
+    help="Lines of a tensor that are read ahead; repeatable.",
+),
