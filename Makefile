@@ -27,7 +27,7 @@ help:
 	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, as many wide ones and ones with views, 100,000 random graphs (GRAPHS=n) on both simulators, 5,000 damaged files of each kind (INPUTS=n)'
 	@echo 'make zoo      compile and run the models of tests/zoo at every granularity, and write the table of what became of them'
 	@echo 'make format   format the code'
-	@echo 'make proto    regenerate the protobuf modules'
+	@echo 'make proto    regenerate the protobuf module'
 	@echo 'make clean    remove .venv and everything that was generated'
 	@echo 'All of them take PYTHON=python3.12, or the path of any Python from 3.11 on, which gets an environment of its own, .venv-3.12.'
 

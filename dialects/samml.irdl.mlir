@@ -85,23 +85,26 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "input" = %input, "depth" = %depth}
   }
 
-  // One reference to the whole of every tensor.
+  // The operations of primitives: `python tools/dialects.py` writes them from the classes in fuseflow/samml.
+
+  // One reference to the whole of every tensor: `0 D`.
   irdl.operation @root {
-    %depth = irdl.is 0 : i64
-    %ref = irdl.parametric @samml::@ref<%depth>
-    irdl.results(ref: %ref)
+    %depth0 = irdl.is 0 : i64
+    %result_ref = irdl.parametric @samml::@ref<%depth0>
+    irdl.results(ref: %result_ref)
     %node = irdl.base "#builtin.string"
     irdl.attributes {"node" = %node}
   }
 
-  // The fiber of a tensor at a storage level, for every reference. `sequential`: the references come straight from the scan of the level above.
+  // The fiber of `tensor` at storage level `level` for every reference. `sequential`: the references come straight from this tensor's own
+  // parent scan, so a memory may prefetch.
   irdl.operation @scan {
+    %depth1 = irdl.any
     %parent = irdl.base @samml::@ref
     irdl.operands(parent: %parent)
-    %below = irdl.any
-    %crd = irdl.parametric @samml::@crd<%below>
-    %ref = irdl.parametric @samml::@ref<%below>
-    irdl.results(crd: %crd, ref: %ref)
+    %result_crd = irdl.parametric @samml::@crd<%depth1>
+    %result_ref = irdl.parametric @samml::@ref<%depth1>
+    irdl.results(crd: %result_crd, ref: %result_ref)
     %node = irdl.base "#builtin.string"
     %tensor = irdl.base "#builtin.string"
     %level = irdl.base "#builtin.integer"
@@ -111,43 +114,48 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "tensor" = %tensor, "level" = %level, "sequential" = %sequential}
   }
 
-  // All coordinates from 0 to `size` - 1, for every reference.
+  // All coordinates from 0 to `size` - 1 for every reference (`N` included); no tensor, no memory.
   irdl.operation @range {
     %parent = irdl.base @samml::@ref
     irdl.operands(parent: %parent)
-    %crd = irdl.base @samml::@crd
-    irdl.results(crd: %crd)
+    %result_crd = irdl.base @samml::@crd
+    irdl.results(crd: %result_crd)
     %node = irdl.base "#builtin.string"
     %size = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "size" = %size}
   }
 
-  // The reference of a coordinate in a level that stores every coordinate, or in a bitmap. Without `parent`, in the outermost level, which may
-  // also be compressed: then its coordinates are read once and kept.
+  // Random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is. Without its second input
+  // it locates the outermost level, whose only parent is reference 0. If that is compressed, the node reads its coordinates once, before
+  // the first token, and keeps them.
   irdl.operation @locate {
-    %depth = irdl.any
-    %coordinate = irdl.parametric @samml::@crd<%depth>
-    %position = irdl.parametric @samml::@ref<%depth>
-    %crd = irdl.any_of(%coordinate, %position)
-    %parent = irdl.parametric @samml::@ref<%depth>
+    %depth0 = irdl.any
+    %crd_crd = irdl.parametric @samml::@crd<%depth0>
+    %crd_ref = irdl.parametric @samml::@ref<%depth0>
+    %crd = irdl.any_of(%crd_crd, %crd_ref)
+    %parent = irdl.parametric @samml::@ref<%depth0>
     irdl.operands(crd: %crd, parent: optional %parent)
-    %ref = irdl.parametric @samml::@ref<%depth>
-    irdl.results(ref: %ref)
+    %result_ref = irdl.parametric @samml::@ref<%depth0>
+    irdl.results(ref: %result_ref)
     %node = irdl.base "#builtin.string"
     %tensor = irdl.base "#builtin.string"
     %level = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "tensor" = %tensor, "level" = %level}
   }
 
-  // The sorted merge of several sides at one loop. Operands are the coordinates of every side, then the references, then the values that the
-  // sides carry. `payloads` says what each side carries, in order: `[["ref"], ["ref", "val"]]`. Results are grouped in the same way.
+  // The sorted merge of several sides at one loop. `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0.
+  // Absent payloads are `N`. Operands are the coordinates of every side, then the references, then the values that the sides carry.
+  // `payloads` says what each side carries, in order: `[["ref"], ["ref", "val"]]`. Results are grouped in the same way.
   irdl.operation @join {
-    %depth = irdl.any
-    %crd = irdl.parametric @samml::@crd<%depth>
-    %ref = irdl.parametric @samml::@ref<%depth>
-    %val = irdl.parametric @samml::@val<%depth>
-    irdl.operands(crds: variadic %crd, refs: variadic %ref, vals: variadic %val)
-    irdl.results(crd: %crd, out_refs: variadic %ref, out_vals: variadic %val)
+    %depth0 = irdl.any
+    %crds = irdl.parametric @samml::@crd<%depth0>
+    %refs = irdl.parametric @samml::@ref<%depth0>
+    %vals = irdl.parametric @samml::@val<%depth0>
+    irdl.operands(crds: variadic %crds, refs: variadic %refs, vals: variadic %vals)
+    %result_crd = irdl.parametric @samml::@crd<%depth0>
+    %result_out_refs = irdl.parametric @samml::@ref<%depth0>
+    %result_out_vals = irdl.parametric @samml::@val<%depth0>
+    irdl.results(crd: %result_crd, out_refs: variadic %result_out_refs, out_vals: variadic %result_out_vals)
     %node = irdl.base "#builtin.string"
     %kind0 = irdl.is "intersect"
     %kind1 = irdl.is "union"
@@ -157,48 +165,50 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "kind" = %kind, "payloads" = %payloads}
   }
 
-  // The subtree of `stream` below each coordinate of `old`, carried to the same coordinate of `new`.
+  // The subtree of `stream` below each coordinate of `old`, carried to the same coordinate of `new`. A coordinate only in `old` loses its
+  // subtree, one only in `new` gets an empty one.
   irdl.operation @align {
-    %depth = irdl.any
-    %old = irdl.parametric @samml::@crd<%depth>
-    %new = irdl.parametric @samml::@crd<%depth>
-    %crd = irdl.base @samml::@crd
-    %ref = irdl.base @samml::@ref
-    %val = irdl.base @samml::@val
-    %stream = irdl.any_of(%crd, %ref, %val)
+    %depth0 = irdl.any
+    %old = irdl.parametric @samml::@crd<%depth0>
+    %new = irdl.parametric @samml::@crd<%depth0>
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
     irdl.operands(old: %old, new: %new, stream: %stream)
     irdl.results(out: %stream)
     %node = irdl.base "#builtin.string"
     irdl.attributes {"node" = %node}
   }
 
-  // Each element of `stream` once for every element of the fiber of `signal`. A repeated coordinate is a reference.
+  // Each element of `stream` once for every value of the fiber of `signal`; the stops are the signal's. A repeated coordinate is a
+  // reference.
   irdl.operation @repeat {
-    %crd = irdl.base @samml::@crd
-    %ref = irdl.base @samml::@ref
-    %val = irdl.base @samml::@val
-    %stream = irdl.any_of(%crd, %ref, %val)
-    %depth = irdl.any
-    %by_crd = irdl.parametric @samml::@crd<%depth>
-    %by_ref = irdl.parametric @samml::@ref<%depth>
-    %by_val = irdl.parametric @samml::@val<%depth>
-    %signal = irdl.any_of(%by_crd, %by_ref, %by_val)
+    %depth1 = irdl.any
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
+    %signal_crd = irdl.parametric @samml::@crd<%depth1>
+    %signal_ref = irdl.parametric @samml::@ref<%depth1>
+    %signal_val = irdl.parametric @samml::@val<%depth1>
+    %signal = irdl.any_of(%signal_crd, %signal_ref, %signal_val)
     irdl.operands(stream: %stream, signal: %signal)
-    %out_ref = irdl.parametric @samml::@ref<%depth>
-    %out_val = irdl.parametric @samml::@val<%depth>
-    %out = irdl.any_of(%out_ref, %out_val)
-    irdl.results(out: %out)
+    %result_out_ref = irdl.parametric @samml::@ref<%depth1>
+    %result_out_val = irdl.parametric @samml::@val<%depth1>
+    %result_out = irdl.any_of(%result_out_ref, %result_out_val)
+    irdl.results(out: %result_out)
     %node = irdl.base "#builtin.string"
     irdl.attributes {"node" = %node}
   }
 
-  // The value of a tensor at every reference.
+  // The value array of `tensor` at every reference; `N` gives its implicit value.
   irdl.operation @load {
-    %depth = irdl.any
-    %ref = irdl.parametric @samml::@ref<%depth>
+    %depth0 = irdl.any
+    %ref = irdl.parametric @samml::@ref<%depth0>
     irdl.operands(ref: %ref)
-    %val = irdl.parametric @samml::@val<%depth>
-    irdl.results(val: %val)
+    %result_val = irdl.parametric @samml::@val<%depth0>
+    irdl.results(val: %result_val)
     %node = irdl.base "#builtin.string"
     %tensor = irdl.base "#builtin.string"
     %sequential0 = irdl.is true
@@ -207,13 +217,14 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "tensor" = %tensor, "sequential" = %sequential}
   }
 
-  // A pointwise operator, or one on tiles. For each of its operands, `constants` says whether it is a constant or the next stream, and
-  // `values` is the constant, or the implicit value of the stream.
+  // A pointwise operator, or one on tiles; inputs are aligned token by token. For each of its operands, `constants` says whether it is a
+  // constant or the next stream, and `values` is the constant, or the implicit value of the stream.
   irdl.operation @alu {
-    %depth = irdl.any
-    %val = irdl.parametric @samml::@val<%depth>
-    irdl.operands(streams: variadic %val)
-    irdl.results(val: %val)
+    %depth0 = irdl.any
+    %streams = irdl.parametric @samml::@val<%depth0>
+    irdl.operands(streams: variadic %streams)
+    %result_val = irdl.parametric @samml::@val<%depth0>
+    irdl.results(val: %result_val)
     %node = irdl.base "#builtin.string"
     %function = irdl.base "#builtin.string"
     %values = irdl.base "#builtin.dense_array"
@@ -221,19 +232,19 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "function" = %function, "values" = %values, "constants" = %constants}
   }
 
-  // The fold of each innermost fiber of values.
+  // The fold of each innermost fiber in token order; an empty one gives the identity.
   irdl.operation @reduce {
     %stream = irdl.base @samml::@val
     irdl.operands(stream: %stream)
-    %val = irdl.base @samml::@val
-    irdl.results(val: %val)
+    %result_val = irdl.base @samml::@val
+    irdl.results(val: %result_val)
     %node = irdl.base "#builtin.string"
     %function = irdl.base "#builtin.string"
     irdl.attributes {"node" = %node, "function" = %function}
   }
 
-  // The reduction over the outermost of several levels of coordinates, one workspace for each of its fibers. `order` is the number of
-  // levels that are left. Levels are operands of their own, outermost first, because they differ in depth.
+  // The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
+  // coordinates and emitted in sorted order when that fiber ends.
   irdl.operation @accumulate {
     %crd0 = irdl.base @samml::@crd
     %crd1 = irdl.base @samml::@crd
@@ -245,23 +256,25 @@ irdl.dialect @samml {
     %crd7 = irdl.base @samml::@crd
     %stream = irdl.base @samml::@val
     irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
-    %out0 = irdl.base @samml::@crd
-    %out1 = irdl.base @samml::@crd
-    %out2 = irdl.base @samml::@crd
-    %out3 = irdl.base @samml::@crd
-    %out4 = irdl.base @samml::@crd
-    %out5 = irdl.base @samml::@crd
-    %out6 = irdl.base @samml::@crd
-    %out7 = irdl.base @samml::@crd
-    %val = irdl.base @samml::@val
-    irdl.results(out0: %out0, out1: optional %out1, out2: optional %out2, out3: optional %out3, out4: optional %out4, out5: optional %out5, out6: optional %out6, out7: optional %out7, val: %val)
+    %result_out0 = irdl.base @samml::@crd
+    %result_out1 = irdl.base @samml::@crd
+    %result_out2 = irdl.base @samml::@crd
+    %result_out3 = irdl.base @samml::@crd
+    %result_out4 = irdl.base @samml::@crd
+    %result_out5 = irdl.base @samml::@crd
+    %result_out6 = irdl.base @samml::@crd
+    %result_out7 = irdl.base @samml::@crd
+    %result_val = irdl.base @samml::@val
+    irdl.results(out0: %result_out0, out1: optional %result_out1, out2: optional %result_out2, out3: optional %result_out3, out4: optional %result_out4, out5: optional %result_out5, out6: optional %result_out6, out7: optional %result_out7, val: %result_val)
     %node = irdl.base "#builtin.string"
     %function = irdl.base "#builtin.string"
     %order = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "function" = %function, "order" = %order}
   }
 
-  // The same entries with their levels of coordinates in another order: level p of the result is level `order[p]` of the operands.
+  // The same entries with their m levels of coordinates, m >= 2, in another order. Level p of the output is level `order[p]` of the
+  // input, 0 being the outermost of the m. One workspace for each fiber of the outermost level (so for each element of the level around
+  // it), keyed by all m coordinates, emitted in sorted order when that fiber ends.
   irdl.operation @permute {
     %crd0 = irdl.base @samml::@crd
     %crd1 = irdl.base @samml::@crd
@@ -279,7 +292,9 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "order" = %order}
   }
 
-  // The same entries without those that have no value, or the value `value` unless that is `unit`.
+  // The same entries without some of them. `value` None: `N` values leave, else entries equal to it too. A coordinate below which nothing
+  // is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost coordinates. A `value`
+  // that is `unit` is None.
   irdl.operation @drop {
     %crd0 = irdl.base @samml::@crd
     %crd1 = irdl.base @samml::@crd
@@ -289,10 +304,10 @@ irdl.dialect @samml {
     %crd5 = irdl.base @samml::@crd
     %crd6 = irdl.base @samml::@crd
     %crd7 = irdl.base @samml::@crd
-    %crd = irdl.base @samml::@crd
-    %ref = irdl.base @samml::@ref
-    %val = irdl.base @samml::@val
-    %stream = irdl.any_of(%crd, %ref, %val)
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
     irdl.operands(crd0: %crd0, crd1: optional %crd1, crd2: optional %crd2, crd3: optional %crd3, crd4: optional %crd4, crd5: optional %crd5, crd6: optional %crd6, crd7: optional %crd7, stream: %stream)
     irdl.results(out0: %crd0, out1: optional %crd1, out2: optional %crd2, out3: optional %crd3, out4: optional %crd4, out5: optional %crd5, out6: optional %crd6, out7: optional %crd7, out: %stream)
     %node = irdl.base "#builtin.string"
@@ -302,7 +317,8 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "value" = %value}
   }
 
-  // The `keep` entries of largest magnitude of every fiber of the outermost of `levels` levels, or of every `every` of its coordinates.
+  // Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
+  // entries of largest magnitude, in order. A coordinate below which nothing is left leaves.
   irdl.operation @select {
     %crd0 = irdl.base @samml::@crd
     %crd1 = irdl.base @samml::@crd
@@ -322,38 +338,38 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "keep" = %keep, "every" = %every, "levels" = %levels}
   }
 
-  // Two levels of coordinates as one: outer * `size` + inner.
+  // Two levels as one, coordinate outer * size + inner.
   irdl.operation @flatten {
-    %depth = irdl.any
-    %outer = irdl.parametric @samml::@crd<%depth>
+    %depth0 = irdl.any
+    %outer = irdl.parametric @samml::@crd<%depth0>
     %inner = irdl.base @samml::@crd
     irdl.operands(outer: %outer, inner: %inner)
-    %crd = irdl.parametric @samml::@crd<%depth>
-    irdl.results(crd: %crd)
+    %result_crd = irdl.parametric @samml::@crd<%depth0>
+    irdl.results(crd: %result_crd)
     %node = irdl.base "#builtin.string"
     %size = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "size" = %size}
   }
 
-  // One level of coordinates as two: coordinate / `size`, and the rest.
+  // One level as two, outer = coordinate // size, inner = coordinate % size.
   irdl.operation @split {
-    %depth = irdl.any
-    %crd = irdl.parametric @samml::@crd<%depth>
+    %depth0 = irdl.any
+    %crd = irdl.parametric @samml::@crd<%depth0>
     irdl.operands(crd: %crd)
-    %outer = irdl.parametric @samml::@crd<%depth>
-    %inner = irdl.base @samml::@crd
-    irdl.results(outer: %outer, inner: %inner)
+    %result_outer = irdl.parametric @samml::@crd<%depth0>
+    %result_inner = irdl.base @samml::@crd
+    irdl.results(outer: %result_outer, inner: %result_inner)
     %node = irdl.base "#builtin.string"
     %size = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "size" = %size}
   }
 
-  // The elements of a stream dealt to `lanes` lanes in turn.
+  // One stream for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all.
   irdl.operation @fork {
-    %crd = irdl.base @samml::@crd
-    %ref = irdl.base @samml::@ref
-    %val = irdl.base @samml::@val
-    %stream = irdl.any_of(%crd, %ref, %val)
+    %stream_crd = irdl.base @samml::@crd
+    %stream_ref = irdl.base @samml::@ref
+    %stream_val = irdl.base @samml::@val
+    %stream = irdl.any_of(%stream_crd, %stream_ref, %stream_val)
     irdl.operands(stream: %stream)
     irdl.results(outs: variadic %stream)
     %node = irdl.base "#builtin.string"
@@ -361,20 +377,22 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "lanes" = %lanes}
   }
 
-  // One stream of all lanes: the inverse of the fork that dealt what stands `levels` levels above the values.
+  // One stream of all lanes: the inverse of the fork that dealt the elements `levels` levels above the values, in its turn. An element is
+  // a value (0), or a list of that many levels.
   irdl.operation @merge {
-    %crd = irdl.base @samml::@crd
-    %ref = irdl.base @samml::@ref
-    %val = irdl.base @samml::@val
-    %stream = irdl.any_of(%crd, %ref, %val)
-    irdl.operands(lanes: variadic %stream)
-    irdl.results(out: %stream)
+    %lanes_crd = irdl.base @samml::@crd
+    %lanes_ref = irdl.base @samml::@ref
+    %lanes_val = irdl.base @samml::@val
+    %lanes = irdl.any_of(%lanes_crd, %lanes_ref, %lanes_val)
+    irdl.operands(lanes: variadic %lanes)
+    irdl.results(out: %lanes)
     %node = irdl.base "#builtin.string"
     %levels = irdl.base "#builtin.integer"
     irdl.attributes {"node" = %node, "levels" = %levels}
   }
 
-  // The coordinates of level `level` of a tensor, to memory.
+  // Level `level` of `tensor`, to memory. Compressed levels append; dense ones address parent * size + coordinate; at the end of a fiber,
+  // n:m levels add the entries that it lacks.
   irdl.operation @write {
     %crd = irdl.base @samml::@crd
     irdl.operands(crd: %crd)
@@ -384,7 +402,7 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "tensor" = %tensor, "level" = %level}
   }
 
-  // The values of a tensor, to memory.
+  // The values of `tensor`, to memory, where its level writers address them.
   irdl.operation @write_values {
     %val = irdl.base @samml::@val
     irdl.operands(val: %val)
@@ -393,7 +411,8 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "tensor" = %tensor}
   }
 
-  // What one lane has of a level of a dense tensor, to memory.
+  // What lane `lane` of `lanes` has of a level of a dense tensor, to memory. The coordinates were dealt `levels` levels above these.
+  // Together the writers of all lanes write what one writer of the merged lanes would.
   irdl.operation @write_lane {
     %crd = irdl.base @samml::@crd
     irdl.operands(crd: %crd)
@@ -406,7 +425,8 @@ irdl.dialect @samml {
     irdl.attributes {"node" = %node, "tensor" = %tensor, "level" = %level, "levels" = %levels, "lane" = %lane, "lanes" = %lanes}
   }
 
-  // What one lane has of the values of a dense tensor, to memory.
+  // What lane `lane` of `lanes` has of the values of a dense tensor, to memory. The coordinates were dealt `levels` levels above the
+  // innermost one.
   irdl.operation @write_lane_values {
     %val = irdl.base @samml::@val
     irdl.operands(val: %val)

@@ -1,4 +1,4 @@
-"""Regenerate the protobuf modules from their schema: `python tools/proto.py` (needs grpcio-tools, of the `test` extra)."""
+"""Regenerate the protobuf module from its schema: `python tools/proto.py` (needs grpcio-tools, of the `test` extra)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ def generate() -> dict[str, str]:
     """Return the text of every generated file, by its path in the repository. The compiler is not loaded into this process: its library and
     that of OR-Tools do not go together."""
     with tempfile.TemporaryDirectory() as out:
-        words = [f"-I{ROOT}", f"--python_out={out}", f"--pyi_out={out}", SCHEMA]
+        words = [f"-I{ROOT}", f"--python_out={out}", SCHEMA]
         if (status := subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words]).returncode) != 0:
             raise SystemExit(status)
-        found = {str(p.relative_to(out)): p.read_text(encoding="utf-8") for p in sorted(Path(out).rglob("*_pb2.py*"))}
-    # The generator leaves out type arguments, which mypy's strict mode asks for.
-    return {name: '# mypy: disable-error-code="type-arg"\n' * name.endswith(".pyi") + text for name, text in found.items()}
+        return {str(p.relative_to(out)): p.read_text(encoding="utf-8") for p in sorted(Path(out).rglob("*_pb2.py"))}
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuseflow.samml.declarations import TensorDecl
 from fuseflow.samml.graph import Graph
-from fuseflow.samml.node import TensorDecl
 from fuseflow.tensors import Format, Tensor, pack
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from fuseflow.ops import canonical, reducer
+from fuseflow.ops import REDUCERS, canonical, reducer
+from fuseflow.samml.declarations import StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
@@ -14,28 +15,34 @@ from fuseflow.samml.node import (
     Node,
     Pointwise,
     Role,
-    StreamType,
-    TensorDecl,
     TensorReader,
     Unit,
     Workspace,
     attribute,
     require_streams,
 )
-from fuseflow.tile_ops import ALU_FUNCTIONS, result_shape
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
 L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
 class Load(Pointwise, TensorReader):
-    """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
+    """The value array of `tensor` at every reference; `N` gives its implicit value."""
 
     op: ClassVar[str] = "load"
+    streams: ClassVar[str] = "ref: ref(d) -> val: val(d)"
     role: ClassVar[Role] = "value"
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     sequential: bool = field(default=False, metadata=attribute("flag"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.declared(self.tensor, written=False)
+        c.indexes(0, self.tensor, tensor.format.rank)
+        c.access(self.sequential)
+        return [OutputFacts(c.inputs[0].shape)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth),)
@@ -43,9 +50,6 @@ class Load(Pointwise, TensorReader):
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
         tile = tensors[self.tensor].tile if self.tensor in tensors else ()
         return (StreamType("val", inputs[0].depth, tile),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -67,14 +71,30 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Alu(Pointwise):
-    """val(d)... -> val(d): a pointwise operator, or one on tiles (`tile_ops`); inputs are aligned token by token."""
+    """A pointwise operator, or one on tiles; inputs are aligned token by token."""
 
     op: ClassVar[str] = "alu"
+    streams: ClassVar[str] = "streams*: val(d) -> val: val(d)"
     role: ClassVar[Role] = "compute"
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
     operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.function(self.function, ALU_FUNCTIONS)
+        arity = ALU_FUNCTIONS[self.function].arity
+        if len(self.operands) != arity:
+            c.refuse(f"`{self.function}` takes {show_count(arity, 'operand')}, not {len(self.operands)}")
+        streams = sum(not slot.constant for slot in self.operands)
+        if streams == 0:
+            c.refuse("all operands are constants", hint="use the value that they give")
+        c.kinds(self.takes())
+        c.aligned(*range(streams))
+        if result_shape(self.function, [x.type.tile for x in c.inputs]) is None:
+            row = TILE_OPERATORS.get(self.function)
+            takes = row.operands if row else "tiles of one shape, rows and columns of it, and scalars"
+            c.refuse(f"`{self.function}` takes {takes}, not {' and '.join(str(x.type) for x in c.inputs)}")
+        return [OutputFacts(c.inputs[0].shape)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         tile = result_shape(self.function, [x.tile for x in inputs])
@@ -99,28 +119,13 @@ class Alu(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce(Node):
-    """val(d) -> val(d-1): folds each innermost fiber in token order; an empty one gives the identity."""
+class Folding(Node):
+    """A trait of a node that folds values by a reduction, `function`."""
 
-    op: ClassVar[str] = "reduce"
     role: ClassVar[Role] = "compute"
     grain: ClassVar[Grain] = "fold"
-    holds_back: ClassVar[bool] = True
-    ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
-
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("val",)
-
-    def carries(self) -> tuple[tuple[int, ...], ...]:
-        return ((0,),)
-
-    def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
-        return around[:-1]
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
         return Unit(reducer(self.function).unit, self.function, pipelined=True)
@@ -135,19 +140,52 @@ class Reduce(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulate(Workspace):
-    """crd_0(d) .. crd_k(d+k), val(d+k) -> crd_1(d) .. crd_k(d+k-1), val(d+k-1): the higher-order reduction over crd_0, one
-    workspace for each fiber of crd_0, keyed by the other coordinates and emitted in sorted order when that fiber ends."""
+class Reduce(Folding):
+    """The fold of each innermost fiber in token order; an empty one gives the identity."""
+
+    op: ClassVar[str] = "reduce"
+    streams: ClassVar[str] = "stream: val(d) -> val: val(d-1)"
+    holds_back: ClassVar[bool] = True
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.function(self.function, REDUCERS)
+        c.solid(0)
+        return [OutputFacts(c.deep(0))]
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((0,),)
+
+    def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
+        return around[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate(Folding, Workspace):
+    """The reduction over the outermost of `order` + 1 levels of coordinates: one workspace for each of its fibers, keyed by the other
+    coordinates and emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "accumulate"
-    role: ClassVar[Role] = "compute"
-    grain: ClassVar[Grain] = "fold"
+    streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd, val: val"
 
-    function: str = field(metadata=attribute("word"))
     order: int = field(metadata=attribute("integer", keyed=True))
 
     def __post_init__(self) -> None:
         require_streams(self.name, self.order)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.order < 1:
+            c.refuse(f"the order is {self.order}", hint="a reduction that keeps no inner loop is a `reduce`")
+        c.kinds(self.takes())
+        c.function(self.function, REDUCERS)
+        above = c.deep(0)
+        c.chain()
+        c.solid(self.order + 1)
+        levels = c.shapes.chain(above, self.order, "accumulate", c.inputs[self.order].shape)
+        return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth
@@ -164,14 +202,3 @@ class Accumulate(Workspace):
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around[: depth - 1], *around[depth:])
-
-    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(reducer(self.function).unit, self.function, pipelined=True)
-
-    @property
-    def operator(self) -> str:
-        return self.function
-
-    @property
-    def rounds(self) -> bool:
-        return reducer(self.function).rounds

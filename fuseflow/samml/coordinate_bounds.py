@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.node import UNBOUNDED as UNBOUNDED
+from fuseflow.samml.declarations import UNBOUNDED as UNBOUNDED
 
 
 def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:
@@ -14,14 +14,9 @@ def stream_bounds(graph: n.Graph) -> dict[n.Port, int]:
     limits: dict[n.Port, int] = {}
     declared = graph.declared
     for node in graph.nodes:
-        for k, bound in enumerate(output_bounds(node, [limits[port] for port in node.inputs], declared)):
+        for k, bound in enumerate(node.bounds([limits[port] for port in node.inputs], declared)):
             limits[n.Port(node.name, k)] = bound
     return limits
-
-
-def output_bounds(node: n.Node, inputs: Sequence[int], tensors: Mapping[str, n.TensorDecl]) -> tuple[int, ...]:
-    """Return the bound of every output of a node, given those of its inputs. The bound of a full level is its size."""
-    return node.bounds(inputs, tensors)
 
 
 LEAST_INDEX_BITS, MOST_INDEX_BITS = 8, 32

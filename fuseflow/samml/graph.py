@@ -12,7 +12,8 @@ from functools import cached_property
 
 from fuseflow.float32.precision import Precision, computing_precision, precision_of_number, result_precision, widest
 from fuseflow.samml.compute import Alu
-from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorReader, TensorUser, operand_bits
+from fuseflow.samml.declarations import Port, StreamType, TensorDecl
+from fuseflow.samml.node import TensorReader, TensorUser, operand_bits
 from fuseflow.samml.node_content import settings
 from fuseflow.samml.primitives import Primitive
 from fuseflow.summary_table import SummaryTable

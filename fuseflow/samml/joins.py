@@ -6,21 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
 
+from fuseflow.errors import did_you_mean
 from fuseflow.ops import canonical
-from fuseflow.samml.node import Grain, Node, Role, StreamType, TensorDecl, Workspace, attribute
+from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
+from fuseflow.samml.node import Grain, Node, Role, Workspace, attribute
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
+from fuseflow.selection import MAX_GROUP
 
 L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """Sorted merge of several sides at one loop. Side s brings a coordinate stream and `payloads[s]` payload streams.
+    """The sorted merge of several sides at one loop. `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0.
+    Absent payloads are `N`.
 
-    Inputs: crd, payloads of side 0, crd, payloads of side 1, ... Outputs: crd, then every payload in that order.
-    `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0. Absent payloads are `N`.
+    Side s brings a coordinate stream and `payloads[s]` payload streams. Inputs: crd, payloads of side 0, crd, payloads of side 1, ...
+    Outputs: crd, then every payload in that order.
     """
 
     op: ClassVar[str] = "join"
+    streams: ClassVar[str] = "crds*: crd(d), refs*: ref(d), vals*: val(d) -> crd: crd(d), out_refs*: ref(d), out_vals*: val(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
@@ -34,6 +40,28 @@ class Join(Node):
             sides.append((at, tuple(range(at + 1, at + 1 + count))))
             at += 1 + count
         return tuple(sides)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.kind not in ("intersect", "union", "left"):
+            c.refuse(f"unknown kind `{self.kind}`", hint=did_you_mean(self.kind, ("intersect", "union", "left")))
+        if not self.payloads or min(self.payloads) < 0:
+            c.refuse(f"the payload counts are {self.payloads}: one number for each side, at least one side")
+        c.kinds(self.takes())
+        above = c.deep(0)
+        for crd, payloads in self.sides():
+            c.aligned(crd, *payloads)
+            if c.inputs[crd].shape.parent is not above:
+                c.refuse(f"{c.stream(crd)} does not hang below the same stream as {c.stream(0)}")
+        sides = [c.inputs[crd] for crd, _ in self.sides()]
+        result = c.shapes.joined(self.kind, [side.shape for side in sides], [side.bound for side in sides])
+        bound = self.bounds([x.bound for x in c.inputs], c.tensors)[0]
+        outputs = [OutputFacts(result)]
+        for s, (crd, payloads) in enumerate(self.sides()):
+            probed = self.kind == "union" or (self.kind == "left" and s > 0)
+            complete = c.inputs[crd].shape is result or (c.inputs[crd].shape.full and c.inputs[crd].bound >= bound)
+            hidden = probed and not complete
+            outputs += [OutputFacts(result, c.inputs[p].nullable or hidden, c.inputs[p].position) for p in payloads]
+        return outputs
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         payloads = [inputs[p] for _, side in self.sides() for p in side]
@@ -59,19 +87,26 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class Align(Node):
-    """old crd(d), new crd(d), x(d+e) -> x(d+e): carries the subtree of x below each coordinate of `old` to the same coordinate of
-    `new`. A coordinate only in `old` loses its subtree, one only in `new` gets an empty one."""
+    """The subtree of `stream` below each coordinate of `old`, carried to the same coordinate of `new`. A coordinate only in `old` loses its
+    subtree, one only in `new` gets an empty one."""
 
     op: ClassVar[str] = "align"
+    streams: ClassVar[str] = "old: crd(d), new: crd(d), stream: any -> out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("out",)
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        old, new, x = c.inputs
+        if c.deep(0) is not new.shape.parent:
+            c.refuse(f"{c.stream(1)} does not hang below the same stream as {c.stream(0)}")
+        c.deep(2, old.type.depth + 1)
+        if x.shape.ancestor(x.type.depth - old.type.depth) is not old.shape:
+            c.refuse(f"{c.stream(2)} does not hang below {c.stream(0)}")
+        return [OutputFacts(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (inputs[2],)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd", "crd", "any")
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((2,),)
@@ -82,10 +117,11 @@ class Align(Node):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Node):
-    """crds (outermost first), val -> same. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
-    nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost crds."""
+    """The same entries without some of them. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
+    nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost coordinates."""
 
     op: ClassVar[str] = "drop"
+    streams: ClassVar[str] = "crd+: crd, stream: any -> out+: crd+, out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
@@ -93,6 +129,18 @@ class Drop(Node):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", None if self.value is None else canonical(self.value))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if len(c.inputs) < 2:
+            c.refuse(f"takes at least 2 inputs (crd, ..., val), not {len(c.inputs)}")
+        c.kinds(self.takes())
+        if self.value is not None and c.inputs[-1].type.tile:
+            c.refuse(f"{c.stream(len(c.inputs) - 1)} is {c.inputs[-1].type}; tiles are not dropped by value")
+        above = c.deep(0)
+        c.chain()
+        kept = None if self.value is not None or c.inputs[-1].nullable else c.inputs[-1].shape
+        levels = c.shapes.dropped(above, len(c.inputs) - 1, self.name, kept)
+        return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=c.inputs[-1].position)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)
@@ -117,10 +165,11 @@ class Drop(Node):
 
 @dataclass(frozen=True, slots=True)
 class Select(Workspace):
-    """crd_0(d) .. crd_e-1(d+e-1), val(d+e-1) -> the same: of each fiber of crd_0 with everything below it, or of every so many of its
-    coordinates, the `keep` entries of largest magnitude, in order. `levels` is e. A coordinate below which nothing is left leaves."""
+    """Of each fiber of the outermost of `levels` levels with everything below it, or of every so many of its coordinates, the `keep`
+    entries of largest magnitude, in order. A coordinate below which nothing is left leaves."""
 
     op: ClassVar[str] = "select"
+    streams: ClassVar[str] = "crd+: crd, stream: val -> out+: crd+, out: stream"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "keeps the largest entries of a tensor"
@@ -129,6 +178,32 @@ class Select(Workspace):
     every: int = field(metadata=attribute("integer", keyed=True))
     """The number of coordinates of a group, counted from 0; 0 for whole fibers."""
     levels: int = field(metadata=attribute("integer", keyed=True))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        if self.keep < 1:
+            c.refuse(f"it keeps {self.keep} entries", hint="`keep` is 1 or more; a result without entries needs no node")
+        if not 0 <= self.every <= MAX_GROUP:
+            hint = f"a group has 1 to {MAX_GROUP} coordinates; `every=0` keeps the largest entries of whole fibers"
+            c.refuse(f"its groups have {self.every} coordinates", hint=hint)
+        if self.every and self.keep > self.every:
+            c.refuse(f"it keeps {self.keep} of every {self.every} coordinates", hint="leave it out: that keeps all of them")
+        if self.levels < 1:
+            c.refuse(
+                f"it selects among {show_count(self.levels, 'level')}",
+                hint="`levels=1` selects among the entries of each fiber",
+            )
+        if self.levels > 1 and self.every:
+            hint = "keep of every so many coordinates of one level (`levels=1`), or of all entries (`every=0`)"
+            c.refuse(f"it selects among {self.levels} levels in groups of {self.every} coordinates", hint=hint)
+        c.kinds(self.takes())
+        if c.inputs[-1].type.tile:
+            hint = "select before the values are put into blocks"
+            c.refuse(f"{c.stream(self.levels)} is {c.inputs[-1].type}; magnitudes are those of scalars", hint=hint)
+        above = c.deep(0)
+        c.chain()
+        c.solid(self.levels)
+        levels = c.shapes.chain(above, self.levels, "select", self.name)
+        return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)
@@ -150,20 +225,27 @@ class Select(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Flatten(Node):
-    """crd(d), crd(d+1) -> crd(d): two levels as one, coordinate outer * size + inner."""
+    """Two levels as one, coordinate outer * size + inner."""
 
     op: ClassVar[str] = "flatten"
+    streams: ClassVar[str] = "outer: crd(d), inner: crd(d+1) -> crd: crd(d)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("crd",)
 
     size: int = field(metadata=attribute("integer"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.sized(self.size)
+        above = c.deep(0)
+        c.nested(0, 1)
+        c.inside(1, self.size, "its size")
+        if self.bounds([x.bound for x in c.inputs], c.tensors)[0] > UNBOUNDED:
+            c.refuse(f"{c.stream(0)} holds coordinates below {c.inputs[0].bound}: {self.size} times that are too many")
+        return [OutputFacts(c.shapes.below(above, "flatten", c.inputs[1].shape, self.size))]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd", "crd")
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -181,21 +263,24 @@ class Flatten(Node):
 
 @dataclass(frozen=True, slots=True)
 class SplitLevel(Node):
-    """crd(d) -> crd(d), crd(d+1): one level as two, outer = coordinate // size, inner = coordinate % size."""
+    """One level as two, outer = coordinate // size, inner = coordinate % size."""
 
     op: ClassVar[str] = "split"
+    streams: ClassVar[str] = "crd: crd(d) -> outer: crd(d), inner: crd(d+1)"
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
-    ports: ClassVar[tuple[str, ...]] = ("outer", "inner")
 
     size: int = field(metadata=attribute("integer"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        c.sized(self.size)
+        levels = c.shapes.chain(c.deep(0), 2, "split", c.inputs[0].shape, self.size)
+        return [*map(OutputFacts, levels)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth
         return StreamType("crd", d), StreamType("crd", d + 1)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())

@@ -6,18 +6,21 @@ coordinates. So where each value goes is known before any is computed, and each 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar, TypeAlias, assert_never
 
-from fuseflow.samml.node import Port, TensorDecl, attribute
+from fuseflow.samml.declarations import Port, TensorDecl
+from fuseflow.samml.node import attribute
+from fuseflow.samml.node_check import NodeCheck, OutputFacts, show_count
 from fuseflow.samml.writers import WriteLevel, WriteValues
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLaneLevel(WriteLevel):
-    """crd(d) of one lane -> memory: what lane `lane` of `lanes` has of a level of a dense tensor. The coordinates were dealt `levels`
-    levels above these. Together the writers of all lanes write what one writer of the merged lanes would."""
+    """What lane `lane` of `lanes` has of a level of a dense tensor, to memory. The coordinates were dealt `levels` levels above these.
+    Together the writers of all lanes write what one writer of the merged lanes would."""
 
     op: ClassVar[str] = "write_lane"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
@@ -27,11 +30,14 @@ class WriteLaneLevel(WriteLevel):
     lane: int = field(metadata=attribute("integer", keyed=True))
     lanes: int = field(metadata=attribute("integer", keyed=True))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        return _check_lane(self, c, WriteLevel.check(self, c))
+
 
 @dataclass(frozen=True, slots=True)
 class WriteLaneValues(WriteValues):
-    """val(d) of one lane -> memory: what lane `lane` of `lanes` has of the values of a dense tensor. The coordinates were dealt `levels`
-    levels above the innermost one."""
+    """What lane `lane` of `lanes` has of the values of a dense tensor, to memory. The coordinates were dealt `levels` levels above the
+    innermost one."""
 
     op: ClassVar[str] = "write_lane_values"
     beyond_comal: ClassVar[str] = "writes what one lane has of a tensor"
@@ -40,9 +46,25 @@ class WriteLaneValues(WriteValues):
     lane: int = field(metadata=attribute("integer", keyed=True))
     lanes: int = field(metadata=attribute("integer", keyed=True))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        return _check_lane(self, c, WriteValues.check(self, c))
+
 
 LaneWriter: TypeAlias = WriteLaneLevel | WriteLaneValues
 """A writer of what one lane has of a dense tensor."""
+
+
+def _check_lane(node: LaneWriter, c: NodeCheck, outputs: Sequence[OutputFacts]) -> Sequence[OutputFacts]:
+    tensor = c.tensors[node.tensor]
+    if any(level.text != "dense" for level in tensor.format.levels):
+        hint = "merge the lanes, and write them once"
+        c.refuse(f"writes what a lane has of `{node.tensor}`, which is {tensor.format}, not dense", hint=hint)
+    if not 0 <= node.lane < node.lanes:
+        c.refuse(f"writes lane {node.lane} of {node.lanes}")
+    if not 0 <= node.levels < c.inputs[0].type.depth:
+        above = show_count(node.levels, "level")
+        c.refuse(f"its coordinates were dealt {above} above those of {c.stream(0)}, which has no such level")
+    return outputs
 
 
 @dataclass(frozen=True, slots=True)

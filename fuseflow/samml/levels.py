@@ -6,39 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
+from fuseflow.samml.declarations import UNBOUNDED, StreamType, TensorDecl
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
-    UNBOUNDED,
     Grain,
     Node,
     Pointwise,
     Role,
-    StreamType,
-    TensorDecl,
     TensorReader,
     TensorUser,
     Unit,
     attribute,
 )
+from fuseflow.samml.node_check import ROOT, NodeCheck, OutputFacts
+from fuseflow.tensors.levels import names
 
 L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
 class Root(Node):
-    """`0 D`: one reference to the whole of every tensor."""
+    """One reference to the whole of every tensor: `0 D`."""
 
     op: ClassVar[str] = "root"
+    streams: ClassVar[str] = "-> ref: ref(0)"
     role: ClassVar[Role] = "source"
     grain: ClassVar[Grain] = "element"
-    ports: ClassVar[tuple[str, ...]] = ("ref",)
+    gives_parents: ClassVar[bool] = True
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        return [OutputFacts(c.shapes.single, position=ROOT)]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("ref", 0),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ()
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -46,25 +48,38 @@ class Root(Node):
 
 @dataclass(frozen=True, slots=True)
 class Scan(TensorReader):
-    """ref(d) -> crd(d+1), ref(d+1): the fiber of `tensor` at storage level `level` for every reference.
+    """The fiber of `tensor` at storage level `level` for every reference.
 
     `sequential`: the references come straight from this tensor's own parent scan, so a memory may prefetch.
     """
 
     op: ClassVar[str] = "scan"
+    streams: ClassVar[str] = "parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
-    ports: ClassVar[tuple[str, ...]] = ("crd", "ref")
+    gives_parents: ClassVar[bool] = True
 
     level: int = field(metadata=attribute("level"))
     sequential: bool = field(default=False, metadata=attribute("flag"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.level(self.tensor, self.level)
+        c.indexes(0, self.tensor, self.level)
+        c.access(self.sequential)
+        (ref,) = c.inputs
+        level = tensor.format.levels[self.level]
+        if not level.ordered:
+            c.refuse(f"the coordinates of level {self.level} of `{self.tensor}` ({level.text}) do not ascend")
+        if level.full and not ref.nullable:
+            shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[self.level]])
+        else:
+            shape = c.shapes.below(ref.shape, "scan", self.tensor, self.level, self.inputs[0])
+        return [OutputFacts(shape), OutputFacts(shape, position=c.position(self.tensor, self.level + 1))]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth + 1
         return StreamType("crd", d), StreamType("ref", d)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((), ())
@@ -82,20 +97,23 @@ class Scan(TensorReader):
 
 @dataclass(frozen=True, slots=True)
 class Range(Node):
-    """ref(d) -> crd(d+1): all coordinates 0..size-1 for every reference (`N` included); no tensor, no memory."""
+    """All coordinates from 0 to `size` - 1 for every reference (`N` included); no tensor, no memory."""
 
     op: ClassVar[str] = "range"
+    streams: ClassVar[str] = "parent: ref(d) -> crd: crd(d+1)"
     role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
-    ports: ClassVar[tuple[str, ...]] = ("crd",)
 
     size: int = field(metadata=attribute("integer"))
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        if self.size < 0:
+            c.refuse(f"the size is {self.size}")
+        return [OutputFacts(c.shapes.full(c.inputs[0].shape, self.size))]
+
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("crd", inputs[0].depth + 1),)
-
-    def takes(self) -> tuple[str, ...]:
-        return ("ref",)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
@@ -109,17 +127,38 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locate(Pointwise, TensorUser):
-    """crd(d), ref(d) -> ref(d): random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is.
+    """Random access into a level, token by token: in a dense one parent * size + coordinate; `N` where either is.
 
     Without its second input it locates the outermost level, whose only parent is reference 0. If that is compressed, the node reads its
     coordinates once, before the first token, and keeps them.
     """
 
     op: ClassVar[str] = "locate"
+    streams: ClassVar[str] = "crd: crd or ref(d), parent?: ref(d) -> ref: ref(d)"
     role: ClassVar[Role] = "level"
-    ports: ClassVar[tuple[str, ...]] = ("ref",)
 
     level: int = field(metadata=attribute("level"))
+
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.level(self.tensor, self.level)
+        level = tensor.format.levels[self.level]
+        if not level.located and not (level.kept and self.level == 0):
+            able, kept = names(lambda level: level.located), names(lambda level: level.kept)
+            hint = f"{able} levels are located, and {kept} ones if they are outermost"
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text}", hint=hint)
+        if level.kept and len(c.inputs) == 2:
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text}", hint="it is located by coordinates alone")
+        if c.inputs[0].position is not None:
+            c.refuse(f"{c.stream(0)} holds references; this node takes coordinates there")
+        if len(c.inputs) == 1 and self.level > 0:
+            c.refuse(f"level {self.level} needs the references of level {self.level - 1} as its second input")
+        if len(c.inputs) == 2:
+            c.indexes(1, self.tensor, self.level)
+            c.aligned(0, 1)
+        c.inside(0, tensor.shape[tensor.format.order[self.level]], f"the size of level {self.level} of `{self.tensor}`")
+        absent = not level.full or any(x.nullable for x in c.inputs)
+        return [OutputFacts(c.inputs[0].shape, absent, c.position(self.tensor, self.level + 1))]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("ref", inputs[0].depth),)

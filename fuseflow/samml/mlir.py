@@ -12,10 +12,8 @@ from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.mlir_nodes import (
-    BUFFER,
     OUTPUT,
-    PRELOAD,
-    RESIDENT,
+    PLACEMENTS,
     TENSOR,
     check_types,
     locate_error,
@@ -57,12 +55,12 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
         head = module.only(GRAPH)
-        kinds = (GRAPH, TENSOR, RESIDENT, BUFFER, PRELOAD, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
-        by_name = {kind: [op for op in operations if op.name == kind] for kind in kinds}
-        nodes = [(op, read_node(op)) for op in operations if op.name not in by_name]
+        around = (GRAPH, TENSOR, *PLACEMENTS, OUTPUT, FIBER_FIFO, FIFO_DEPTH)
+        by_name = {kind: [op for op in operations if op.name == kind] for kind in around}
+        nodes = [(op, read_node(op)) for op in operations if op.name not in around]
         graph = n.Graph(
             head.string("name"),
-            tensors=read_tensors(by_name[TENSOR], by_name[RESIDENT], by_name[BUFFER], by_name[PRELOAD]),
+            tensors=read_tensors(operations),
             nodes=tuple(node for _, node in nodes),
             outputs=tuple(op.string("tensor") for op in by_name[OUTPUT]),
             fiber_fifos=tuple(map(_edge, by_name[FIBER_FIFO])),

@@ -6,7 +6,7 @@ The operands and results of a node stand in its own order, except those of a joi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,9 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 """The node type of each operation that is a node."""
 
 OUTPUT = "samml.output"
-RESIDENT = "samml.resident"
-BUFFER = "samml.buffer"
-PRELOAD = "samml.preload"
-_NAMED_BY = {OUTPUT: "tensor", RESIDENT: "tensor", BUFFER: "tensor", PRELOAD: "tensor", TENSOR: "name"} | dict.fromkeys(
-    OPERATIONS, "node"
-)
+PLACEMENTS = {"samml.resident": ("resident", ""), "samml.buffer": ("buffer", "bytes"), "samml.preload": ("preload", "ports")}
+"""The operations that say how a declared tensor is read: the field of the tensor that each sets, and the attribute that says how much."""
+_NAMED_BY = {TENSOR: "name"} | dict.fromkeys((OUTPUT, *PLACEMENTS), "tensor") | dict.fromkeys(OPERATIONS, "node")
 """The attribute of each operation that names what the operation is about."""
 
 
@@ -53,12 +50,10 @@ def write_tensor(tensor: n.TensorDecl) -> None:
         "tile": a.integers(tensor.tile),
     }
     ir.Operation.create(TENSOR, attributes=values)
-    if tensor.resident:
-        ir.Operation.create(RESIDENT, attributes={"tensor": a.string(tensor.name)})
-    if tensor.buffer:
-        ir.Operation.create(BUFFER, attributes={"tensor": a.string(tensor.name), "bytes": a.integer(tensor.buffer)})
-    if tensor.preload:
-        ir.Operation.create(PRELOAD, attributes={"tensor": a.string(tensor.name), "ports": a.integer(tensor.preload)})
+    for operation, (field, unit) in PLACEMENTS.items():
+        if amount := getattr(tensor, field):
+            values = {"tensor": a.string(tensor.name)} | ({unit: a.integer(amount)} if unit else {})
+            ir.Operation.create(operation, attributes=values)
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
@@ -102,25 +97,21 @@ def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str
 # From MLIR ------------------------------------------------------------------------------------------------------------------
 
 
-def read_tensors(
-    tensors: Iterable[m.Operation],
-    residents: Iterable[m.Operation],
-    buffers: Iterable[m.Operation],
-    preloads: Iterable[m.Operation],
-) -> tuple[n.TensorDecl, ...]:
-    """Return the declared tensors. Those that `residents` name are resident, those that `buffers` name have reuse buffers, and those
-    that `preloads` name are preloaded."""
-    declared = [_read_tensor(op) for op in tensors]
+def read_tensors(operations: Sequence[m.Operation]) -> tuple[n.TensorDecl, ...]:
+    """Return the tensors that the operations among these declare, with what others among them say of their placement."""
+    declared = [_read_tensor(op) for op in operations if op.name == TENSOR]
     names = [decl.name for decl in declared]
-    resident, buffered, preloaded = ({op.string("tensor"): op for op in ops} for ops in (residents, buffers, preloads))
-    for name, op in (*resident.items(), *buffered.items(), *preloaded.items()):
+    placements: dict[tuple[str, str], m.Operation] = {}
+    for operation in PLACEMENTS:
+        placements |= {(operation, op.string("tensor")): op for op in operations if op.name == operation}
+    for (_, name), op in placements.items():
         if name not in names:
             op.refuse(f"names the tensor `{name}`, which is not declared", did_you_mean(name, names))
-    sizes = {name: op.integer("bytes") for name, op in buffered.items()}
-    ports = {name: op.integer("ports") for name, op in preloaded.items()}
-    return tuple(
-        replace(d, resident=d.name in resident, buffer=sizes.get(d.name, 0), preload=ports.get(d.name, 0)) for d in declared
-    )
+    fields: dict[str, dict[str, Any]] = {}
+    for (operation, name), op in placements.items():
+        field, unit = PLACEMENTS[operation]
+        fields.setdefault(name, {})[field] = op.integer(unit) if unit else True
+    return tuple(replace(decl, **fields.get(decl.name, {})) for decl in declared)
 
 
 def _read_tensor(op: m.Operation) -> n.TensorDecl:

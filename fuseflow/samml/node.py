@@ -1,4 +1,4 @@
-"""What every primitive declares, and the streams, ports and tensors that it speaks of.
+"""What every primitive declares.
 
 A primitive is a class of `primitives`. Whatever the rest of the compiler must know of it stands there once, as xDSL's operations declare
 their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute, or as a small method.
@@ -9,120 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import prod
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
-from fuseflow.float32.precision import Precision
-from fuseflow.ops import canonical
-from fuseflow.tensors import DTYPES, Format
-from fuseflow.tensors.levels.base import StoredArray
-from fuseflow.tile_ops import TileShape
+from fuseflow.samml.declarations import UNBOUNDED, Port, StreamType, TensorDecl, input_kinds, output_names
+from fuseflow.samml.node_check import NodeCheck, OutputFacts
 
 T = TypeVar("T")
-Kind: TypeAlias = Literal["crd", "ref", "val"]
-
-UNBOUNDED = 1 << 62
-"""The bound of streams that hold no coordinates."""
-
-
-class Port(NamedTuple):
-    """One output of a node. It is a tuple because tables and graphs are full of dictionaries of ports."""
-
-    node: str
-    output: int = 0
-
-
-class StreamType(NamedTuple):
-    """What a stream carries and how deep its lists are nested. `tile`: the shape of its values, () for scalars."""
-
-    kind: Kind
-    depth: int
-    tile: TileShape = ()
-
-    def __str__(self) -> str:
-        tile = f", {show_tile(self.tile)}" if self.tile else ""
-        return f"{self.kind}({self.depth}{tile})"
-
-
-def show_tile(tile: TileShape) -> str:
-    """Return the shape of a tile as text, such as `2x3`."""
-    return "x".join(map(str, tile))
-
-
-@dataclass(frozen=True, slots=True)
-class TensorDecl:
-    """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
-
-    `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
-    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
-
-    A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
-    read a tensor with a `buffer` have a reuse buffer of at most so many bytes each. A tensor with a `preload` is read once, in order, by so
-    many ports, into a memory of each node that reads it.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    format: Format
-    dtype: str = "f32"
-    fill: float = 0.0
-    tile: TileShape = ()
-    outer: tuple[str, int] | None = None
-    resident: bool = False
-    buffer: int = 0
-    preload: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fill", canonical(self.fill))
-
-    def standalone(self) -> TensorDecl:
-        """Return the declaration for a written form of a graph. Raises `GraphError` if it has levels of another tensor."""
-        if self.outer is not None:
-            raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
-        return self
-
-    def level_tensor(self, level: int) -> str:
-        """Return the name of the tensor of which a level is scanned: another one where it is one of its outermost levels."""
-        return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
-
-    @property
-    def element_bits(self) -> int:
-        """The bits of one element in accelerator memory."""
-        return DTYPES[self.dtype].bits
-
-    @property
-    def precision(self) -> Precision:
-        """The numbers in which operators on its elements compute."""
-        return DTYPES[self.dtype].precision
-
-    @property
-    def value_bits(self) -> int:
-        """The bits of one value in accelerator memory: of an element, or of all elements of a tile."""
-        return self.element_bits * prod(self.tile)
-
-    def size(self, level: int) -> int:
-        """Return the number of coordinates that a storage level can have."""
-        return self.shape[self.format.order[level]]
-
-    def is_single(self, level: int) -> bool:
-        """Return whether a storage level has one coordinate in each of its fibers. References below it are those above it."""
-        return self.format.levels[level].full and self.size(level) == 1
-
-    @property
-    def level_sizes(self) -> tuple[int, ...]:
-        """The number of coordinates that each storage level can have, outermost first."""
-        return tuple(self.shape[d] for d in self.format.order)
-
-    def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
-        """Return the arrays that a storage level keeps in memory."""
-        return self.format.levels[level].arrays(self.size(level))
-
-    def room(self, level: int) -> int | None:
-        """Return the entries of every fiber of a storage level, if they are as many however few coordinates are stored in it. Level -1 is
-        the innermost, whose entries are the values."""
-        return self.format.levels[level].room(self.size(level)) if self.format.levels else None
-
 
 # Attributes -----------------------------------------------------------------------------------------------------------------
 
@@ -195,25 +88,34 @@ class Node:
     """The name of the primitive in MLIR, in statistics and in messages."""
     word: ClassVar[str] = ""
     """The name of the primitive in the text form, if it is not `op`; else ""."""
-    ports: ClassVar[tuple[str, ...]] = ()
-    """Names of the outputs, for printing; variadic nodes compute theirs in `port_names`."""
+    streams: ClassVar[str] = ""
+    """The inputs and outputs by name, kind and depth, as `stream_patterns` reads them. The declaration in MLIR has these
+    names."""
     role: ClassVar[Role]
     """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
     """What the primitive must see as a whole."""
     holds_back: ClassVar[bool] = False
     """Whether it emits nothing of a fiber before the fiber has ended."""
+    gives_parents: ClassVar[bool] = False
+    """Whether its references are as they lie in a level, so that a memory may prefetch what they refer to."""
     beyond_comal: ClassVar[str] = ""
     """What the primitive does, if Comal (the simulator whose times machines with `rules: comal` have) has no times for it; else ""."""
 
     name: str
     inputs: tuple[Port, ...]
 
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        """Return what is known of the outputs. Refuse by `c` what the stream contract (docs/streams.md) does not allow."""
+        raise NotImplementedError(f"primitive `{self.op}` does not say what a well-formed one is")
+
     # Streams ----------------------------------------------------------------------------------------------------------------
 
     def takes(self) -> tuple[str, ...]:
         """Return the kinds that each input may have, such as `crd` or `ref or val`. Their number is the arity of the node."""
-        raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
+        if not self.streams:
+            raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
+        return input_kinds(self.streams)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         """Return the types of the outputs, given those of the inputs, which `verify` has checked."""
@@ -224,7 +126,8 @@ class Node:
         return self.outputs(inputs)
 
     def port_names(self) -> tuple[str, ...]:
-        return self.ports
+        """Return the names of the outputs, for printing."""
+        return output_names(self.streams)
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another order.

@@ -8,7 +8,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from fuseflow.samml.node import Node, Port, TensorUser
+from fuseflow.samml.declarations import Port
+from fuseflow.samml.node import Node, TensorUser
 
 N = TypeVar("N", bound=Node)
 

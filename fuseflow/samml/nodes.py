@@ -3,21 +3,21 @@
 `node` says what a primitive declares, and `primitives` defines the classes.
 """
 
+from fuseflow.samml.declarations import Kind as Kind
+from fuseflow.samml.declarations import Port as Port
+from fuseflow.samml.declarations import StreamType as StreamType
+from fuseflow.samml.declarations import TensorDecl as TensorDecl
+from fuseflow.samml.declarations import show_tile as show_tile
 from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
 from fuseflow.samml.node import Attribute as Attribute
-from fuseflow.samml.node import Kind as Kind
 from fuseflow.samml.node import Node as Node
 from fuseflow.samml.node import Pointwise as Pointwise
-from fuseflow.samml.node import Port as Port
-from fuseflow.samml.node import StreamType as StreamType
-from fuseflow.samml.node import TensorDecl as TensorDecl
 from fuseflow.samml.node import TensorReader as TensorReader
 from fuseflow.samml.node import TensorUser as TensorUser
 from fuseflow.samml.node import TensorWriter as TensorWriter
 from fuseflow.samml.node import Workspace as Workspace
 from fuseflow.samml.node import require_entry as require_entry
-from fuseflow.samml.node import show_tile as show_tile
 from fuseflow.samml.node import stream_name as stream_name
 from fuseflow.samml.node import upstream as upstream
 from fuseflow.samml.primitives import *  # noqa: F403  (all of them, so that a new one is listed once)

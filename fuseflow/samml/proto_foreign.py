@@ -127,7 +127,7 @@ class ForeignGraph:
         message: Any = self.messages.get(node.name)
         if isinstance(node, n.Scan):
             self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
-        elif isinstance(node, n.WriteLevel):
+        elif type(node) is n.WriteLevel:
             size = int(message.size) if message.size.isdecimal() else 0
             self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, size))
         elif isinstance(node, n.Locate):

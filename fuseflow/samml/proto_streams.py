@@ -1,61 +1,67 @@
-"""The streams of an operation of a protobuf message: what it makes, and which member of a choice is meant."""
+"""The streams of an operation of a protobuf message, by the paths of the fields that hold them.
+
+A path names a field, or a choice (a `oneof`), of which the member for the kind of stream is meant. A field of that message stands behind a
+dot. A repeated field holds all streams that the other paths leave, in their order, or from the last to the first if `~` stands before the
+path.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_wire import BY_OPERATION, stored_streams
-from fuseflow.samml.proto_writer import StreamMessage
+from google.protobuf.message import Message
 
-KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.declarations import Kind
+
+StreamMessage: TypeAlias = Any
+"""A `CrdStream`, `RefStream`, `ValStream` or `RepSigStream`."""
 
 StreamKey: TypeAlias = tuple[str, int]
 """The kind and the id of a stream of a message. Readers number the streams of each kind separately."""
 
-
-def public_operation(kind: str) -> str:
-    """Return the public name of an operation: `joiner_ext` is a `joiner` that other readers would take for another function."""
-    return kind.removesuffix("_ext")
+KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
 
 
 def stream_key(stream: StreamMessage) -> StreamKey:
     return KINDS[type(stream)], stream.id.id
 
 
-def chosen(message: Any, group: str) -> Any:
-    """Return the member of a oneof that is set, else its first."""
-    descriptor = message.DESCRIPTOR.oneofs_by_name[group]
-    return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
+def member(message: Any, name: str, kind: Kind | None = None) -> Any:
+    """Return a field of a message. If the name is that of a choice, the field is the member for a `kind` of stream, else the one that is
+    set, else the first."""
+    choice = message.DESCRIPTOR.oneofs_by_name.get(name)
+    if choice is None:
+        return getattr(message, name)
+    fitting = [f.name for f in choice.fields if kind is not None and f.message_type.name.startswith(kind.capitalize())]
+    return getattr(message, fitting[0] if fitting else message.WhichOneof(name) or choice.fields[0].name)
 
 
-def bundle(message: Any) -> Any:
-    """The streams of one kind that a broadcast, fork or join connects."""
-    return getattr(message, message.WhichOneof("conn") or "crd")
+def stored_streams(message: Any, paths: Sequence[str]) -> Iterator[StreamMessage]:
+    """Yield the streams that these paths hold, in order."""
+    for path in paths:
+        found = _at(message, path)
+        streams = [found] if isinstance(found, Message) else found[::-1] if path.startswith("~") else found
+        yield from map(_stream, streams)
 
 
-def output_streams(kind: str, message: Any) -> Iterable[StreamMessage]:
-    """The streams that an operation makes."""
-    if kind == "primitive":
-        return stored_streams(message, ("outputs",))
-    if wire := BY_OPERATION.get(kind):
-        return stored_streams(message, wire.outputs)
-    return OUTPUTS[kind](message)
+def new_streams(message: Any, paths: Sequence[str], kinds: Sequence[Kind]) -> Iterator[StreamMessage]:
+    """Yield the streams to fill in for streams of these kinds, in order, as far as there are paths for them."""
+    left = list(kinds)
+    for paths_left, path in zip(range(len(paths) - 1, -1, -1), paths, strict=True):
+        found = _at(message, path, *left[:1])
+        streams = [found] if isinstance(found, Message) else [found.add() for _ in range(len(left) - paths_left)]
+        for stream in reversed(streams) if path.startswith("~") else streams:
+            yield _stream(stream, left.pop(0))
 
 
-OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
-    "fiber_lookup": lambda m: [m.output_crd, m.output_ref],
-    "locate": lambda m: [m.output_ref1],
-    "joiner": lambda m: [m.output_crd, *(chosen(payload, "stream") for payload in m.output_refs)],
-    "repeat": lambda m: [chosen(m, "output_ref")],
-    "array": lambda m: [m.output_val],
-    "alu": lambda m: [m.vals.output],
-    "reduce": lambda m: [m.output_val],
-    "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
-    "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
-    "drop": lambda m: [*m.output_crds, chosen(m.output, "stream")],
-    "fork": lambda m: list(bundle(m).outputs),
-    "join": lambda m: [bundle(m).output],
-    "fiber_write": lambda m: [],
-}
+def _at(message: Any, path: str, kind: Kind | None = None) -> Any:
+    for name in path.removeprefix("~").split("."):
+        message = member(message, name, kind)
+    return message
+
+
+def _stream(message: Any, kind: Kind | None = None) -> StreamMessage:
+    """Return the stream that a message is, or holds in a choice."""
+    return message if type(message) in KINDS else member(message, "stream", kind)

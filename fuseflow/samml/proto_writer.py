@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.node_check import StreamFacts
+from fuseflow.samml.proto_format import WireFormat
+from fuseflow.samml.proto_streams import KINDS, StreamMessage, new_streams
 from fuseflow.samml.public_streams import PublicStreams
-from fuseflow.samml.rule_context import StreamFacts
-from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
 """The FIFO depth that published graphs ask for. Our reader ignores it, because the machine chooses the depth."""
 
-StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
-
 
 class ProtoWriter:
-    """A writer that fills in the messages of each node by `write`, and then numbers the streams. The graph is verified: `facts` has what
-    is known of its streams.
+    """A writer that fills in the message of each node in the format that `format_of` returns, and then numbers the streams. A stream with
+    several readers becomes an explicit broadcast, one without readers id 0. The graph is verified: `facts` has what is known of its
+    streams.
     """
 
     def __init__(
-        self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None], facts: Mapping[n.Port, StreamFacts]
+        self,
+        graph: n.Graph,
+        format_of: Callable[[ProtoWriter, n.Primitive], WireFormat | None],
+        facts: Mapping[n.Port, StreamFacts],
     ) -> None:
-        self.graph, self.write = graph, write
+        self.graph, self.format_of = graph, format_of
         self.declared = graph.declared
         self.facts = facts
         self.public = PublicStreams(graph, self.facts)
-        self.read_by = graph.readers()
         self.by_name = graph.by_name
         self.operations: dict[str, list[pb.Operation]] = {}
         self.makers: dict[n.Port, StreamMessage] = {}
@@ -39,7 +41,8 @@ class ProtoWriter:
     def run(self) -> pb.ComalGraph:
         for node in self.graph.nodes:
             self.operations[node.name] = []
-            self.write(self, node)
+            if wire := self.format_of(self, node):
+                self._write(node, wire)
         self._number()
         message = pb.ComalGraph(name=self.graph.name, channel_size=CHANNEL_SIZE)
         message.graph.name = self.graph.name
@@ -49,6 +52,34 @@ class ProtoWriter:
             message.graph.operators.append(operation)
         self._declare(message)
         return message
+
+    def _write(self, node: n.Primitive, wire: WireFormat) -> None:
+        beyond = wire.beyond_public(self, node)
+        if beyond:
+            self.warn(node.name, f"other readers {beyond}")
+        operation = pb.Operation(name=node.name)
+        self.operations[node.name].append(operation)
+        message = getattr(operation, wire.extension if beyond else wire.operation)
+        wire.fill_attributes(node, message, bool(beyond))
+        outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        if "blocked" in message.DESCRIPTOR.fields_by_name:
+            self._block(node, message, outputs[-1])
+        for port, stream in zip(
+            node.inputs, new_streams(message, wire.inputs, [self.kind(p) for p in node.inputs]), strict=False
+        ):
+            self.reading(port, stream)
+        for k, stream in enumerate(new_streams(message, wire.outputs, [self.kind(p) for p in outputs])):
+            self.making(node, k, stream)
+        wire.fill(self, node, message)
+
+    def _block(self, node: n.Node, message: Any, stream: n.Port) -> None:
+        """Note in a message that its stream carries tiles. Other readers know square tiles only."""
+        tile = self.facts[stream].type.tile
+        message.blocked = bool(tile)
+        if tile and tile[0] == tile[1]:
+            message.stream_shape = tile[0]
+        elif tile:
+            self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
 
     def _declare(self, message: pb.ComalGraph) -> None:
         for t in self.graph.tensors:
@@ -95,12 +126,7 @@ class ProtoWriter:
             self.operations[port.node].append(_broadcast(maker, readers))
             last += len(readers)
 
-    # What the writers of nodes use -----------------------------------------------------------------------------------------------
-
-    def new(self, node: n.Node) -> pb.Operation:
-        operation = pb.Operation(name=node.name)
-        self.operations[node.name].append(operation)
-        return operation
+    # What formats use -----------------------------------------------------------------------------------------------------------
 
     def reading(self, port: n.Port, stream: StreamMessage) -> None:
         stream.name = n.stream_name(self.by_name[port.node], port.output)
@@ -113,34 +139,14 @@ class ProtoWriter:
     def kind(self, port: n.Port) -> n.Kind:
         return self.facts[port].type.kind
 
-    def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
-        """Note in a message that its stream carries tiles. Other readers know square tiles only."""
-        tile = self.facts[stream].type.tile
-        message.blocked = bool(tile)
-        if tile and tile[0] == tile[1]:
-            message.stream_shape = tile[0]
-        elif tile:
-            self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
-
-    def storing(self, name: str, level: Level) -> None:
-        """Warn of a level that other readers take for another one: they know `compressed`, and take every other level for dense."""
-        if level.public is None:
-            self.warn(name, f"other readers have no {level.text} level")
-
     def warn(self, name: str, warning: str) -> None:
         self.warnings.append(f"`{name}`: {warning}")
 
 
-def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operation:
+def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> Any:
     operation = pb.Operation(name="broadcast")
-    bundles = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val"}
-    bundle = getattr(operation.broadcast, bundles[type(maker)])
+    bundle = getattr(operation.broadcast, KINDS[type(maker)])
     bundle.input.CopyFrom(maker)
     for reader in readers:
         bundle.outputs.add(name=reader.name).id.id = reader.id.id
     return operation
-
-
-def stream_of_kind(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
-    message: StreamMessage = getattr(stream, kind)
-    return message

@@ -14,17 +14,18 @@ from google.protobuf.message import DecodeError
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.proto_foreign import ForeignGraph
-from fuseflow.samml.proto_read import ProtoReader, declared_graph
-from fuseflow.samml.proto_write import write_node
+from fuseflow.samml.proto_formats import message_format, node_format
+from fuseflow.samml.proto_reader import ProtoReader, declared_graph
 from fuseflow.samml.proto_writer import ProtoWriter
-from fuseflow.samml.rule_context import StreamFacts
 from fuseflow.samml.verify import verify
 
 
 def to_proto(graph: n.Graph) -> bytes:
     """Return the graph as a binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
-    return _message(graph).run().SerializeToString(deterministic=True)
+    data: bytes = _message(graph).run().SerializeToString(deterministic=True)
+    return data
 
 
 def to_text(graph: n.Graph) -> str:
@@ -36,7 +37,7 @@ def compatibility(graph: n.Graph, facts: Mapping[n.Port, StreamFacts] | None = N
     """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes. The graph is verified,
     unless the `facts` of its streams are proven already. Raises `GraphError` if it does not verify.
     """
-    writer = ProtoWriter(graph, write_node, verify(graph) if facts is None else facts)
+    writer = ProtoWriter(graph, node_format, verify(graph) if facts is None else facts)
     writer.run()
     return tuple(writer.warnings)
 
@@ -63,7 +64,7 @@ def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
     message = _parsed(data)
     if message.tensors:
         return {}
-    reader = ProtoReader(message)
+    reader = ProtoReader(message, message_format)
     foreign = ForeignGraph(declared_graph(reader.name, message, reader.run()), reader.messages, {})
     foreign.complete()
     return foreign.indices()
@@ -77,11 +78,11 @@ def _parsed(data: bytes | str) -> pb.ComalGraph:
 
 
 def _message(graph: n.Graph) -> ProtoWriter:
-    return ProtoWriter(graph, write_node, verify(graph))
+    return ProtoWriter(graph, node_format, verify(graph))
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
-    reader = ProtoReader(message)
+    reader = ProtoReader(message, message_format)
     try:
         graph = declared_graph(reader.name, message, reader.run())
         if not message.tensors:

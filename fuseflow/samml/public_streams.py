@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.rule_context import StreamFacts
+from fuseflow.samml.node_check import StreamFacts
 
 
 @dataclass(slots=True)

@@ -27,10 +27,10 @@ and that of one that is preloaded with `preload 8`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, assert_never
+from typing import Any
 
 from fuseflow.einsum.text import show_number
 from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
@@ -61,25 +61,12 @@ def show_attributes(node: n.Node) -> str:
     for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
         key = f"{attribute.field}=" if attribute.keyed else ""
-        match attribute.type:
-            case "level":
-                words[-1] += f".{value}"
-            case "values":
-                words.append(f"{value}.{VALUES}")
-            case "tensor" | "word" | "integer":
-                words.append(f"{key}{value}")
-            case "integers":
-                words.append(key + ",".join(map(str, value)))
-            case "number":
-                words.append(key + show_number(value))
-            case "number or none":
-                words += [] if value is None else [key + show_number(value)]
-            case "flag":
-                words += [attribute.field] if value else []
-            case "slots":
-                words.append(",".join(show_number(s.value) if s.constant else f"N->{show_number(s.value)}" for s in value))
-            case unknown:
-                assert_never(unknown)
+        if attribute.type == "level":
+            words[-1] += f".{value}"  # behind its tensor
+        elif attribute.type == "flag":
+            words += [attribute.field] if value else []
+        elif value is not None:
+            words.append(key + _CODECS[attribute.type][0](value))
     return " ".join(words)
 
 
@@ -257,34 +244,22 @@ def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> 
         if attribute.type == "tensor" and after is not None and after.type == "level":
             values[attribute.field], values[after.field] = _place(text)
         else:
-            values[attribute.field] = _read_value(attribute.type, text)
+            values[attribute.field] = _CODECS[attribute.type][1](text)
     if left:
         raise ValueError
     return values
 
 
-def _read_value(type: AttributeType, text: str) -> Any:
-    match type:
-        case "tensor" | "word":
-            return text
-        case "values":
-            if not text.endswith(f".{VALUES}"):
-                raise ValueError
-            return text.removesuffix(f".{VALUES}")
-        case "integer" | "level":
-            return int(text)
-        case "integers":
-            return tuple(map(int, text.split(",")))
-        case "number" | "number or none":
-            return float(text)
-        case "flag":
-            if text:
-                raise ValueError
-            return True
-        case "slots":
-            return tuple(map(_slot, text.split(",")))
-        case unknown:
-            assert_never(unknown)
+def _values(text: str) -> str:
+    if not text.endswith(f".{VALUES}"):
+        raise ValueError
+    return text.removesuffix(f".{VALUES}")
+
+
+def _flag(text: str) -> bool:
+    if text:
+        raise ValueError
+    return True
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -294,6 +269,24 @@ def _place(text: str) -> tuple[str, int]:
 
 def _slot(text: str) -> n.Operand:
     return n.Operand(float(text.removeprefix("N->")), constant=not text.startswith("N->"))
+
+
+def _show_slots(slots: Sequence[n.Operand]) -> str:
+    return ",".join(show_number(s.value) if s.constant else f"N->{show_number(s.value)}" for s in slots)
+
+
+_CODECS: Mapping[AttributeType, tuple[Callable[[Any], str], Callable[[str], Any]]] = {
+    "tensor": (str, str),
+    "values": (lambda tensor: f"{tensor}.{VALUES}", _values),
+    "word": (str, str),
+    "integer": (str, int),
+    "integers": (lambda numbers: ",".join(map(str, numbers)), lambda text: tuple(map(int, text.split(",")))),
+    "number": (show_number, float),
+    "number or none": (show_number, float),
+    "flag": (str, _flag),
+    "slots": (_show_slots, lambda text: tuple(map(_slot, text.split(",")))),
+}
+"""How a field of each type is written and read, behind its key. A level is written behind its tensor; a flag is its key."""
 
 
 def _integer(text: str) -> int:

@@ -1,6 +1,6 @@
 """Verification of a graph (`verify`), and the facts of its streams that it proves (`stream_facts`).
 
-Names, declarations and edges are checked here. `node_rules` checks the nodes: the number, kinds and depths of their inputs, the tensors
+Names, declarations and edges are checked here. The nodes check themselves: the number, kinds and depths of their inputs, the tensors
 and levels that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
 """
 
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.ops import canonical
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.lane_writers import LaneWriter
-from fuseflow.samml.node_rules import RULES
-from fuseflow.samml.rule_context import RuleContext, StreamFacts
+from fuseflow.samml.node_check import GraphContext, NodeCheck, StreamFacts
 from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
 from fuseflow.tensors.dtypes import DTYPES
 
@@ -47,8 +46,9 @@ class StreamProver:
 
     def __init__(self, graph: n.Graph) -> None:
         self.facts: dict[n.Port, StreamFacts] = {}
-        self._context = RuleContext(graph.name, graph.declared, frozenset(graph.outputs))
+        self._context = GraphContext(graph.name, graph.declared, frozenset(graph.outputs))
         self._names = {node.name for node in graph.nodes}
+        self._nodes: dict[str, n.Node] = {}  # those that were checked
 
     @property
     def shapes(self) -> StreamShapes:
@@ -63,18 +63,26 @@ class StreamProver:
     def visit(self, node: n.Primitive) -> None:
         """Add what is known of the outputs of a node. Raises `GraphError` if the node may not read what it reads."""
         context, facts = self._context, self.facts
-        if type(node) not in RULES:
-            context.refuse(node, "is no primitive")
+        check = NodeCheck(context, node.name, node.op, node.inputs, [facts[port] for port in node.inputs if port in facts])
+        if type(node) not in n.ATTRIBUTES:
+            check.refuse("is no primitive")
         for port in node.inputs:
             if port not in facts:
-                _refuse_port(context, node, port, self._names)
-        inputs = [facts[port] for port in node.inputs]
-        outputs = RULES[type(node)](context, node, inputs)
-        context.nodes[node.name] = node
-        types = node.typed([s.type for s in inputs], context.tensors)
-        limits = output_bounds(node, [s.bound for s in inputs], context.tensors)
+                self._refuse_port(check, port)
+        outputs = node.check(check)
+        self._nodes[node.name] = node
+        context.add(node.name, partial(n.stream_name, node), node.gives_parents)
+        types = node.typed([s.type for s in check.inputs], context.tensors)
+        limits = node.bounds([s.bound for s in check.inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
             facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
+
+    def _refuse_port(self, check: NodeCheck, port: n.Port) -> NoReturn:
+        if port.node in self._nodes:
+            check.refuse(f"reads output {port.output} of `{port.node}`, which has {len(self._nodes[port.node].port_names())}")
+        if port.node in self._names:
+            check.refuse(f"reads `{port.node}` before it is defined")
+        check.refuse(f"reads `{port.node}`, which is not in the graph", hint=did_you_mean(port.node, self._names))
 
 
 def proved(graph: n.Graph) -> StreamProver:
@@ -88,16 +96,6 @@ def proved(graph: n.Graph) -> StreamProver:
 def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
     """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
     return proved(graph).facts
-
-
-def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
-    if port.node in context.nodes:
-        context.refuse(
-            node, f"reads output {port.output} of `{port.node}`, which has {len(context.nodes[port.node].port_names())}"
-        )
-    if port.node in names:
-        context.refuse(node, f"reads `{port.node}` before it is defined")
-    context.refuse(node, f"reads `{port.node}`, which is not in the graph", hint=did_you_mean(port.node, names))
 
 
 def _verify_tensors(graph: n.Graph) -> None:

@@ -6,36 +6,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fuseflow.samml.node import StreamType, TensorWriter, attribute
+from fuseflow.samml.declarations import show_tile
+from fuseflow.samml.node import TensorWriter, attribute
+from fuseflow.samml.node_check import NodeCheck, OutputFacts
+from fuseflow.tensors.levels import names
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLevel(TensorWriter):
-    """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate; at the end of a
-    fiber, n:m levels add the entries that it lacks."""
+    """Level `level` of `tensor`, to memory. Compressed levels append; dense ones address parent * size + coordinate; at the end of a fiber,
+    n:m levels add the entries that it lacks."""
 
     op: ClassVar[str] = "write"
+    streams: ClassVar[str] = "crd: crd ->"
 
     level: int = field(metadata=attribute("level"))
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return ()
-
-    def takes(self) -> tuple[str, ...]:
-        return ("crd",)
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.level(self.tensor, self.level, written=True)
+        level = tensor.format.levels[self.level]
+        if not level.written:
+            able = names(lambda level: level.written)
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text}", hint=f"{able} levels are written")
+        if level.pads and self.level < tensor.format.rank - 1:
+            hint = f"store that level innermost, or store level {self.level} compressed"
+            c.refuse(f"level {self.level} of `{self.tensor}` is {level.text} and has a level below it", hint=hint)
+        c.reaches(self.level + 1)
+        return []
 
 
 @dataclass(frozen=True, slots=True)
 class WriteValues(TensorWriter):
-    """val(d) -> memory: the values of `tensor`, where its level writers address them."""
+    """The values of `tensor`, to memory, where its level writers address them."""
 
     op: ClassVar[str] = "write_values"
+    streams: ClassVar[str] = "val: val ->"
     word: ClassVar[str] = "write"
 
     tensor: str = field(metadata=attribute("values"))
 
-    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return ()
-
-    def takes(self) -> tuple[str, ...]:
-        return ("val",)
+    def check(self, c: NodeCheck) -> Sequence[OutputFacts]:
+        c.kinds(self.takes())
+        tensor = c.declared(self.tensor, written=True)
+        c.reaches(tensor.format.rank)
+        if c.inputs[0].type.tile != tensor.tile:
+            wanted = f"tiles of {show_tile(tensor.tile)}" if tensor.tile else "scalars"
+            c.refuse(f"{c.stream(0)} is {c.inputs[0].type}; the values of `{self.tensor}` are {wanted}")
+        c.solid(0)
+        return []

@@ -164,9 +164,6 @@ class _Reader:
     """The parts of a table that the operations so far define."""
 
     tensors: list[m.Operation] = field(default_factory=list)
-    residents: list[m.Operation] = field(default_factory=list)
-    buffers: list[m.Operation] = field(default_factory=list)
-    preloads: list[m.Operation] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     nodes: list[tuple[m.Operation, n.Primitive]] = field(default_factory=list)
     steps: dict[ir.Value, tuple[str, list[tuple[str, str, str]]]] = field(default_factory=dict)
@@ -180,14 +177,8 @@ class _Reader:
         match op.name:
             case "table.table":
                 pass
-            case "samml.tensor":
+            case "samml.tensor" | "samml.resident" | "samml.buffer" | "samml.preload":
                 self.tensors.append(op)
-            case "samml.resident":
-                self.residents.append(op)
-            case "samml.buffer":
-                self.buffers.append(op)
-            case "samml.preload":
-                self.preloads.append(op)
             case "samml.output":
                 self.outputs.append(op.string("tensor"))
             case "table.begin_step":
@@ -235,7 +226,7 @@ class _Reader:
             steps=tuple(TableStep(title, tuple(cells)) for title, cells in self.steps.values()),
             nodes=tuple(kept),
             writes=tuple(writes),
-            tensors=read_tensors(self.tensors, self.residents, self.buffers, self.preloads),
+            tensors=read_tensors(self.tensors),
             outputs=tuple(self.outputs),
             evaluations=tuple(evaluation for _, evaluation in self.evaluations),
             loops={node: frozenset(indices) for _, node, indices in self.loops},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import mlir_modules
@@ -139,6 +140,15 @@ def test_the_operations_of_several_levels_take_as_many_as_the_writer_gives():
 @pytest.mark.parametrize(("dialect", "entry"), ENTRIES, ids=[f"{d}.{e.name}" for d, e in ENTRIES])
 def test_everything_declared_is_described(dialect: str, entry: Definition):
     assert entry.text.endswith(".") and len(entry.text) > 8, f"{dialect}.{entry.name} has no sentence above it"
+
+
+def test_the_operations_of_primitives_are_made_from_their_classes():
+    spec = spec_from_file_location("tools_dialects", ROOT / "tools" / "dialects.py")
+    assert spec is not None and spec.loader is not None
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    text = declaration("samml").read_text(encoding="utf-8")
+    assert text == tool.with_operations(text), "rewrite the declaration with `python tools/dialects.py`"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

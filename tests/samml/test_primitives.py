@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -10,9 +10,10 @@ import pytest
 from random_graphs import random_case
 
 from fuseflow.errors import GraphError
-from fuseflow.samml import node_rules, proto_read, proto_streams, proto_wire
 from fuseflow.samml import nodes as n
+from fuseflow.samml import proto_formats, proto_reader
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.declarations import StreamPattern, stream_patterns
 from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
 from fuseflow.samml.node_content import with_names
 from fuseflow.sim.engine import kernels
@@ -21,7 +22,6 @@ from fuseflow.sim.reference import build
 from fuseflow.sim.reference import comal as comal_rules
 
 COMPLETE: Mapping[str, Mapping[type[n.Node], object]] = {
-    "well-formedness (samml/node_rules.py)": node_rules.RULES,
     "rules of the reference simulator (sim/reference)": build.RULES,
     "kernels (sim/engine/kernels)": kernels.RULES,
 }
@@ -41,17 +41,16 @@ def test_the_rules_of_comal_replace_others() -> None:
 
 def test_every_message_is_read() -> None:
     operations = {field.name.removesuffix("_ext") for field in pb.Operation.DESCRIPTOR.oneofs_by_name["op"].fields}
-    other = {*proto_read.FOLDED_OPERATIONS, *proto_read.UNSUPPORTED, "primitive"}
-    assert operations - other == proto_read.READERS.keys() | proto_wire.BY_OPERATION.keys()
-    assert proto_streams.OUTPUTS.keys() == proto_read.READERS.keys()
+    other = {*proto_reader.FOLDED_OPERATIONS, *proto_reader.UNSUPPORTED, "primitive"}
+    assert operations - other == proto_formats.BY_OPERATION.keys()
 
 
 @pytest.mark.parametrize("kind", n.NODE_TYPES, ids=lambda kind: kind.__name__)
 def test_facts_are_declared(kind: type[n.Node]) -> None:
-    assert kind.op
+    assert kind.op and kind.streams
     assert kind.role in get_args(Role)
     assert kind.grain in get_args(Grain)
-    for fact in ("takes", "outputs", "carries"):
+    for fact in ("outputs", "carries", "check"):
         assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
     assert all(attribute.type in get_args(AttributeType) for attribute in n.ATTRIBUTES[kind])
 
@@ -65,6 +64,39 @@ def test_a_primitive_without_facts_says_so() -> None:
             fact()
     with pytest.raises(GraphError, match="the primitive `bare` has no kernel"):
         require_entry(kernels.RULES, Bare, "kernel")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_streams_are_as_declared(seed: int) -> None:
+    """Number, kinds and depths; the streams of a join stand by side, and are declared by kind."""
+    graph = random_case(seed, "small", select=seed % 2 == 1).graph
+    types = graph.types()
+    for node in graph.nodes:
+        declared = stream_patterns(node.streams)
+        if isinstance(node, n.Join):
+            assert len(node.sides()) == sum(types[port].kind == "crd" for port in node.inputs)
+            continue
+        known: dict[str, n.StreamType] = {}
+        bases: dict[str, int] = {}
+        ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        for patterns, streams in zip(declared, ([types[p] for p in node.inputs], [types[p] for p in ports]), strict=True):
+            for pattern, stream in zip(spread(patterns, len(streams)), streams, strict=True):
+                if pattern.kinds in known:
+                    assert stream == known[pattern.kinds], node
+                else:
+                    assert pattern.kinds == "any" or stream.kind in pattern.kinds.rstrip("+").split(" or "), node
+                if pattern.depth:
+                    base, _, offset = pattern.depth.replace("-", "+-").partition("+")
+                    at = stream.depth - int(offset or "0")
+                    assert bases.setdefault(base, int(base) if base.isdecimal() else at) == at, node
+                if patterns is declared[0] and pattern.name not in ("crd", "ref", "val"):
+                    known[pattern.name] = stream
+
+
+def spread(patterns: Sequence[StreamPattern], count: int) -> list[StreamPattern]:
+    """The patterns of so many streams: one of them, at most, is that of several or of none."""
+    single = sum(not pattern.number for pattern in patterns)
+    return [pattern for pattern in patterns for _ in range(count - single if pattern.number else 1)]
 
 
 @pytest.mark.parametrize("seed", range(20))

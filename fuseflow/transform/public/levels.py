@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fuseflow.samml.auxiliary import dense_dimension
 from fuseflow.samml.nodes import Locate, Port, Range, Repeat
-from fuseflow.samml.rule_context import ROOT
+from fuseflow.samml.node_check import ROOT
 from fuseflow.transform.public.rewriter import GraphRewriter
 
 

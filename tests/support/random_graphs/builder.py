@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
-from fuseflow.samml.node_rules import RULES
-from fuseflow.samml.rule_context import Position, RuleContext, StreamFacts
+from fuseflow.samml.coordinate_bounds import UNBOUNDED
+from fuseflow.samml.node_check import GraphContext, NodeCheck, Position, StreamFacts
 from fuseflow.samml.stream_shapes import StreamShape
 
 from .data import Source
@@ -65,7 +65,7 @@ class Builder:
     read: set[n.Port] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.context = RuleContext("random", {name: s.decl for name, s in self.sources.items()}, frozenset())
+        self.context = GraphContext("random", {name: s.decl for name, s in self.sources.items()}, frozenset())
         self.count[self.context.shapes.single] = 1.0
         self.root = self.add(n.Root)[0]
 
@@ -90,14 +90,14 @@ class Builder:
         """Add a node. `made` gives bound and expected elements of each new shape among its outputs, in order; `extra` bound and limit
         of each output that has one: repeated coordinates, values."""
         node = kind(f"{kind.op}{len(self.nodes)}", tuple(k.port for k in inputs), *attributes)
-        rows = RULES[kind](self.context, node, [k.stream for k in inputs])
-        self.context.nodes[node.name] = node
+        rows = node.check(NodeCheck(self.context, node.name, node.op, node.inputs, [k.stream for k in inputs]))
+        self.context.add(node.name, partial(n.stream_name, node), node.gives_parents)
         self.nodes.append(node)
         self.read.update(node.inputs)
         for shape, (bound, count) in zip(dict.fromkeys(row.shape for row in rows), made, strict=False):
             self.learn(shape, bound, count)
         types = node.outputs([k.stream.type for k in inputs])
-        bounds = output_bounds(node, [k.stream.bound for k in inputs], self.context.tensors)
+        bounds = node.bounds([k.stream.bound for k in inputs], self.context.tensors)
         more = [*extra, *[(None, None)] * len(rows)]
         found = []
         for output, (type_, row, proved, (bound, limit)) in enumerate(zip(types, rows, bounds, more, strict=False)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.rule_context import StreamFacts
+from fuseflow.samml.node_check import StreamFacts
 from fuseflow.samml.tokens import D, N, Stop, Token
 from fuseflow.samml.verify import stream_facts
 from fuseflow.tile_ops import TileShape

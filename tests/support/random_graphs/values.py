@@ -210,4 +210,4 @@ def at_values(b: Builder, k: Known) -> bool:
 
 
 def sequential(b: Builder, ref: Known) -> bool:
-    return isinstance(b.context.nodes[ref.port.node], n.Scan | n.Root) and b.chance(0.5)
+    return ref.port.node in b.context.parents and b.chance(0.5)

@@ -1,0 +1,156 @@
+"""What a graph declares beside its nodes: the streams between them, by port and type, and the tensors that they read and write."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Literal, NamedTuple, TypeAlias
+
+from fuseflow.errors import GraphError
+from fuseflow.float32.precision import Precision
+from fuseflow.ops import canonical
+from fuseflow.tensors import DTYPES, Format
+from fuseflow.tensors.levels.base import StoredArray
+from fuseflow.tile_ops import TileShape
+
+Kind: TypeAlias = Literal["crd", "ref", "val"]
+
+UNBOUNDED = 1 << 62
+"""The bound of streams that hold no coordinates."""
+
+
+class Port(NamedTuple):
+    """One output of a node. It is a tuple because tables and graphs are full of dictionaries of ports."""
+
+    node: str
+    output: int = 0
+
+
+class StreamType(NamedTuple):
+    """What a stream carries and how deep its lists are nested. `tile`: the shape of its values, () for scalars."""
+
+    kind: Kind
+    depth: int
+    tile: TileShape = ()
+
+    def __str__(self) -> str:
+        tile = f", {show_tile(self.tile)}" if self.tile else ""
+        return f"{self.kind}({self.depth}{tile})"
+
+
+class StreamPattern(NamedTuple):
+    """A stream of a primitive, or several. `number` is "" for one, `?` if it may be missing, `*` for any number, and `+` for one at each of
+    several levels, outermost first. `kinds` are such as `crd`, `ref or val` or `any`, or name an input of the same type. Depths of equal
+    text are equal; "" is any depth."""
+
+    name: str
+    number: str
+    kinds: str
+    depth: str
+
+
+_PATTERN = re.compile(r"(\w+)([?*+]?): (\w+\+?(?: or \w+)*)(?:\(([^)]*)\))?")
+
+
+@cache
+def stream_patterns(streams: str) -> tuple[tuple[StreamPattern, ...], tuple[StreamPattern, ...]]:
+    """Return the inputs and the outputs that a text such as `parent: ref(d) -> crd: crd(d+1), ref: ref(d+1)` says.
+
+    >>> stream_patterns("stream: any -> outs*: stream")[1]
+    (StreamPattern(name='outs', number='*', kinds='stream', depth=''),)
+    """
+    inputs, _, outputs = streams.partition("->")
+    return tuple(StreamPattern(*p) for p in _PATTERN.findall(inputs)), tuple(StreamPattern(*p) for p in _PATTERN.findall(outputs))
+
+
+@cache
+def input_kinds(streams: str) -> tuple[str, ...]:
+    """Return the kinds of the inputs that `stream_patterns` reads, in order."""
+    return tuple(pattern.kinds for pattern in stream_patterns(streams)[0])
+
+
+@cache
+def output_names(streams: str) -> tuple[str, ...]:
+    """Return the names of the outputs that `stream_patterns` reads, in order."""
+    return tuple(pattern.name for pattern in stream_patterns(streams)[1])
+
+
+def show_tile(tile: TileShape) -> str:
+    """Return the shape of a tile as text, such as `2x3`."""
+    return "x".join(map(str, tile))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDecl:
+    """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles.
+
+    `outer` names a tensor of which the outermost levels are those of this one too, and says how many. Both are reached by one scan of
+    these levels. A part of a tensor has such levels while it is simulated; no written form of a graph has them (`standalone`).
+
+    A `resident` tensor lies in the configuration of the accelerator: it is read there, without a request to the memory. The ports that
+    read a tensor with a `buffer` have a reuse buffer of at most so many bytes each. A tensor with a `preload` is read once, in order, by so
+    many ports, into a memory of each node that reads it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    format: Format
+    dtype: str = "f32"
+    fill: float = 0.0
+    tile: TileShape = ()
+    outer: tuple[str, int] | None = None
+    resident: bool = False
+    buffer: int = 0
+    preload: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", canonical(self.fill))
+
+    def standalone(self) -> TensorDecl:
+        """Return the declaration for a written form of a graph. Raises `GraphError` if it has levels of another tensor."""
+        if self.outer is not None:
+            raise GraphError(f"tensor `{self.name}` has levels of `{self.outer[0]}`, and no written form of a graph can say so")
+        return self
+
+    def level_tensor(self, level: int) -> str:
+        """Return the name of the tensor of which a level is scanned: another one where it is one of its outermost levels."""
+        return self.outer[0] if self.outer is not None and level < self.outer[1] else self.name
+
+    @property
+    def element_bits(self) -> int:
+        """The bits of one element in accelerator memory."""
+        return DTYPES[self.dtype].bits
+
+    @property
+    def precision(self) -> Precision:
+        """The numbers in which operators on its elements compute."""
+        return DTYPES[self.dtype].precision
+
+    @property
+    def value_bits(self) -> int:
+        """The bits of one value in accelerator memory: of an element, or of all elements of a tile."""
+        return self.element_bits * prod(self.tile)
+
+    def size(self, level: int) -> int:
+        """Return the number of coordinates that a storage level can have."""
+        return self.shape[self.format.order[level]]
+
+    def is_single(self, level: int) -> bool:
+        """Return whether a storage level has one coordinate in each of its fibers. References below it are those above it."""
+        return self.format.levels[level].full and self.size(level) == 1
+
+    @property
+    def level_sizes(self) -> tuple[int, ...]:
+        """The number of coordinates that each storage level can have, outermost first."""
+        return tuple(self.shape[d] for d in self.format.order)
+
+    def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
+        """Return the arrays that a storage level keeps in memory."""
+        return self.format.levels[level].arrays(self.size(level))
+
+    def room(self, level: int) -> int | None:
+        """Return the entries of every fiber of a storage level, if they are as many however few coordinates are stored in it. Level -1 is
+        the innermost, whose entries are the values."""
+        return self.format.levels[level].room(self.size(level)) if self.format.levels else None
