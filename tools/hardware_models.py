@@ -47,8 +47,8 @@ import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
 from fuseflow.hardware.output import save_verilog
 from fuseflow.hardware.primitives.write import WRITTEN
-from fuseflow.hardware.rules import EMPTY, VALUE
 from fuseflow.hardware.tools import NAMES
+from fuseflow.rules.rules import EMPTY, VALUE
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, Simulation, load_machine

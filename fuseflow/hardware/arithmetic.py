@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fuseflow.float32.arithmetic import Arithmetic as FloatFormat
 from fuseflow.float32.arithmetic import scalar_function
 from fuseflow.float32.words import value_of, word_of
-from fuseflow.hardware.expressions import Expr, call, count_bits
 from fuseflow.ops import operator
+from fuseflow.rules.expressions import Expr, call, count_bits
 
 Unit = Callable[..., int]
 """A combinational unit: from words to a word."""

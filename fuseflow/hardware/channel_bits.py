@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from fuseflow.hardware.circuit import Channel, Circuit
-from fuseflow.hardware.expressions import Expr
 from fuseflow.hardware.netlist import Netlist, expressions
+from fuseflow.rules.expressions import Expr
 
 
 def kept_bits(circuit: Circuit, netlists: Mapping[str, Netlist]) -> dict[Channel, int]:

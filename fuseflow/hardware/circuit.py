@@ -16,7 +16,7 @@ from fuseflow.hardware.arithmetic import ARITHMETICS, Arithmetic
 from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives import RULES
 from fuseflow.hardware.primitives.remote import REMOTE_RULES, asks
-from fuseflow.hardware.rules import MOST_LEVELS, Module
+from fuseflow.rules.rules import MOST_LEVELS, Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import index_bits, stream_bounds
 from fuseflow.sim.arithmetic import refuse_wide_floats

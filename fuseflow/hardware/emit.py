@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.hardware.expressions import Expr, count_bits
 from fuseflow.hardware.netlist import ANSWERS, Netlist, WritePort, expressions, netlist
-from fuseflow.hardware.rules import Memory
+from fuseflow.rules.expressions import Expr, count_bits
+from fuseflow.rules.rules import Memory
 
 PLAIN = {"and": "and", "or": "or", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "divu": "divu", "modu": "modu"}
 PLAIN |= {"shl": "shl", "shru": "shru"}

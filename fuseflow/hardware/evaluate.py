@@ -19,7 +19,7 @@ from fuseflow.hardware.arrays import circuit_arrays
 from fuseflow.hardware.circuit import Channel, Circuit, Unit
 from fuseflow.hardware.memory_run import MemoryRun, PortRun, Request
 from fuseflow.hardware.python_code import Firing, Step, step_code, step_function
-from fuseflow.hardware.rules import DONE, Module, Rule
+from fuseflow.rules.rules import DONE, Module, Rule
 from fuseflow.tensors import Tensor
 
 

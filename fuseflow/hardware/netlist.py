@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fuseflow.hardware.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
-from fuseflow.hardware.rules import KIND_BITS, Memory, Module, Register, Rule
+from fuseflow.rules.expressions import Expr, all_of, any_of, choose, const, count_bits, mux
+from fuseflow.rules.rules import KIND_BITS, Memory, Module, Register, Rule
 
 ANSWERS = "answers"
 """The input of a module that counts the answers of a port that reads, behind the kind of the array."""
@@ -63,7 +63,7 @@ class Netlist:
 def fire_name(rule: Rule) -> str:
     """Return the name of the wire that says that a rule fires.
 
-    >>> from fuseflow.hardware.expressions import YES
+    >>> from fuseflow.rules.expressions import YES
     >>> fire_name(Rule("keeps 0-1", "", YES, (), (), (), (), (), False))
     'fire_keeps_0_1'
     """

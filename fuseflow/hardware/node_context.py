@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.arithmetic import Arithmetic
-from fuseflow.hardware.expressions import Expr, const
-from fuseflow.hardware.rules import Head, Module
+from fuseflow.hardware.tile_array import TileArray, TileOperand
+from fuseflow.hardware.tile_work import fold_work, tile_work
 from fuseflow.hardware.tokens import tile_word
+from fuseflow.rules.context import RuleContext
+from fuseflow.rules.expressions import Expr, const
+from fuseflow.rules.rules import Head, Module
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.timing import NodeTiming
 from fuseflow.sim.memory.settings import TimedMemory
@@ -22,7 +25,7 @@ MOST_KEYS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class NodeContext:
+class NodeContext(RuleContext):
     """The context of one node. `types` and `bounds` are those of its inputs: what they carry, and an exclusive bound of their
     coordinates. Coordinates and references have `index` bits. `timing` is that of the node on the machine, and `handover` the depth of its
     link between two processes with workspaces. `memory` is None where the arrays answer at once, and `in_order` says that the node reads
@@ -40,7 +43,6 @@ class NodeContext:
     in_order: bool = False
 
     def width(self, type_: n.StreamType) -> int:
-        """Return the bits of a payload of a stream."""
         return self.arithmetic.width * prod(type_.tile) if type_.kind == "val" else self.index
 
     def constant(self, number: float, tile: TileShape = ()) -> Expr:
@@ -53,16 +55,36 @@ class NodeContext:
         width = self.arithmetic.width
         return [payload.bits(low, width) for low in range(0, payload.width, width)]
 
-    def input(self, module: Module, k: int) -> Head:
-        return module.input(f"in{k}", self.width(self.types[k]))
-
-    def inputs(self, module: Module) -> list[Head]:
-        return [self.input(module, k) for k in range(len(self.types))]
-
-    def outputs(self, module: Module) -> list[str]:
-        """Declare the outputs of the node, which are called `out0`, `out1` and so on."""
+    def outputs(self, m: Module) -> list[str]:
         made = self.node.typed(self.types, self.declared)
-        return [module.output(f"out{k}", self.width(type_)) for k, type_ in enumerate(made)]
+        return [m.output(f"out{k}", self.width(type_)) for k, type_ in enumerate(made)]
+
+    def number(self, value: float) -> Expr:
+        return const(self.arithmetic.word(value), self.arithmetic.width)
+
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        return self.arithmetic.apply(function, *operands)
+
+    def holds(self, truth: Expr) -> Expr:
+        return truth.is_not(self.arithmetic.word(0.0))
+
+    def fold(self, m: Module, function: str, x: Expr) -> TileArray:
+        work = fold_work(function, self.arithmetic, self.types[0].tile)
+        return TileArray(m, self.arithmetic, work, [TileOperand(x)], self.timing.emission, keeps=True)
+
+    def compute(self, m: Module, heads: Sequence[Head]) -> TileArray:
+        """Return an array of units on tiles, and one unit on scalars."""
+        node, streams, types = self.node, iter(heads), iter(self.types)
+        assert isinstance(node, n.Alu)
+        tiles = [() if operand.constant else next(types).tile for operand in node.operands]
+        work = tile_work(node.function, self.arithmetic, tiles)
+        if work is None:
+            raise self.refused(f"computes `{node.function}`", "compile without blocks: single elements need no such operator")
+        operands = []
+        for operand in node.operands:
+            constant, head = self.constant(operand.value), None if operand.constant else next(streams)
+            operands.append(TileOperand(constant) if head is None else TileOperand(head.payload, head.is_empty, constant))
+        return TileArray(m, self.arithmetic, work, operands, self.timing.interval)
 
     def level(self, node: n.Scan | n.Locate | n.WriteLevel) -> Any:
         """Return the level that a node reads or writes."""
@@ -84,7 +106,3 @@ class NodeContext:
                 f"needs a workspace of {count:,} entries, for coordinates below {sizes}; a circuit has {MOST_KEYS:,}",
                 "choose a loop order that reduces in a loop further inside, or split one of these dimensions",
             )
-
-
-Builder: TypeAlias = Callable[[Any, NodeContext, Module], None]
-"""A function that gives a module the rules of a node."""

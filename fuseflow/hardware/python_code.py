@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.hardware.arithmetic import unit_function
-from fuseflow.hardware.expressions import Expr
 from fuseflow.hardware.netlist import expressions
-from fuseflow.hardware.rules import Module
+from fuseflow.rules.expressions import Expr
+from fuseflow.rules.rules import Module
 
 Firing: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
 """What a rule does: its number, the tokens that it gives, the states that it sets, the addresses and words that it stores, and the tokens

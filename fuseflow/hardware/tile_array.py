@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from fuseflow.hardware.arithmetic import Arithmetic
-from fuseflow.hardware.expressions import NO, YES, Expr, concat, const, count_bits, mux
-from fuseflow.hardware.rules import Module, Store
 from fuseflow.hardware.tile_work import TileWork
+from fuseflow.rules.expressions import NO, YES, Expr, concat, const, count_bits, mux
+from fuseflow.rules.rules import Module, Store
 
 ARRAY = "array"
 """The process that does the steps behind the first one."""

@@ -13,8 +13,8 @@ from math import prod
 from typing import TypeAlias
 
 from fuseflow.hardware.arithmetic import Arithmetic
-from fuseflow.hardware.expressions import Expr
 from fuseflow.ops import COMBINERS, OPERATORS, reducer
+from fuseflow.rules.expressions import Expr
 from fuseflow.tile_ops import TILE_FOLDS, TileShape, broadcast_shape
 
 Combine: TypeAlias = Callable[[Expr, Sequence[Expr]], Expr]

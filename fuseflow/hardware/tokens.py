@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fuseflow.hardware.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
+from fuseflow.rules.rules import DONE, EMPTY, LEVEL_BITS, STOP, VALUE
 from fuseflow.samml.tokens import D, Mark, N, Stop, Token
 
 

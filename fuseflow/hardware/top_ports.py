@@ -12,8 +12,8 @@ from itertools import count
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Circuit
-from fuseflow.hardware.expressions import count_bits
-from fuseflow.hardware.rules import KIND_BITS
+from fuseflow.rules.expressions import count_bits
+from fuseflow.rules.rules import KIND_BITS
 from fuseflow.sim.memory.settings import TimedMemory
 
 PORT_BITS = 10

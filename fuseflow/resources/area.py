@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import NamedTuple, assert_never
 
 from fuseflow.hardware.area.gates import GATE_EQUIVALENT, MEMORY_BIT
-from fuseflow.hardware.rules import KIND_BITS
 from fuseflow.ops import operator
 from fuseflow.resources.resource_count import ResourceCount, token_bits
 from fuseflow.resources.unit_areas import FIFO, OPERATOR, PORT, SHALLOW_SLOTS
 from fuseflow.resources.units import unit_kind, unit_row
+from fuseflow.rules.rules import KIND_BITS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS, index_bits
 from fuseflow.sim.machine.timing import node_timing

@@ -8,8 +8,8 @@ from hardware_cases import Tally, check, hardware_case
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.evaluate import evaluate
-from fuseflow.hardware.expressions import YES
 from fuseflow.hardware.python_code import Step
+from fuseflow.rules.expressions import YES
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, pack

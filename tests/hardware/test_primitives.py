@@ -7,10 +7,10 @@ from hardware_modules import module_of, modules, remote_modules
 from hardware_tools import require
 
 from fuseflow.hardware.emit import module_body
-from fuseflow.hardware.expressions import YES
 from fuseflow.hardware.netlist import expressions, netlist
 from fuseflow.hardware.primitives import RULES
-from fuseflow.hardware.rules import Module
+from fuseflow.rules.expressions import YES
+from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
 from fuseflow.samml.primitives import Primitive
 

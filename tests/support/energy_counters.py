@@ -12,11 +12,11 @@ from fuseflow.energy import simulated_counts
 from fuseflow.hardware.arithmetic import Arithmetic
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.cosimulate import Cosimulation
-from fuseflow.hardware.expressions import const
 from fuseflow.hardware.netlist import expressions
-from fuseflow.hardware.rules import EMPTY, KIND_BITS, VALUE
 from fuseflow.hardware.tile_work import fold_work, tile_work
 from fuseflow.resources import simulated_resources
+from fuseflow.rules.expressions import const
+from fuseflow.rules.rules import EMPTY, KIND_BITS, VALUE
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.settings import TimedMemory

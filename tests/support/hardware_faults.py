@@ -17,13 +17,13 @@ from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import Channel, Circuit, Unit, build_circuit
 from fuseflow.hardware.comparison import Simulated, first_difference
 from fuseflow.hardware.evaluate import evaluate
-from fuseflow.hardware.expressions import Expr, concat, const, mux
 from fuseflow.hardware.primitives import remote_write
 from fuseflow.hardware.primitives.memory_ports import Advance, LanePort, WritePort
 from fuseflow.hardware.python_code import Step
-from fuseflow.hardware.rules import STOP, Module, Register, Rule
 from fuseflow.hardware.tile_array import ARRAY
 from fuseflow.hardware.tile_work import TILE_WORK, Row, copy_work
+from fuseflow.rules.expressions import Expr, concat, const, mux
+from fuseflow.rules.rules import STOP, Module, Register, Rule
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine, UnitIntervals
 

@@ -19,10 +19,10 @@ from fuseflow.explain import cycles
 from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
 from fuseflow.lower import views as lower_views
+from fuseflow.rules.expressions import mux
 from fuseflow.samml import files
-from fuseflow.samml.nodes import Operand
-from fuseflow.samml.tokens import Stop, stop
-from fuseflow.sim.reference import reduce, repeat
+from fuseflow.samml.nodes import Operand, Repeat
+from fuseflow.sim.reference import interpret
 from fuseflow.table import builder, cells, join_trees, results, views
 from fuseflow.tensors import Format, Tensor
 
@@ -133,18 +133,20 @@ def careless_cells() -> AbstractContextManager[Any]:
 
 @fault("a maximum starts from 0")
 def wrong_identity() -> AbstractContextManager[Any]:
-    real = reduce.reducer
-    return patch.object(reduce, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+    real = interpret.reducer
+    return patch.object(interpret, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
 
 
 @fault("a repeat drops the outermost stop")
 def dropped_stop() -> AbstractContextManager[Any]:
-    real = repeat._stop
+    real = interpret.FIRING_RULES[Repeat]
 
-    def lower(p: Any, token: Stop) -> Any:
-        return real(p, stop(token.low, max(token.low, token.high - 1)))
+    def lower(node: Repeat, context: Any, m: Any) -> None:
+        give = m.stop
+        m.stop = lambda out, low, high: give(out, low, mux(low < high, high - 1, low))
+        real(node, context, m)
 
-    return patch.object(repeat, "_stop", lower)
+    return patch.dict(interpret.FIRING_RULES, {Repeat: lower})
 
 
 # Fusion ----------------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import pytest
 from hardware_tools import require
 
 from fuseflow.hardware.cosimulate import cosimulate
-from fuseflow.hardware.rules import DONE, EMPTY, STOP
 from fuseflow.hardware.tools import library_text
+from fuseflow.rules.rules import DONE, EMPTY, STOP
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine
 from fuseflow.tensors import Format, pack

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from fuseflow.hardware.expressions import NO, YES, Expr, const, count_bits, mux
 from fuseflow.hardware.node_context import NodeContext
-from fuseflow.hardware.rules import Head, Module
+from fuseflow.rules.expressions import NO, YES, Expr, const, count_bits, mux
+from fuseflow.rules.rules import Head, Module
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.memory.settings import TimedMemory
 

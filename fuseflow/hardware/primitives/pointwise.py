@@ -1,15 +1,14 @@
-"""Locate, load and operators have one firing for each token, and aligned inputs."""
+"""Locate and load have one firing for each token, and aligned inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fuseflow.hardware.arithmetic import count_ones
-from fuseflow.hardware.expressions import YES, Expr, any_of, const, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.rules import EMPTY, Head, Module, Store
-from fuseflow.hardware.tile_array import TileArray, TileOperand
-from fuseflow.hardware.tile_work import tile_work
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.rules.context import Builder
+from fuseflow.rules.expressions import YES, Expr, any_of, const, mux
+from fuseflow.rules.rules import EMPTY, Head, Module, Store
 from fuseflow.samml import nodes as n
 from fuseflow.tensors.levels.bitmap import WORD, words
 
@@ -92,24 +91,4 @@ def load(node: n.Load, context: NodeContext, m: Module) -> None:
     m.rule("value", ~ref.control, [ref], gives={out: m.value(out, mux(ref.is_empty, fill, value))})
 
 
-def alu(node: n.Alu, context: NodeContext, m: Module) -> None:
-    """An array of units works on tiles, and one unit on scalars."""
-    heads = context.inputs(m)
-    (out,) = context.outputs(m)
-    streams, types = iter(heads), iter(context.types)
-    tiles = [() if operand.constant else next(types).tile for operand in node.operands]
-    work = tile_work(node.function, context.arithmetic, tiles)
-    if work is None:
-        raise context.refused(f"computes `{node.function}`", "compile without blocks: single elements need no such operator")
-    operands = []
-    for operand in node.operands:
-        constant, head = context.constant(operand.value), None if operand.constant else next(streams)
-        operands.append(TileOperand(constant) if head is None else TileOperand(head.payload, head.is_empty, constant))
-    array = TileArray(m, context.arithmetic, work, operands, context.timing.interval)
-    control, token = heads[0].control, m.value(out, array.result)
-    m.rule("control", control, heads, gives={out: m.passed(out, heads[0])}, closes=True)
-    m.rule("value", ~control, heads, gives={out: token}, sets=array.begun)
-    array.rules(late={out: token})
-
-
-RULES: dict[type[n.Node], Builder] = {n.Locate: locate, n.Load: load, n.Alu: alu}
+RULES: dict[type[n.Node], Builder] = {n.Locate: locate, n.Load: load}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fuseflow.hardware.node_context import Builder, NodeContext
+from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.remote_lookup import kept_locate, locate, looked_up_scan
 from fuseflow.hardware.primitives.remote_read import load, walked_scan
 from fuseflow.hardware.primitives.remote_write import write_lane_values, write_level, write_values
-from fuseflow.hardware.rules import Module
+from fuseflow.rules.context import Builder
+from fuseflow.rules.rules import Module
 from fuseflow.samml import nodes as n
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fuseflow.hardware.expressions import YES, Expr, const, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.rules import DONE, Head, Module
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.rules.context import Builder
+from fuseflow.rules.expressions import YES, Expr, const, mux
+from fuseflow.rules.rules import DONE, Head, Module
 from fuseflow.samml import nodes as n
 
 IDLE, WITHIN, BEHIND = range(3)

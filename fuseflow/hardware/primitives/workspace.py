@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuseflow.hardware.expressions import Expr, all_of, concat, const, count_bits, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.primitives.nested_streams import EnclosingStreams
+from fuseflow.hardware.node_context import NodeContext
 from fuseflow.hardware.primitives.workspace_entries import BUFFERS, Entries
-from fuseflow.hardware.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
 from fuseflow.hardware.tile_array import TileArray, TileOperand
 from fuseflow.hardware.tile_work import TileWork, copy_work, fold_work
+from fuseflow.rules.context import Builder
+from fuseflow.rules.expressions import Expr, all_of, concat, const, count_bits, mux
+from fuseflow.rules.nested_streams import EnclosingStreams
+from fuseflow.rules.rules import DONE, KIND_BITS, LEAST_WIDTH, LEVEL_BITS, STOP, VALUE, Head, Module, Store, seen_above
 from fuseflow.samml import nodes as n
 
 LINK_IN, LINK_OUT = "link", "linked"
@@ -119,8 +120,8 @@ class _FillProcess:
             when = opening.when & self.room
             m.rule(f"childless {opening.label}", when, opening.heads, [val], sets=sets, closes=True, on=FILL)
         due = ~nest.is_childless(val) & self.room
-        for ended, when, heads, still_open in nest.endings(val):
-            self.stop(due & when, [val, crd, *heads], still_open, ended)
+        for end in nest.endings(val):
+            self.stop(due & end.when, [val, crd, *end.heads], end.still_open, end.ended)
         done = {LINK_OUT: m.mark(LINK_OUT, DONE)}
         m.rule("fills done", val.is_done, [val, crd, *nest.heads], gives=done, closes=True, on=FILL)
         self.array.rules(stores=[self.stored])

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.hardware.arithmetic import lowest
-from fuseflow.hardware.expressions import YES, Expr, concat, const, mux
-from fuseflow.hardware.rules import Module, Store
+from fuseflow.rules.expressions import YES, Expr, concat, const, mux
+from fuseflow.rules.rules import Module, Store
 
 WORD_BITS = 6
 """The bits of the place of an entry in a word."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fuseflow.hardware.expressions import const, count_bits, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.rules import EMPTY, Module
+from fuseflow.hardware.node_context import NodeContext
+from fuseflow.rules.context import Builder
+from fuseflow.rules.expressions import const, count_bits, mux
+from fuseflow.rules.rules import EMPTY, Module
 from fuseflow.samml import nodes as n
 
 WRITTEN = "memory"

@@ -7,9 +7,9 @@ from typing import Any
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.sim.reference.functions import fold_function
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 

@@ -15,26 +15,20 @@ from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,
-    align,
     comal,
-    drop,
-    flatten_split,
-    fork_merge,
-    join,
+    interpret,
     permute,
     pointwise,
-    reduce,
-    repeat,
     scan,
     select,
     write,
 )
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, make_output
+from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, align, drop, join, fork_merge, flatten_split, permute, pointwise, reduce, repeat, scan, select, write)
+_FAMILIES = (accumulate, interpret, permute, pointwise, scan, select, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 
@@ -85,9 +79,7 @@ def build_network(
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             read = [fifos[edge] for edge in readers.get(port, ())]
-            network.streams[port] = (
-                comal.LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
-            )
+            network.streams[port] = LaggedOutput(read, lagging[port]) if port in lagging else make_output(timing.latency, read)
             outputs.append(network.streams[port])
             if record:
                 network.recorded[port] = network.streams[port].record()
@@ -117,5 +109,5 @@ def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.
 
 def _fifo(edge: n.Edge, depth: int | None, delay: int) -> Fifo:
     if delay:
-        return comal.DelayedFifo(edge, delay)
+        return DelayedFifo(edge, delay)
     return Fifo(edge) if depth is None else BoundedFifo(edge, depth)

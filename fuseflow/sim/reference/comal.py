@@ -16,7 +16,7 @@ things differ:
 - **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
 - **Drop** of coordinates takes a list a step (`comal_drop`).
 - **Write**: some stops cost nothing (`write_level`, `write_values`).
-- **Tiles** come later than stops, which wait for those before them (`LaggedOutput`). The interval of a product also separates stops
+- **Tiles** come later than stops, which wait for those before them (`process.LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
 All other rules are those of the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It also holds
@@ -27,54 +27,27 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from fuseflow.float32.arithmetic import folded_function
 from fuseflow.ops import reducer
+from fuseflow.primitives.pointwise import alu as alu_rules
+from fuseflow.rules.context import RuleContext
+from fuseflow.rules.expressions import NO, YES
+from fuseflow.rules.rules import DONE, Module
+from fuseflow.rules.rules import seen_above as levels_above
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import comal_drop, pointwise, write
+from fuseflow.sim.reference.functions import alu_function, fold_function
+from fuseflow.sim.reference.interpret import elementwise, interpret
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
-from fuseflow.sim.reference.reduce import fold_function
+from fuseflow.sim.reference.process import Fifo, Process, Steps, Wait, await_tokens, look_behind, make_output
 from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
 from fuseflow.sim.reference.workspace import Workspace, count_entries, emit_entries, emit_stop
-from fuseflow.tile_ops import constant_tile
-
-
-class DelayedFifo(Fifo):
-    """A FIFO behind broadcasts, each of whose tokens is visible `delay` cycles later than the writer says."""
-
-    __slots__ = ("delay",)
-
-    def __init__(self, edge: n.Edge, delay: int) -> None:
-        super().__init__(edge)
-        self.delay = delay
-
-    def append(self, item: Item) -> None:
-        token, visible = item
-        super().append((token, visible + self.delay))
-
-
-class LaggedOutput(Output):
-    """A stream whose values become visible `lag` cycles later than its stops would. A stop becomes visible no earlier than the value
-    before it."""
-
-    __slots__ = ("lag", "last")
-
-    def __init__(self, fifos: Sequence[Fifo], lag: int) -> None:
-        super().__init__(1, fifos)
-        self.lag = lag
-        self.last = 0  # when the last value is given
-
-    def push(self, token: Any, t: int) -> None:
-        if token is D or token.__class__ is Stop:
-            super().push(token, max(t, self.last))
-        else:
-            self.last = t + self.lag
-            super().push(token, self.last)
 
 
 def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
@@ -89,35 +62,40 @@ _scan = partial(scan_steps, empty_fires=False)
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
-    processes = pointwise.alu(node, context)
+    processes = (
+        context.process(elementwise, alu_function(node, context), _alu_of_sums) if context.sums else pointwise.alu(node, context)
+    )
     for process in processes:
         process.pause = process.interval
     return processes
+
+
+def _alu_of_sums(node: Any, context: RuleContext, m: Module) -> None:
+    """The rules of an operator where a firing follows on a stop that is not behind a value."""
+    alu_rules(node, context, m)
+    due, behind = m.register("due", 1), m.register("behind", 1)
+    m.rules = [
+        replace(rule, when=~due & rule.when, sets=(("behind", ~control), ("due", control & ~behind)))
+        for rule, control in zip(m.rules, (YES, NO), strict=True)
+    ]
+    m.rule("follows", due, sets={"due": 0}, closes=True)
 
 
 def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
     x, signal = context.inputs
     link = Fifo(signal.edge)
     generator = Process(node, (signal,), (make_output(context.latency, (link,)),), context.interval)
-    generator.steps = _generate(generator)
+    generator.steps = elementwise(generator, None, _generate)
     process = Process(node, (x, link), context.outputs, context.interval)
     process.steps = _repeat(process)
     link.writer = generator
     return generator, process
 
 
-def _generate(p: Process) -> Steps:
+def _generate(node: Any, context: RuleContext, m: Module) -> None:
     """The signal generator has one firing a token, which it passes on."""
-    (source,), (out,) = p.inputs, p.outputs
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        t = p.fire(visible)
-        source.take(t)
-        out.push(token, t)
-        if token is D:
-            return
+    source, (out,) = context.input(m, 0), context.outputs(m)
+    m.rule("passes", YES, [source], gives={out: source.token})
 
 
 def _repeat(p: Process) -> Steps:
@@ -165,43 +143,30 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
-    op, (value,) = reducer(node.function), context.types
-    return context.process(
-        _reduce,
-        fold_function(op, context),
-        constant_tile(value.tile, op.identity),
-        folded_function(context.arithmetic),
-        context.sums,
-    )
+    return interpret(node, context, _reduce_of_sums if context.sums else _reduce)
 
 
-def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, folded: Callable[[Any], Any], sums: bool) -> Steps:
-    """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle. If
-    the values are `sums`, one firing looks at a stop that is not behind a value, and the next takes it."""
-    (source,), (out,) = p.inputs, p.outputs
-    total, behind = identity, False  # a value
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        if token is N:
-            raise p.refused()
-        if sums and token.__class__ is Stop and not behind:
-            p.close(visible)
-        t = p.fire(visible) if token.__class__ is not Stop and token is not D else p.close(visible)
-        source.take(t)
-        behind = token.__class__ is not Stop
-        if token is D:
-            out.push(D, t)
-            return
-        if behind:
-            total = fold(total, token)
-            continue
-        if token.low == 0:
-            out.push(folded(total), t)
-            total = identity
-        if token.high > 0:
-            out.push(seen_above(token, 1), t)
+def _reduce(node: n.Reduce, context: RuleContext, m: Module) -> None:
+    """The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same firing."""
+    x, (out,) = context.input(m, 0), context.outputs(m)
+    fold, ends, more = context.fold(m, node.function, x.payload), x.is_stop & x.low.is_(0), x.high.is_not(0)
+    total, stop_ = {out: m.value(out, fold.total)}, {out: m.stop(out, *levels_above(x.low, x.high, 1))}
+    m.rule("value", ~x.control, [x], sets=fold.begun, refuses=x)
+    m.rule("stop", x.is_stop & x.low.is_not(0), [x], gives=stop_, closes=True)
+    m.rule("done", x.is_done, [x], gives={out: m.mark(out, DONE)}, closes=True)
+    m.rule("fold", ends & ~more, [x], gives=total, sets=fold.emptied, closes=True)
+    m.rule("fold and stop", ends & more, [x], gives=total, sets=fold.emptied, closes=True)
+    m.rules[-1] = replace(m.rules[-1], gives=(*total.items(), *stop_.items()))
+
+
+def _reduce_of_sums(node: n.Reduce, context: RuleContext, m: Module) -> None:
+    """One firing looks at a stop that is not behind a value, and the next takes it."""
+    _reduce(node, context, m)
+    x, behind, looked = context.input(m, 0), m.register("behind", 1), m.register("looked", 1)
+    looks = x.is_stop & ~behind & ~looked
+    after = ("behind", ~x.is_stop), ("looked", NO)
+    m.rules = [replace(rule, when=~looks & rule.when, sets=(*rule.sets, *after)) for rule in m.rules]
+    m.rule("looks", looks, looks=[x], sets={"looked": 1}, closes=True)
 
 
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from fuseflow.samml import nodes as n
 from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.samml.tokens import D, Stop, stop
-from fuseflow.sim.reference.drop import drop as drop_entries
+from fuseflow.sim.reference.interpret import interpret
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Process, Steps, await_tokens
 
 
 def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:
-    return context.process(lambda p: _CoordinateDrop(p).steps()) if is_coordinate_drop(node) else drop_entries(node, context)
+    return context.process(lambda p: _CoordinateDrop(p).steps()) if is_coordinate_drop(node) else interpret(node, context)
 
 
 class _CoordinateDrop:

@@ -18,10 +18,9 @@ from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
 from fuseflow.sim.reference.build import Network, build_network
-from fuseflow.sim.reference.comal import DelayedFifo, LaggedOutput
 from fuseflow.sim.reference.deadlock import waiting_processes
 from fuseflow.sim.reference.execute import network_statistics
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Process, Slots
+from fuseflow.sim.reference.process import BoundedFifo, DelayedFifo, Fifo, Item, LaggedOutput, Process, Slots
 from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 

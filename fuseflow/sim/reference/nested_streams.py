@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from fuseflow.samml.tokens import D, Stop, stop
@@ -60,10 +60,9 @@ class EnclosingStreams:
         """Return the outer streams in which the inner stop ends a list."""
         return [self.fifos[level] for level in self.ended_levels(token)]
 
-    def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
-        """Take the outer stops that are part of an inner stop, in cycle `t`. `levels` chooses some of the ended levels; without it all
-        are taken."""
-        for level in self.ended_levels(token) if levels is None else levels:
+    def leave(self, t: int, token: Stop) -> None:
+        """Take the outer stops that are part of an inner stop, in cycle `t`."""
+        for level in self.ended_levels(token):
             head, expected = self.fifos[level][0][0], seen_above(token, self.depth - level)
             if head is not expected:
                 raise self.process.misaligned(head, expected)

@@ -63,10 +63,10 @@ class NodeContext:
         """Return the fibers that a node reads."""
         return self.tensors[node.tensor].levels[node.level]
 
-    def process(self, steps: Callable[..., Steps], *arguments: Any) -> list[Process]:
-        """Return the one process of the node, whose steps are `steps(process, *arguments)`, in a list."""
+    def process(self, steps: Callable[..., Steps], *arguments: Any, **named: Any) -> list[Process]:
+        """Return the one process of the node, whose steps are `steps(process, *arguments, **named)`, in a list."""
         process = Process(self.node, self.inputs, self.outputs, self.interval)
-        process.steps = steps(process, *arguments)
+        process.steps = steps(process, *arguments, **named)
         return [process]
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
+from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim.memory.layout import ArrayKind
 
 Item: TypeAlias = tuple[Any, int]
@@ -73,6 +74,20 @@ class BoundedFifo(Fifo):
             pops.popleft()
         pops.append(t)
         self.slots.append(t + 1)
+
+
+class DelayedFifo(Fifo):
+    """A FIFO behind broadcasts, each of whose tokens is visible `delay` cycles later than the writer says."""
+
+    __slots__ = ("delay",)
+
+    def __init__(self, edge: Edge, delay: int) -> None:
+        super().__init__(edge)
+        self.delay = delay
+
+    def append(self, item: Item) -> None:
+        token, visible = item
+        super().append((token, visible + self.delay))
 
 
 class Slots(deque[int]):
@@ -135,6 +150,25 @@ class BoundedOutput(Output):
         for slots in self.slots:
             slots.fill()
         super().push(token, t)
+
+
+class LaggedOutput(Output):
+    """A stream whose values become visible `lag` cycles later than its stops would. A stop becomes visible no earlier than the value
+    before it."""
+
+    __slots__ = ("lag", "last")
+
+    def __init__(self, fifos: Sequence[Fifo], lag: int) -> None:
+        super().__init__(1, fifos)
+        self.lag = lag
+        self.last = 0  # when the last value is given
+
+    def push(self, token: Any, t: int) -> None:
+        if token is D or token.__class__ is Stop:
+            super().push(token, max(t, self.last))
+        else:
+            self.last = t + self.lag
+            super().push(token, self.last)
 
 
 def make_output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import ClassVar
 
-from fuseflow.hardware.expressions import Expr, concat, const, mux
+from fuseflow.rules.expressions import YES, Expr, concat, const, mux
 from fuseflow.samml.coordinate_bounds import LEAST_INDEX_BITS
 
 KIND_BITS = 2
@@ -44,23 +46,36 @@ class Head:
     is_stop: Expr = field(init=False)
     is_empty: Expr = field(init=False)
     is_done: Expr = field(init=False)
+    place: Expr = field(init=False)
+    """The coordinate as a number that is larger than all coordinates if it is a stop or `D`."""
 
     def __post_init__(self) -> None:
-        token = Expr("token", (), self.width + KIND_BITS, self.name)
-        kind = token.bits(self.width, KIND_BITS)
-        parts = {
+        for name, part in self.parts(Expr("token", (), self.width + KIND_BITS, self.name)).items():
+            object.__setattr__(self, name, part)
+
+    def parts(self, token: Expr) -> dict[str, Expr]:
+        """Return all fields that are parts of the token."""
+        kind, payload = token.bits(self.width, KIND_BITS), token.bits(0, self.width)
+        return {
             "token": token,
-            "payload": token.bits(0, self.width),
+            "payload": payload,
             "low": token.bits(0, LEVEL_BITS),
             "high": token.bits(LEVEL_BITS, LEVEL_BITS),
-            "control": kind.bits(0, 1),
+            "control": (control := kind.bits(0, 1)),
             "is_value": kind.is_(VALUE),
             "is_stop": kind.is_(STOP),
             "is_empty": kind.is_(EMPTY),
             "is_done": kind.is_(DONE),
+            "place": concat(control, payload),
         }
-        for name, part in parts.items():
-            object.__setattr__(self, name, part)
+
+    def holds_stop(self, low: Expr | int, high: Expr | int) -> Expr:
+        """Return whether it is the stop with these levels."""
+        return self.is_stop & self.low.is_(low) & self.high.is_(high)
+
+    def same_control(self, other: Head) -> Expr:
+        """Return whether both are the same stop, or `D`."""
+        return (self.is_done & other.is_done) | (self.holds_stop(other.low, other.high) & other.is_stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +128,10 @@ class Rule:
     """One kind of firing. `on` is its process, and `closes` says that the next firing may follow in the next cycle, whatever the
     interval: it is on a stop or `D`, or takes nothing and gives a stop. `awaits` are outputs that must have room, too, for a later firing
     that gives the token of this one. `late` are tokens for outputs whose last token took its slot before it was computed: they take its
-    place, before it is visible."""
+    place, before it is visible.
+
+    Streams that differ in structure are an error of the simulator, and circuits do not check that: `expects` is what holds of the heads
+    otherwise, and `notes` are registers that only these conditions read. `refuses` is a head that must not be `N`."""
 
     label: str
     on: str
@@ -126,6 +144,9 @@ class Rule:
     closes: bool
     awaits: tuple[str, ...] = ()
     late: tuple[tuple[str, Expr], ...] = ()
+    expects: Expr = YES
+    refuses: Head | None = None
+    notes: tuple[tuple[str, Expr], ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -142,7 +163,10 @@ class Module:
     """The rules of a node with its inputs, outputs, registers, memories and arrays. Arrays are read only, and lie outside. `interval` are
     the cycles from one firing on a value to the next, and `intervals` those of processes that differ. `links` join processes of the node,
     and `ports` are those at a memory that takes time, by the kind of their array. `helpers` are processes that ask the memory for another
-    one: their firings are not the node's."""
+    one: their firings are not the node's. A level of a stop has `level_bits` bits."""
+
+    head: ClassVar[type[Head]] = Head
+    level_bits: ClassVar[int] = LEVEL_BITS
 
     def __init__(self, op: str, interval: int = 1) -> None:
         self.op, self.interval = op, interval
@@ -150,6 +174,7 @@ class Module:
         self.inputs: dict[str, Head] = {}
         self.outputs: dict[str, int] = {}
         self.registers: dict[str, Register] = {}
+        self.noted: dict[str, Register] = {}
         self.memories: dict[str, Memory] = {}
         self.arrays: dict[str, int] = {}
         self.links: list[Link] = []
@@ -158,7 +183,7 @@ class Module:
         self.rules: list[Rule] = []
 
     def input(self, name: str, width: int) -> Head:
-        return self.inputs.setdefault(name, Head(name, width))
+        return self.inputs.setdefault(name, self.head(name, width))
 
     def output(self, name: str, width: int) -> str:
         self.outputs[name] = width
@@ -166,6 +191,11 @@ class Module:
 
     def register(self, name: str, width: int, initial: int = 0) -> Expr:
         self.registers[name] = Register(width, initial)
+        return Expr("register", (), width, name)
+
+    def note(self, name: str, width: int) -> Expr:
+        """Declare a register that only `expects` reads."""
+        self.noted[name] = Register(width)
         return Expr("register", (), width, name)
 
     def memory(self, name: str, width: int, depth: int) -> str:
@@ -210,6 +240,10 @@ class Module:
         levels = [x if isinstance(x, Expr) else const(x, LEVEL_BITS) for x in (high, low)]
         return concat(const(STOP, KIND_BITS), concat(*levels).fit(self.outputs[out]))
 
+    def least(self, numbers: Sequence[Expr]) -> Expr:
+        """Return the smallest of some numbers."""
+        return reduce(lambda least, number: mux(number < least, number, least), numbers)
+
     def passed(self, out: str, head: Head) -> Expr:
         """Return the token of an input for an output that may have another width. It is a stop or a mark, or a value that fits."""
         return concat(head.token.bits(head.width, KIND_BITS), head.payload.fit(self.outputs[out]))
@@ -227,6 +261,9 @@ class Module:
         on: str = "",
         awaits: Sequence[str] = (),
         late: Mapping[str, Expr] | None = None,
+        expects: Expr = YES,
+        refuses: Head | None = None,
+        notes: Mapping[str, Expr] | None = None,
     ) -> None:
         """Add a rule. `looks` are heads besides those that it takes. Raises `ValueError` if a token or a state does not fit."""
         states = {
@@ -241,7 +278,20 @@ class Module:
             raise ValueError(f"rule `{label}` of `{self.op}`: widths {widths}")
         taken, looked = [tuple(head.name for head in heads) for heads in (takes, looks)]
         given, set_, computed = (tuple(pairs.items()) for pairs in (gives or {}, states, late or {}))
-        self.rules.append(Rule(label, on, when, taken, looked, given, set_, tuple(stores), closes, tuple(awaits), computed))
+        parts = (
+            taken,
+            looked,
+            given,
+            set_,
+            tuple(stores),
+            closes,
+            tuple(awaits),
+            computed,
+            expects,
+            refuses,
+            (*(notes or {}).items(),),
+        )
+        self.rules.append(Rule(label, on, when, *parts))
 
     @property
     def late(self) -> frozenset[str]:
@@ -260,4 +310,4 @@ def seen_above(low: Expr, high: Expr, levels: int) -> tuple[Expr, Expr]:
     """Return the lowest and the highest level of the same end of lists in a stream that is `levels` shallower."""
     if levels == 0:
         return low, high
-    return mux(low < levels, const(0, LEVEL_BITS), low - levels), high - levels
+    return mux(low < levels, const(0, low.width), low - levels), high - levels

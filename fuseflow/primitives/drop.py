@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from fuseflow.hardware.expressions import Expr, const, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.primitives.nested_streams import EnclosingStreams, Opening
-from fuseflow.hardware.rules import DONE, LEVEL_BITS, Head, Module, seen_above
+from fuseflow.rules.context import Builder, RuleContext
+from fuseflow.rules.expressions import Expr, const, mux
+from fuseflow.rules.nested_streams import EnclosingStreams, Opening
+from fuseflow.rules.rules import DONE, Head, Module, seen_above
 from fuseflow.samml import nodes as n
 
-HELD_BITS = LEVEL_BITS + 1
-"""A level that is held, plus 1; 0 if none is."""
 
-
-def drop(node: n.Drop, context: NodeContext, m: Module) -> None:
-    """`emitted` open coordinates were given, a stop is `held` up to a level, and `kept` says that the list of the outermost coordinates
-    has a kept value."""
+def drop(node: n.Drop, context: RuleContext, m: Module) -> None:
+    """`emitted` open coordinates were given. `held` is the level up to which a stop is held, plus 1, and 0 if none is. `kept` says that the
+    list of the outermost coordinates has a kept value."""
     *outer, crd, val = context.inputs(m)
     nest = EnclosingStreams(m, outer)
-    m.register("emitted", nest.open.width), m.register("held", HELD_BITS), m.register("kept", 1)
+    m.register("emitted", nest.open.width), m.register("held", m.level_bits + 1), m.register("kept", 1)
     gone = val.is_empty
     if node.value is not None:
-        arithmetic = context.arithmetic
-        equal = arithmetic.apply("eq", val.payload, const(arithmetic.word(node.value), arithmetic.width))
-        gone = gone | (val.is_value & equal.is_not(arithmetic.word(0.0)))
+        gone = gone | (val.is_value & context.holds(context.apply("eq", val.payload, context.number(node.value))))
     outs = context.outputs(m)
     _values(m, nest, crd, val, gone, outs)
     _stops(m, nest, crd, val, outs)
-    m.rule("done", val.is_done, [*outer, crd, val], gives={out: m.mark(out, DONE) for out in outs}, closes=True)
+    done, expects = {out: m.mark(out, DONE) for out in outs}, nest.are_done
+    m.rule("done", val.is_done, [*outer, crd, val], gives=done, closes=True, expects=expects)
 
 
 def _values(m: Module, nest: EnclosingStreams, crd: Head, val: Head, gone: Expr, outs: list[str]) -> None:
-    held, value = m.register("held", HELD_BITS), ~val.control
+    held, value = m.register("held", m.level_bits + 1), ~val.control
     for opening in nest.openings():
         leaves = value & gone & opening.when
-        m.rule(f"leaves {opening.label}", leaves, [val, crd, *opening.heads], sets=opening.sets)
+        heads, expects = [val, crd, *opening.heads], opening.expects & ~crd.control
+        m.rule(f"leaves {opening.label}", leaves, heads, sets=opening.sets, expects=expects)
         stays = value & ~gone & held.is_(0) & opening.when
         for emitted in range(opening.first + 1):
             _keep(m, nest, opening, emitted, stays, crd, val, outs)
     for level in range(nest.depth):  # a stop is held below the outermost coordinates only
-        gives = _stop(m, outs, const(0, LEVEL_BITS), const(level, LEVEL_BITS), nest.depth, level)
+        gives = _stop(m, outs, const(0, m.level_bits), const(level, m.level_bits), nest.depth, level)
         m.rule(f"held stop {level}", value & ~gone & held.is_(level + 1), looks=[val], gives=gives, sets={"held": 0}, closes=True)
 
 
@@ -50,24 +47,28 @@ def _keep(
     gives = dict(list(zip(outs, tokens, strict=True))[emitted:])
     when = stays & m.register("emitted", nest.open.width).is_(emitted)
     after = {**opening.sets, "emitted": nest.depth, "kept": 1}
-    m.rule(f"keeps {opening.label} after {emitted}", when, [val, crd, *opening.heads], gives=gives, sets=after)
+    heads, expects = [val, crd, *opening.heads], opening.expects & ~crd.control
+    m.rule(f"keeps {opening.label} after {emitted}", when, heads, gives=gives, sets=after, expects=expects)
 
 
 def _stops(m: Module, nest: EnclosingStreams, crd: Head, val: Head, outs: list[str]) -> None:
     depth, due = nest.depth, ~nest.is_childless(val)
-    kept, held, emitted = m.register("kept", 1), m.register("held", HELD_BITS), m.register("emitted", nest.open.width)
+    kept, held, emitted = m.register("kept", 1), m.register("held", m.level_bits + 1), m.register("emitted", nest.open.width)
     for opening in nest.childless(val):
-        m.rule(f"childless {opening.label}", opening.when, opening.heads, [val], sets=opening.sets)
-    for ended, when, heads, still_open in nest.endings(val):
-        sets: dict[str, Expr | int] = {"open": still_open, "emitted": mux(emitted < still_open, emitted, still_open)}
-        if ended == depth:
-            low = mux(kept, const(0, LEVEL_BITS), mux(val.low < depth, const(depth, LEVEL_BITS), val.low))
+        label, expects = f"childless {opening.label}", opening.expects
+        m.rule(label, opening.when, opening.heads, [val], sets=opening.sets, expects=expects)
+    for end in nest.endings(val):
+        open_ = end.still_open
+        sets: dict[str, Expr | int] = {"open": open_, "emitted": mux(emitted < open_, emitted, open_)}
+        if end.ended == depth:
+            low = mux(kept, const(0, m.level_bits), mux(val.low < depth, const(depth, m.level_bits), val.low))
             gives = _stop(m, outs, low, val.high, depth, depth)
             sets |= {"held": 0, "kept": 0}
         else:
-            gives, level = {}, const(ended + 1, HELD_BITS)
+            gives, level = {}, const(end.ended + 1, held.width)
             sets |= {"held": mux(kept & (held < level), level, held)}
-        m.rule(f"stop {ended}", due & when, [val, crd, *heads], gives=gives, sets=sets, closes=True)
+        heads, expects = [val, crd, *end.heads], end.expects & crd.holds_stop(val.low, val.high)
+        m.rule(f"stop {end.ended}", due & end.when, heads, gives=gives, sets=sets, closes=True, expects=expects)
 
 
 def _stop(m: Module, outs: list[str], low: Expr, high: Expr, depth: int, level: int) -> dict[str, Expr]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from fuseflow.hardware.expressions import Expr, all_of, concat, const, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.rules import EMPTY, Head, Module
+from fuseflow.rules.context import Builder, RuleContext
+from fuseflow.rules.expressions import all_of, const, mux
+from fuseflow.rules.rules import EMPTY, Module
 from fuseflow.samml import nodes as n
 
 
-def join(node: n.Join, context: NodeContext, m: Module) -> None:
+def join(node: n.Join, context: RuleContext, m: Module) -> None:
     """One firing is one comparison, at which all heads are visible. There is a rule for each set of sides that may be taken together."""
     heads, sides = context.inputs(m), node.sides()
     crd_out, *payload_outs = context.outputs(m)
     out_of = dict(zip((payload for _, payloads in sides for payload in payloads), payload_outs, strict=True))
-    least = _place(heads[sides[0][0]])
-    for crd, _ in sides[1:]:
-        least = mux(_place(heads[crd]) < least, _place(heads[crd]), least)
-    here = [_place(heads[crd]).is_(least) & ~heads[crd].control for crd, _ in sides]
+    least = m.least([heads[crd].place for crd, _ in sides])
+    here = [heads[crd].place.is_(least) & ~heads[crd].control for crd, _ in sides]
     ended = all_of(heads[crd].control for crd, _ in sides)
     passed = {crd_out: m.passed(crd_out, heads[0])} | {out: m.passed(out, heads[k]) for k, out in out_of.items()}
-    m.rule("control", ended, heads, gives=passed, closes=True)
+    same = all_of(head.same_control(heads[0]) for head in heads[1:])
+    m.rule("control", ended, heads, gives=passed, closes=True, expects=same)
     wanted = {"union": const(1, 1), "left": here[0], "intersect": all_of(here)}[node.kind]
-    gives = {crd_out: m.value(crd_out, least.bits(0, context.index))}
+    gives = {crd_out: m.value(crd_out, least.bits(0, heads[0].width))}
     for (_, payloads), there in zip(sides, here, strict=True):
         for k in payloads:
             gives[out_of[k]] = mux(there, heads[k].token, m.mark(out_of[k], EMPTY))
@@ -33,11 +32,6 @@ def join(node: n.Join, context: NodeContext, m: Module) -> None:
         name = " ".join(str(s) for s, yes in enumerate(is_chosen) if yes)
         m.rule(f"gives {name}", these & wanted, taken, looked, gives=gives)
         m.rule(f"skips {name}", these & ~wanted, taken, looked)
-
-
-def _place(head: Head) -> Expr:
-    """Return the coordinate at the head of a side as a number that is larger than all coordinates if the side is at a stop."""
-    return concat(head.control, head.payload)
 
 
 RULES: dict[type[n.Node], Builder] = {n.Join: join}

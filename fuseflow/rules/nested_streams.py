@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fuseflow.hardware.expressions import Expr, const, count_bits, mux
-from fuseflow.hardware.rules import LEVEL_BITS, Head, Module
+from fuseflow.rules.expressions import Expr, all_of, const, count_bits, mux
+from fuseflow.rules.rules import Head, Module, seen_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,23 @@ class Opening:
     @property
     def label(self) -> str:
         return f"{self.first}-{self.levels}"
+
+    @property
+    def expects(self) -> Expr:
+        """Whether these are coordinates."""
+        return all_of(~head.control for head in self.heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What an inner stop takes of the outer streams if it ends lists in so many of them. `still_open` are the coordinates that are open
+    then, and `expects` says that these streams have the same stop."""
+
+    ended: int
+    when: Expr
+    heads: tuple[Head, ...]
+    still_open: Expr
+    expects: Expr
 
 
 class EnclosingStreams:
@@ -50,7 +67,7 @@ class EnclosingStreams:
 
     def is_childless(self, inner: Head) -> Expr:
         """Return whether an inner stop ends such a list."""
-        wide = LEVEL_BITS + 1
+        wide = inner.low.width + 1
         return inner.is_stop & (self.open.fit(wide) + inner.low.fit(wide) < self.depth)
 
     def _opening(self, first: int, levels: int, when: Expr) -> Opening:
@@ -67,11 +84,18 @@ class EnclosingStreams:
         """Return all coordinates in a firing on an inner value, however many are open."""
         return [mux(self.open <= k, head.payload, held) for k, (head, held) in enumerate(zip(self.heads, self.held, strict=True))]
 
-    def endings(self, inner: Head) -> Iterator[tuple[int, Expr, tuple[Head, ...], Expr]]:
-        """Return what an inner stop takes of the outer streams, for each number of them in which it ends a list: that number, when,
-        their heads, and the coordinates that are open then."""
+    def endings(self, inner: Head) -> Iterator[Ending]:
+        """Return what an inner stop takes of the outer streams, for each number of them in which it ends a list."""
         for ended in range(self.depth + 1):
             last = ended == self.depth
             when = inner.is_stop & (~(inner.high < ended) if last else inner.high.is_(ended))
             still_open = const(max(self.depth - 1 - ended, 0), self.open.width)
-            yield ended, when, self.heads[self.depth - ended :], mux(self.open < still_open, self.open, still_open)
+            heads = self.heads[self.depth - ended :]
+            stops = [seen_above(inner.low, inner.high, ended - k) for k in range(ended)]
+            same = all_of(head.holds_stop(*levels) for head, levels in zip(heads, stops, strict=True))
+            yield Ending(ended, when, heads, mux(self.open < still_open, self.open, still_open), same)
+
+    @property
+    def are_done(self) -> Expr:
+        """Whether all outer streams end."""
+        return all_of(head.is_done for head in self.heads)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuseflow.hardware.expressions import Expr, const, count_bits, mux
-from fuseflow.hardware.node_context import Builder, NodeContext
-from fuseflow.hardware.rules import Head, Module
+from fuseflow.rules.context import Builder, RuleContext
+from fuseflow.rules.expressions import Expr, all_of, const, count_bits, mux
+from fuseflow.rules.rules import Head, Module
 from fuseflow.samml import nodes as n
 
 
-def fork(node: n.Fork, context: NodeContext, m: Module) -> None:
+def fork(node: n.Fork, context: RuleContext, m: Module) -> None:
     x, lanes = context.input(m, 0), context.outputs(m)
     turn = m.register("turn", count_bits(len(lanes)))
     m.rule("control", x.control, [x], gives=dict.fromkeys(lanes, x.token), closes=True)
@@ -18,7 +18,7 @@ def fork(node: n.Fork, context: NodeContext, m: Module) -> None:
         m.rule(f"to {k}", ~x.control & turn.is_(k), [x], gives={lane: x.token}, sets={"turn": (k + 1) % len(lanes)})
 
 
-def merge(node: n.Merge, context: NodeContext, m: Module) -> None:
+def merge(node: n.Merge, context: RuleContext, m: Module) -> None:
     """The rules of each lane, for when it is its turn. An element is a value, or a list that a stop with a highest level of `levels` - 1
     or more ends. Of the dealt list `taken` elements were had, and `ended` lanes have come to its end."""
     lanes = context.inputs(m)
@@ -27,7 +27,8 @@ def merge(node: n.Merge, context: NodeContext, m: Module) -> None:
     taken, ended = m.register("taken", counted), m.register("ended", counted)
     for k, lane in enumerate(lanes):
         mine, whole = turn.is_(k), _is_whole(lane, node.levels)
-        m.rule(f"{k} whole", mine & whole, lanes, gives={out: lane.token}, closes=True)
+        same = all_of(other.same_control(lane) for other in lanes if other is not lane)
+        m.rule(f"{k} whole", mine & whole, lanes, gives={out: lane.token}, closes=True, expects=same)
         following = {"turn": const((k + 1) % len(lanes), turn.width), "taken": mux(taken.is_(len(lanes)), taken, taken + 1)}
         part = mine & ~whole
         if node.levels == 0:
@@ -63,16 +64,20 @@ def _lists(
     alone = {out: m.stop(out, lane.low, levels - 1)}
     goes_on = {**following, "ended": ended + 1}
     begins = {"turn": following["turn"], "taken": const(0, taken.width), "ended": const(0, ended.width)}
-    m.rule(f"{k} last end", ends & all_had & over, [lane], gives=passed, sets=begins, closes=True)
-    m.rule(f"{k} end", ends & all_had & ~over, [lane], gives=alone, sets=goes_on, closes=True)
+    closed = m.note("closed", m.level_bits)  # the highest level of the first end
+    same, notes = ended.is_(0) | closed.is_(lane.high), {"closed": lane.high}
+    m.rule(f"{k} last end", ends & all_had & over, [lane], gives=passed, sets=begins, closes=True, expects=same)
+    m.rule(f"{k} end", ends & all_had & ~over, [lane], (), alone, goes_on, closes=True, expects=same, notes=notes)
     if count == 1:
         return
     after = lanes[(k + 1) % count]
     nothing = after.is_stop & ~(after.low < levels)
-    m.rule(f"{k} end before more", ends & ~all_had & ~nothing, [lane], [after], gives=alone, sets=goes_on, closes=True)
+    before = ends & ~all_had & ~nothing
+    m.rule(f"{k} end before more", before, [lane], [after], alone, goes_on, closes=True, expects=same, notes=notes)
     for had in range(1, count):
         rest = [lanes[(k + 1 + d) % count] for d in range(count - had)]
-        m.rule(f"{k} end of {had}", ends & taken.is_(had - 1) & nothing, [lane, *rest], gives=passed, sets=begins, closes=True)
+        when, alike = ends & taken.is_(had - 1) & nothing, all_of(other.is_stop & other.high.is_(lane.high) for other in rest)
+        m.rule(f"{k} end of {had}", when, [lane, *rest], gives=passed, sets=begins, closes=True, expects=same & alike)
 
 
 RULES: dict[type[n.Node], Builder] = {n.Fork: fork, n.Merge: merge}

@@ -1,0 +1,82 @@
+"""What the rules of a node need to know of the graph around it, and of the numbers that its streams carry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from fuseflow.rules.expressions import Expr
+from fuseflow.rules.rules import Head, Module
+from fuseflow.samml import nodes as n
+
+
+class Fold(Protocol):
+    """A reduction that folds a value in each firing. `begun` are the registers after that, `total` is what was folded so far, and
+    `emptied` are the registers once that is given."""
+
+    begun: dict[str, Expr | int]
+
+    @property
+    def total(self) -> Expr: ...
+
+    @property
+    def emptied(self) -> dict[str, Expr | int]: ...
+
+    def rules(self) -> None:
+        """Add the rules of the steps that a fold takes after the firing."""
+
+
+class Work(Protocol):
+    """An operator on the operands of a firing. `begun` are the registers after that, and `result` is what it gives."""
+
+    begun: dict[str, Expr | int]
+    result: Expr
+
+    def rules(self, late: Mapping[str, Expr]) -> None:
+        """Add the rules of the steps that it takes after the firing, of which the last gives the tokens `late`."""
+
+
+class RuleContext(ABC):
+    """The context of one node, whose inputs have `types`. Where its rules are interpreted a number is a number, and in a circuit it is a
+    word."""
+
+    types: tuple[n.StreamType, ...]
+
+    @abstractmethod
+    def width(self, type_: n.StreamType) -> int:
+        """Return the bits of a payload of a stream."""
+
+    @abstractmethod
+    def outputs(self, m: Module) -> list[str]:
+        """Declare the outputs of the node, which are called `out0`, `out1` and so on."""
+
+    @abstractmethod
+    def number(self, value: float) -> Expr:
+        """Return the payload of a number."""
+
+    @abstractmethod
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        """Return the result of an operator on numbers."""
+
+    @abstractmethod
+    def holds(self, truth: Expr) -> Expr:
+        """Return whether the result of a comparison is true."""
+
+    @abstractmethod
+    def fold(self, m: Module, function: str, x: Expr) -> Fold:
+        """Return a reduction of the values of the node's first input."""
+
+    @abstractmethod
+    def compute(self, m: Module, heads: Sequence[Head]) -> Work:
+        """Return the operator of the node on its inputs."""
+
+    def input(self, m: Module, k: int) -> Head:
+        return m.input(f"in{k}", self.width(self.types[k]))
+
+    def inputs(self, m: Module) -> list[Head]:
+        return [self.input(m, k) for k in range(len(self.types))]
+
+
+Builder: TypeAlias = Callable[[Any, Any, Module], None]
+"""A function of a node and its context that gives a module the rules of the node."""

@@ -1,0 +1,118 @@
+"""The steps of a process as a Python function, which is printed from its firing rules and then compiled.
+
+Rules become a tree of decisions. A decision waits for the heads that every rule below it takes or looks at, and then asks one condition of
+a rule. So no process waits for a token that its firing does not need, and what is asked is asked once. Of what a
+user wrote, only numbers are part of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf, nan
+from typing import Any
+
+from fuseflow.rules.expressions import Expr
+from fuseflow.rules.rules import DONE, Rule
+from fuseflow.samml.tokens import D, N, Stop, is_control, stop
+from fuseflow.sim.reference.process import Steps, await_slots
+from fuseflow.sim.reference.rule_facts import ALL_KINDS, Facts, conditions, heads_of, text_of
+from fuseflow.sim.reference.token_rules import TokenModule
+
+SCOPE: Mapping[str, Any] = {
+    "D": D,
+    "N": N,
+    "Stop": Stop,
+    "is_control": is_control,
+    "stop": stop,
+    "inf": inf,
+    "nan": nan,
+    "await_slots": await_slots,
+}
+"""What the text of every function may name."""
+
+
+class StepCode:
+    """The lines of the function of a module with one process. It is called with the process and what its rules call."""
+
+    def __init__(self, module: TokenModule, functions: Iterable[str]) -> None:
+        self.module = module
+        self.lines = [f"def steps({', '.join(('p', *functions))}):"]
+        for side, names in (("inputs", module.inputs), ("outputs", module.outputs)):
+            self.add(1, *([f"{', '.join(names)}, = p.{side}"] if names else []))
+        self.add(1, *(f"take_{name} = {name}.take" for name in module.inputs))
+        self.add(1, *(f"push_{name} = {name}.push" for name in module.outputs))
+        for name, register in (module.registers | module.noted).items():
+            self.add(1, f"register_{name} = {module.starts.get(name, register.initial)}")
+        self.add(1, "fire, close, bounded = p.fire, p.close, p.bounded", "while True:")
+        self.decisions(2, module.rules, Facts({}, {}, {}))
+
+    def add(self, depth: int, *lines: str) -> None:
+        self.lines += [f"{'    ' * depth}{line}" for line in lines]
+
+    def decisions(self, depth: int, rules: Sequence[Rule], facts: Facts, otherwise: bool = False) -> None:
+        """Add what finds the one of some rules that fires, where `otherwise` says that it stands behind an `else`."""
+        holds = {rule: facts.decide(rule.when) for rule in rules}
+        decided = [rule for rule in rules if holds[rule]][:1]
+        rules = decided or [rule for rule in rules if holds[rule] is None]
+        awaited = facts.missing(rules)
+        chained = otherwise and rules and not decided and not awaited
+        if otherwise and not chained:
+            self.add(depth - 1, "else:")
+        for head in awaited:
+            self.add(depth, f"while not {head}:", f"    yield {head}", f"token_{head}, visible_{head} = {head}[0]")
+        facts = replace(facts, seen=facts.seen + awaited)
+        if not rules:
+            self.misaligned(depth, facts.seen)
+        elif decided:
+            self.firing(depth, rules[0], facts)
+        else:
+            asked, inner = self.question(rules, facts), depth if chained else depth + 1
+            self.add(inner - 1, f"{'elif' if chained else 'if'} {facts.text(asked)}:")
+            self.decisions(inner, rules, facts.learn(asked, True))
+            self.decisions(inner, rules, facts.learn(asked, False), otherwise=True)
+
+    def question(self, rules: Sequence[Rule], facts: Facts) -> Expr:
+        """Return a condition that is not known yet."""
+        for rule in rules:
+            for condition in conditions(rule.when):
+                if facts.decide(condition) is None and heads_of(condition) <= {*facts.seen}:
+                    return condition
+        raise ValueError(f"`{self.module.op}` waits for tokens that its rules do not all need")
+
+    def misaligned(self, depth: int, heads: Sequence[str]) -> None:
+        self.add(depth, f"raise p.misaligned({', '.join(f'token_{head}' for head in heads)})")
+
+    def firing(self, depth: int, rule: Rule, facts: Facts) -> None:
+        """Add what a rule does."""
+        if facts.decide(rule.expects) is not True:
+            self.add(depth, f"if not {facts.text(rule.expects)}:")
+            self.misaligned(depth + 1, rule.heads)
+            facts = facts.learn(rule.expects, True)
+        if rule.refuses is not None and facts.decide(rule.refuses.is_empty) is not False:
+            self.add(depth, f"if {facts.text(rule.refuses.is_empty)}:", "    raise p.refused()")
+        seen = [f"visible_{head}" for head in rule.heads]
+        visible = seen[0] if len(seen) == 1 else f"max({', '.join(seen)})" if seen else "0"
+        free = f", (yield from await_slots({', '.join(rule.rooms)})) if bounded else 0" if rule.rooms else ""
+        gives = [(out, facts.text(token)) for out, token in rule.gives]
+        computed = [(out, text) for out, text in gives if text.startswith("compute(")]  # which may find an error
+        self.add(depth, *(f"given_{out} = {text}" for out, text in computed))
+        gives = [(out, f"given_{out}") if (out, text) in computed else (out, text) for out, text in gives]
+        self.add(depth, f"t = {'close' if rule.closes else 'fire'}({visible}{free})")
+        self.add(depth, *(f"take_{head}(t)" for head in rule.takes))
+        self.add(depth, *(f"push_{out}({text}, t)" for out, text in gives))
+        if states := (*rule.sets, *rule.notes):
+            names, values = zip(*((f"register_{name}", facts.text(state)) for name, state in states), strict=True)
+            self.add(depth, f"{', '.join(names)} = {', '.join(values)}")
+        kinds = facts.kinds.get(rule.takes[0], ALL_KINDS) if rule.takes else frozenset[int]()
+        if DONE in kinds:
+            self.add(depth, f"if {facts.text(self.module.inputs[rule.takes[0]].is_done)}:", "    return")
+
+
+def step_function(module: TokenModule, functions: Iterable[str] = ()) -> Callable[..., Steps]:
+    """Return the function of a module."""
+    scope = dict(SCOPE)
+    exec(compile("\n".join(StepCode(module, functions).lines), f"<rules of {module.op}>", "exec"), scope)
+    text_of.cache_clear()
+    steps: Callable[..., Steps] = scope["steps"]
+    return steps

@@ -1,0 +1,119 @@
+"""Firing rules on tokens: the same rules as those of circuits, whose tokens are words. Here a value is whatever a stream carries, and
+levels and coordinates are numbers without bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fuseflow.rules.context import RuleContext
+from fuseflow.rules.expressions import Expr, call
+from fuseflow.rules.rules import DONE, EMPTY, KIND_BITS, STOP, VALUE, Head, Module
+from fuseflow.samml import nodes as n
+
+WIDTH = 64
+"""The bits that all payloads have, as far as rules know."""
+LEVEL_WIDTH = 32
+
+KINDS = {
+    "control": frozenset({STOP, DONE}),
+    "is_value": frozenset({VALUE}),
+    "is_stop": frozenset({STOP}),
+    "is_empty": frozenset({EMPTY}),
+    "is_done": frozenset({DONE}),
+}
+"""The kinds of tokens for which a part of a head is true."""
+
+
+class TokenHead(Head):
+    """A head whose parts are asked of a token by their names."""
+
+    def parts(self, token: Expr) -> dict[str, Expr]:
+        numbers = {"payload": WIDTH, "low": LEVEL_WIDTH, "high": LEVEL_WIDTH, "place": WIDTH}
+        return {"token": token} | {name: call(name, numbers.get(name, 1), token) for name in (*numbers, *KINDS)}
+
+    def same_control(self, other: Head) -> Expr:
+        return call("same", 1, self.token, other.token)
+
+
+class TokenModule(Module):
+    """A module whose rules give tokens. `starts` are what registers hold at the start that are no numbers of rules."""
+
+    head: ClassVar[type[Head]] = TokenHead
+    level_bits: ClassVar[int] = LEVEL_WIDTH
+
+    def __init__(self, op: str) -> None:
+        super().__init__(op)
+        self.starts: dict[str, str] = {}
+
+    def value(self, out: str, payload: Expr) -> Expr:
+        return call("payload", WIDTH + KIND_BITS, payload)
+
+    def mark(self, out: str, kind: int) -> Expr:
+        return call({EMPTY: "N", DONE: "D"}[kind], WIDTH + KIND_BITS)
+
+    def stop(self, out: str, low: Expr | int, high: Expr | int) -> Expr:
+        levels = [x if isinstance(x, Expr) else Expr("const", (), LEVEL_WIDTH, number=x) for x in (low, high)]
+        return call("stop", WIDTH + KIND_BITS, *levels)
+
+    def least(self, numbers: Sequence[Expr]) -> Expr:
+        return call("min", WIDTH, *numbers) if len(numbers) > 1 else numbers[0]
+
+    def passed(self, out: str, head: Head) -> Expr:
+        return head.token
+
+
+class TokenFold:
+    """A reduction whose steps are functions of the process: `identity`, `fold`, and `folded` of what was folded."""
+
+    def __init__(self, m: TokenModule, x: Expr) -> None:
+        total = m.register("total", WIDTH)
+        m.starts["total"] = "identity"
+        self.begun: dict[str, Expr | int] = {"total": call("fold", WIDTH, total, x)}
+        self.total = call("folded", WIDTH, total)
+        self.emptied: dict[str, Expr | int] = {"total": call("identity", WIDTH)}
+
+    def rules(self) -> None:
+        """A firing is all that a fold takes."""
+
+
+class TokenWork:
+    """An operator that is a function of the process, `compute`. Its operands may be `N`."""
+
+    def __init__(self, heads: Sequence[Head]) -> None:
+        self.begun: dict[str, Expr | int] = {}
+        self.result = call("compute", WIDTH, *(head.token for head in heads))
+
+    def rules(self, late: Mapping[str, Expr]) -> None:
+        """A firing is all that an operator takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenContext(RuleContext):
+    """The context of a node whose rules are interpreted. `outs` is the number of its outputs."""
+
+    types: tuple[n.StreamType, ...]
+    outs: int
+
+    def width(self, type_: n.StreamType) -> int:
+        return WIDTH
+
+    def outputs(self, m: Module) -> list[str]:
+        return [m.output(f"out{k}", WIDTH) for k in range(self.outs)]
+
+    def number(self, value: float) -> Expr:
+        return call(repr(float(value)), WIDTH)
+
+    def apply(self, function: str, *operands: Expr) -> Expr:
+        return call(f"operators[{function!r}]", WIDTH, *operands)
+
+    def holds(self, truth: Expr) -> Expr:
+        return call("bool", 1, truth)
+
+    def compute(self, m: Module, heads: Sequence[Head]) -> TokenWork:
+        return TokenWork(heads)
+
+    def fold(self, m: Module, function: str, x: Expr) -> TokenFold:
+        assert isinstance(m, TokenModule)
+        return TokenFold(m, x)
