@@ -50,7 +50,7 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --wide --surfaces 5 --jobs 2
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --views --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
-	$(BIN)/python tools/fuzz_input.py --inputs $(INPUTS)
+	$(BIN)/python -m pytest -m slow -k thousands tests/integration/test_hostile_input.py --draws $(INPUTS)
 
 zoo: $(VENV)/installed-test
 	$(BIN)/python tools/zoo.py --jobs 2

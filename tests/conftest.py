@@ -32,6 +32,10 @@ logging.getLogger("fuseflow.sim.native.jit").setLevel(logging.WARNING)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/data/golden from what this run prints")
+    parser.addoption(
+        "--draws", type=int, help="how many programs, graphs or files a slow random test draws, in place of its own number"
+    )
+    parser.addoption("--first-draw", type=int, default=0, help="the first seed of a slow random test")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,6 +54,13 @@ def pytest_collection_finish() -> None:
 def _no_lines_of_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search tells a pipe every few seconds how far it is. Which lines there are depends on the machine."""
     monkeypatch.setattr("fuseflow.cli.progress.LOG_SECONDS", math.inf)
+
+
+@pytest.fixture
+def draws(request: pytest.FixtureRequest) -> Callable[[int], range]:
+    """`draws(number)` has the seeds of a slow random test: this number of them, unless `--draws` names another, from `--first-draw` on."""
+    first, asked = (request.config.getoption(option) for option in ("--first-draw", "--draws"))
+    return lambda number: range(first, first + (asked or number))
 
 
 @pytest.fixture

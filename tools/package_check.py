@@ -48,7 +48,7 @@ AT_THE_TOP = (
     "setup.py",
 )
 """Files of a source distribution beside those of its folders."""
-FOLDERS = ("fuseflow", "docs", "models", "schedules", "tests", "tools")
+FOLDERS = ("fuseflow", "docs", "evaluation", "models", "schedules", "tests", "tools")
 OBJECTS = "fuseflow/sim/native/objects"
 """Where the kernels of a checkout are made."""
 EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")

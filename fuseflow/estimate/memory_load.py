@@ -1,7 +1,7 @@
 """What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, and
 lines that many lanes want at once.
 
-The constants were chosen on runs on `rda` (tools/figures/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
+The constants were chosen on runs on `rda` (evaluation/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
 memory model alone.
 """
 

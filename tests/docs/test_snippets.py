@@ -164,7 +164,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-PLACES = re.compile(r"`((?:fuseflow|tests|tools|docs|models|schedules|dialects)/[\w./-]*)`|(?<![\w./])(\.\./[\w./-]*)")
+PLACES = re.compile(r"`((?:fuseflow|tests|tools|evaluation|docs|models|schedules|dialects)/[\w./-]*)`|(?<![\w./])(\.\./[\w./-]*)")
 """Paths in the text of a page: of the project, in backticks, and any that leave the folder of the page."""
 
 
@@ -180,7 +180,7 @@ def test_every_path_that_is_named_is_in_a_clone(page: Path) -> None:
 
 
 def test_paths_are_seen() -> None:
-    assert PLACES.findall("in `tools/figures` and ../shared/golden, or a.b/../c") == [
-        ("tools/figures", ""),
+    assert PLACES.findall("in `evaluation` and ../shared/golden, or a.b/../c") == [
+        ("evaluation", ""),
         ("", "../shared/golden"),
     ]

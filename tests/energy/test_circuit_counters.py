@@ -16,7 +16,7 @@ SETTINGS = {"arithmetic": "f32", "memory": "hbm2", "fifo_depth_start": 8}
 
 @pytest.mark.parametrize("tool", [PYTHON, "icarus"])
 def test_counts_are_those_of_counters_in_the_circuit(tool: str) -> None:
-    """Larger models in Verilator: `python tools/hardware_models.py --memory hbm2`."""
+    """Larger models in Verilator: `pytest -m slow tests/hardware/test_hardware_models.py`."""
     if tool == "icarus":
         require("pycde", "iverilog", "vvp")
     machine = load_machine("rda", SETTINGS)

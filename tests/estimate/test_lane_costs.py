@@ -1,16 +1,19 @@
-"""Lanes by arithmetic are lanes that are made: firings and resources are equal. `tools/lane_arithmetic.py` compares hundreds."""
+"""Lanes by arithmetic are lanes that are made: firings and resources are equal."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import ScheduleError
+from fuseflow.errors import FuseFlowError, ScheduleError
 from fuseflow.estimate.lane_costs import LaneCosts
 from fuseflow.estimate.program import Estimator
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.samml.nodes import Edge
 
 PROGRAM = """
@@ -112,3 +115,47 @@ def test_lanes_that_write_are_expected_to_take_what_they_are_made_to_take(fused:
             assert near == pytest.approx(made.cycles, rel=0.15)
             cost = region.cost({"i": lanes})
             assert (cost.firings, cost.resources) == (made.firings, made.resources)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = (
+    ("gcn", "random:nodes=40,features=12,classes=3", {}),
+    ("graphsage", "random:nodes=30,features=9,classes=4", {}),
+    ("sae", "images:side=6", {"small": True}),
+    ("gpt", "bigbird:block=4,length=16,features=12", {"decoders": 1, "heads": 3}),
+)
+
+
+def regions_of_models() -> Iterator[LaneCosts]:
+    """The regions of the paper's models in all granularities."""
+    for model, data, options in MODELS:
+        for granularity in ("unfused", "partial", "full"):
+            schedule = ff.Schedule.load(ROOT / "schedules" / f"{model}_{granularity}.yaml")
+            path = ROOT / "models" / "paper" / f"{model}.py"
+            compiled = ff.compile(path, data=data, options=options, schedule=schedule, machine="rda")
+            estimator = Estimator()
+            knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
+            for region, known in zip(compiled.regions, estimator_regions(compiled.regions), strict=True):
+                estimator.add_views(known.views_before, knowledge)
+                order = region.fused.order
+                yield LaneCosts.of(estimator, region.serial, region.table.loops, order, compiled.machine, knowledge)
+                estimator.region(known, compiled.machine, knowledge)
+
+
+@pytest.mark.slow
+def test_random_lanes_of_models_are_those_that_are_made(draws: Callable[[int], range]):
+    """Lanes of one or two indices of a region, the outer ones more often. Where something is reduced over them, only cycles are known."""
+    regions = list(regions_of_models())
+    for seed in draws(500):
+        rng = random.Random(seed)
+        region = rng.choice(regions)
+        outer = region.order[: rng.randint(1, max(1, len(region.order)))]
+        lanes = {index: rng.choice((2, 3, 4, 5, 8, 16)) for index in rng.sample(outer, min(len(outer), rng.choice((1, 1, 2))))}
+        try:
+            cost = region.cost(lanes)
+        except FuseFlowError:
+            continue
+        made = region.made(lanes)
+        if cost.by_arithmetic:
+            assert (cost.firings, cost.resources) == (made.firings, made.resources), (region.graph.name, lanes)
+            assert 0.95 < cost.cycles / made.cycles < 1.05, (region.graph.name, lanes)

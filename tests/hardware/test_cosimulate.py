@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from fuseflow.hardware.circuit import Circuit
 from fuseflow.hardware.comparison import simulated
 from fuseflow.hardware.cosimulate import cosimulate
 from fuseflow.hardware.output import circuit_text
+from fuseflow.hardware.python_code import Step
 from fuseflow.hardware.tools import TOOLS, find_tool, library_text
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
@@ -172,7 +174,7 @@ PLANTED = {
     "a product with a transposed tile": 139,
     "a tile comes with its elements in another order": 0,
 }
-"""Some of the faults of `tools/hardware_faults.py`, and the seed of a graph that shows each."""
+"""Some of the faults, and the seed of a graph that shows each."""
 
 
 @pytest.mark.parametrize("fault", [fault for fault in faults() if fault.name in PLANTED], ids=lambda fault: fault.name)
@@ -180,6 +182,19 @@ def test_planted_faults_are_found(fault: Fault) -> None:
     case = fault.case(PLANTED[fault.name])
     expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
     assert noticed(fault, case, expected, {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
+def test_every_planted_fault_is_found(fault: Fault, draws: Callable[[int], range]) -> None:
+    """In one of the graphs that have its primitive."""
+    steps = dict[str, Step]()
+    for case in map(fault.case, draws(400)):
+        if not fault.op or fault.op in {node.op for node in case.graph.nodes}:
+            expected = simulated(case.graph, case.tensors, fault.machine(case), engine="reference")
+            if noticed(fault, case, expected, steps):
+                return
+    pytest.fail("no graph shows it")
 
 
 def test_a_unit_that_is_not_there_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:

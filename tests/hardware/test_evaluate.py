@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import get_args
+
 import pytest
-from hardware_cases import Tally, check, hardware_case
+from hardware_cases import MemoryKind, Tally, check, check_in, check_stalled, hardware_case, has_tiles
+from hardware_tools import require
+from lane_cases import lane_case
 
 from fuseflow.errors import HardwareError
 from fuseflow.hardware.circuit import build_circuit
 from fuseflow.hardware.evaluate import evaluate
 from fuseflow.hardware.python_code import Step
+from fuseflow.hardware.tools import PYTHON
 from fuseflow.rules.expressions import YES
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine
@@ -24,7 +30,7 @@ PRIMITIVES = {
 
 
 def test_random_graphs() -> None:
-    """All primitives, with latencies, intervals and FIFOs of all kinds. `tools/hardware_fuzz.py` runs thousands of these."""
+    """All primitives, with latencies, intervals and FIFOs of all kinds."""
     tally, steps, seed = Tally(), dict[str, Step](), 0
     while tally.graphs < GRAPHS:
         case = hardware_case(seed)
@@ -90,3 +96,33 @@ def test_cycles_that_are_too_many() -> None:
     tensor = pack([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]], Format.parse("csr", 2))
     with pytest.raises(HardwareError, match="still runs after 5 cycles"):
         evaluate(build_circuit(parse(SUM), Machine(name="plain")), {"A": tensor}, limit=5)
+
+
+NEEDED = {PYTHON: (), "icarus": ("pycde", "iverilog", "vvp"), "verilator": ("pycde", "verilator")}
+"""What runs circuits, and what it needs."""
+QUOTA, FORM_QUOTA = 50, 20
+"""In how many of 2,000 graphs each primitive is, and each form of one."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stalls", [False, True], ids=["always ready", "stalls"])
+@pytest.mark.parametrize("memory", get_args(MemoryKind))
+@pytest.mark.parametrize("kind", ["graphs", "tiles", "lanes"])
+@pytest.mark.parametrize("tool", NEEDED)
+def test_many_random_graphs(tool: str, kind: str, memory: MemoryKind, stalls: bool, draws: Callable[[int], range]) -> None:
+    """Rules in Python, or the printed SystemVerilog. Where the ports of the memory are not ready in some cycles, every token is that of the
+    reference in whatever cycle."""
+    if stalls and (tool == PYTHON or memory == "ideal"):
+        pytest.skip("nothing stalls")
+    require(*NEEDED[tool])
+    tally, steps = Tally(), dict[str, Step]()
+    for seed in draws(2000 if tool == PYTHON else 100):
+        case = lane_case(seed, memory) if kind == "lanes" else hardware_case(seed, memory, kind == "tiles")
+        if kind == "tiles" and not has_tiles(case):
+            continue
+        if stalls:
+            assert not check_stalled(tool, case, tally, seed), f"seed {seed}"
+        else:
+            assert not (check(case, tally, steps) if tool == PYTHON else check_in(tool, case, tally)), f"seed {seed}"
+    if kind == "graphs" and tally.graphs > 1500:
+        assert not [name for name, count in tally.primitives.items() if count < (FORM_QUOTA if " " in name else QUOTA)]

@@ -1,13 +1,16 @@
-"""The units of 32-bit arithmetic: circuits give the bits that the simulators compute. `tools/float32_bars.py` measures them on millions."""
+"""The units of 32-bit arithmetic: circuits give the bits that the simulators compute."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import float_units as fu
 import numpy as np
 import pytest
+
+from fuseflow.ops import OPERATORS
 
 
 def operands() -> tuple[fu.Words, fu.Words, fu.Words]:
@@ -44,9 +47,46 @@ def test_verilator_has_nothing_to_say_of_any_unit(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["max", "relu", "saturate"])
+SMALL = ("max", "relu", "saturate")
+
+
+@pytest.mark.parametrize(
+    "name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in fu.UNITS if name not in SMALL)]
+)
 def test_yosys_makes_gates_of_a_unit(name: str) -> None:
-    """Without a latch and without a loop. The larger ones take minutes: `tools/float32_bars.py --yosys` takes all."""
+    """Without a latch and without a loop. The larger ones take minutes."""
     fu.require("yosys")
     made, cells = fu.synthesized(name)
     assert made and "latch" not in cells.lower(), cells
+
+
+CHUNK = 500_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fu.UNITS)
+def test_units_in_verilator_equal_the_simulators_and_numpy(name: str, draws: Callable[[int], range], tmp_path: Path) -> None:
+    """On chunks of random words, and on all pairs of edge values."""
+    fu.require("verilator")
+    unit, edges = fu.Units([name], tmp_path), fu.edge_words(2000)
+    pairs = [np.meshgrid(rows, edges, indexing="ij") for rows in np.array_split(edges, 8)]
+    chunks = [fu.random_words(np.random.default_rng(seed), CHUNK) for seed in draws(20)]
+    for a, b, c in chunks + [(a.ravel(), b.ravel(), np.random.default_rng(0).permutation(b.ravel())) for a, b in pairs]:
+        given = unit(a, b, c)[name]
+        np.testing.assert_array_equal(given, fu.by_simulator(name, a, b, c))
+        if name in fu.ROUNDED:
+            np.testing.assert_array_equal(given, fu.by_numpy(name, a, b))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fu.WITHIN_1_ULP)
+def test_functions_in_verilator_are_within_1_ulp(name: str, draws: Callable[[int], range], tmp_path: Path) -> None:
+    """Of mpmath."""
+    fu.require("verilator")
+    unit = fu.Units([name], tmp_path)
+    for seed in draws(2):
+        a, b = fu.function_words(name, np.random.default_rng(seed), CHUNK)
+        given = unit(a, b, b)[name]
+        np.testing.assert_array_equal(given, fu.by_simulator(name, a, b, b))
+        columns = [fu.floats(words).astype(float).tolist() for words in (*(a, b)[: OPERATORS[name].arity], given)]
+        assert max(fu.ulps(name, operands, result) for *operands, result in zip(*columns, strict=True)) < 1

@@ -11,6 +11,7 @@ import pytest
 from hardware_tools import require
 from module_bench import Instance, Vector, run_modules
 from module_sizes import lint, save_modules, synthesis
+from workspace_graphs import SIZES
 
 DEPTHS = (*range(1, 71), 256)
 CYCLES = 500
@@ -200,19 +201,28 @@ def test_the_fixed_memory(latency: int, tmp_path: Path) -> None:
 
 
 SOME = (1, 2, 3, 7, 8, 9, 64, 65, 256)
-"""Sizes at which linters and synthesizers are asked here. `tools/hardware_sizes.py` asks them at all."""
+"""Sizes at which linters and synthesizers are asked. Slow tests ask them at all."""
+ALL = pytest.param(SIZES, marks=pytest.mark.slow, id="all")
 
 
+@pytest.mark.parametrize("sizes", [SOME, ALL])
 @pytest.mark.parametrize("kind", ["fifos", "ports", "workspaces"])
-def test_verilator_has_nothing_to_say_of_any_size(kind: str, tmp_path: Path) -> None:
+def test_verilator_has_nothing_to_say_of_any_size(kind: str, sizes: tuple[int, ...], tmp_path: Path) -> None:
     require("pycde", "verilator")
-    assert lint(tmp_path / "v", save_modules(tmp_path / "v", kind, SOME)) == ""
+    assert lint(tmp_path / "v", save_modules(tmp_path / "v", kind, sizes)) == ""
 
 
+@pytest.mark.parametrize("sizes", [(1, 3, 8, 9, 65), ALL])
 @pytest.mark.parametrize("kind", ["fifos", "ports"])
-def test_yosys_makes_gates_of_every_size(kind: str, tmp_path: Path) -> None:
+def test_yosys_makes_gates_of_every_size(kind: str, sizes: tuple[int, ...], tmp_path: Path) -> None:
     require("yosys")
-    assert synthesis(tmp_path / "v", save_modules(tmp_path / "v", kind, (1, 3, 8, 9, 65))) == ""
+    assert synthesis(tmp_path / "v", save_modules(tmp_path / "v", kind, sizes)) == ""
+
+
+@pytest.mark.slow
+def test_yosys_makes_gates_of_every_workspace(tmp_path: Path) -> None:
+    require("pycde", "yosys")
+    assert synthesis(tmp_path / "v", save_modules(tmp_path / "v", "workspaces", SIZES)) == ""
 
 
 def test_yosys_finds_no_latch_in_workspaces(tmp_path: Path) -> None:

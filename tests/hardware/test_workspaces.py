@@ -1,6 +1,6 @@
 """Workspaces do in every cycle what the reference simulator does: at every number of keys from 1 to 70, at 256, and at more up to 4,096.
 
-Of more than 64 keys the bits lie in words. `tools/hardware_sizes.py` gives all sizes to Icarus, a linter and a synthesizer, too.
+Of more than 64 keys the bits lie in words. Slow tests give all sizes to Icarus, a linter and a synthesizer, too.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def test_the_rules_at_every_size() -> None:
     assert kinds.count("accumulate") == kinds.count("permute") == len(SIZES)
 
 
-def test_some_sizes_in_icarus() -> None:
+@pytest.mark.parametrize("sizes", [(1, 2, 3, 8, 9, 64, 65, 256), pytest.param(SIZES, marks=pytest.mark.slow, id="all")])
+def test_sizes_in_icarus(sizes: tuple[int, ...]) -> None:
     require("pycde", "iverilog", "vvp")
-    sizes = (1, 2, 3, 8, 9, 64, 65, 256)
     run = cosimulate(workspace_graph(sizes), workspace_tensors(sizes), load_machine("rtl"), "icarus")
     assert run.difference is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,9 @@ INPUTS = {
     "sparse weights": 100,
     "sweep store": 120,
 }
-"""Inputs of the kinds that take milliseconds; of the others there are 200. `tools/fuzz_input.py` reads thousands."""
+"""Inputs of the kinds that take milliseconds; of the others there are 200, and slow tests read thousands."""
+LONGEST = 120
+"""The seconds that a command may take, of which other processes may have most."""
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -31,6 +35,31 @@ def test_no_input_ends_in_anything_but_an_answer(name):
     tally = run_in_child(KINDS[name], 0, range(INPUTS.get(name, 200)))
     assert tally.faults == []
     assert tally.past >= 0.3 * tally.inputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_no_input_of_thousands_ends_in_anything_but_an_answer(name, draws):
+    """A fault says the number of its input, which `content_of` makes again."""
+    numbers = draws(5000)
+    tallies = [run_in_child(KINDS[name], 1, numbers[at : at + 5000]) for at in range(0, len(numbers), 5000)]
+    assert [fault for tally in tallies for fault in tally.faults] == []
+    assert sum(tally.past for tally in tallies) >= 0.3 * len(numbers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_commands_answer(name, draws, tmp_path):
+    """They end with 0 or 2, and a graph with 1 as well: one that is well-formed may come to a deadlock, or write outside of its tensor."""
+    for number in draws(30):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        line = command_lines.command_line(KINDS[name], content_of(KINDS[name], 1, number), folder)
+        command, variables = [sys.executable, "-m", "fuseflow", *line.words], {**os.environ, **line.variables}
+        done = subprocess.run(command, capture_output=True, timeout=LONGEST, cwd=folder, env=variables)
+        told = done.stderr.decode("utf-8", "replace")
+        assert done.returncode in line.statuses, (number, told[:400])
+        assert not [word for word in ("internal error", "Traceback", "\x1b") if word in told], (number, told[:400])
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}/{path.name}")

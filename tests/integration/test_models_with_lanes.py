@@ -54,3 +54,10 @@ def test_whole_numbers_are_whole() -> None:
     for name in (name for name in MODELS if MODELS[name].exact):
         _, outputs = model_lanes.serial(name, "layerwise")
         assert all((array == array.round()).all() and array.any() for array in outputs.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", THERE)
+def test_every_combination_of_a_model(model: str) -> None:
+    """Hundreds for each model."""
+    assert [f"{combination}: {why}" for combination in every([model]) if (why := wrong(combination))] == []

@@ -1,5 +1,5 @@
 """Every model in blocks and on lanes, pairs of both: the outputs are PyTorch's, whatever was asked for. Every lane count meets every
-block size in some model; `tools/check_lanes_and_blocks.py` runs them all."""
+block size in some model, and slow tests run them all."""
 
 from itertools import product
 
@@ -17,8 +17,21 @@ def cases():
         yield models[n % len(models)], FUSE[n // 2 % 3], lanes, block
 
 
-@pytest.mark.parametrize(("model", "fuse", "lanes", "block"), list(cases()))
-def test_lanes_and_blocks_change_no_value(model, fuse, lanes, block):
+def check(model, fuse, lanes, block, machine="ideal"):
     if model == "gcn_pyg.py":
         pytest.importorskip("torch_geometric")
-    assert compiled(model, fuse, lanes, block).run().check.max_rel_error < 1e-5
+    assert compiled(model, fuse, lanes, block, machine).run().check.max_rel_error < 1e-5
+
+
+@pytest.mark.parametrize(("model", "fuse", "lanes", "block"), list(cases()))
+def test_lanes_and_blocks_change_no_value(model, fuse, lanes, block):
+    check(model, fuse, lanes, block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["ideal", "rda"])
+@pytest.mark.parametrize("fuse", FUSE)
+@pytest.mark.parametrize("model", BLOCKED)
+def test_every_pair_of_lanes_and_blocks_changes_no_value(model, fuse, machine):
+    for lanes, block in product(LANES, BLOCKS):
+        check(model, fuse, lanes, block, machine)

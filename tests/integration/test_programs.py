@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -253,9 +253,22 @@ def test_a_difference_is_made_smaller_and_told() -> None:
 
 @pytest.mark.parametrize("fault", ["a union is lowered as an intersection", "streams below a join are not aligned (L5)"])
 def test_a_planted_fault_is_found(fault: str) -> None:
-    """`tools/faults.py` plants all of them."""
     with FAULTS[fault]():
         assert any(program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False).differing for seed in SOON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS | WIDE_FAULTS | VIEW_FAULTS)
+def test_every_planted_fault_is_found(fault: str, draws: Callable[[int], range]) -> None:
+    """Faults that a run does not show are looked for in wide programs, which are asked everything else, too, and faults of offsets,
+    selections and the like in programs with views."""
+    wide, views = fault in WIDE_FAULTS, fault in VIEW_FAULTS
+    with (FAULTS | WIDE_FAULTS | VIEW_FAULTS)[fault]():
+        for seed in draws(40):
+            tally = program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False, wide=wide, views=views, surfaces=int(wide))
+            if tally.differing:
+                return
+    pytest.fail(f"not found in {len(draws(40))} times {program_fuzz.CHUNK} programs")
 
 
 @pytest.mark.parametrize(

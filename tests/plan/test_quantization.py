@@ -1,16 +1,17 @@
 """Programs in narrower types are compared with PyTorch's fake quantization, which shares no code with them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from quantization_fuzz import check_case
-from random_programs import Case, cases, wide_programs
+from random_programs import Case, cases, view_programs, wide_programs
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -253,3 +254,20 @@ def test_packed_tensors_are_taken_as_they_are_and_refused_if_the_program_declare
 @given(st.one_of(cases(), cases(max_einsums=6), wide_programs()), st.integers(0, 5))
 def test_random_programs_compute_what_pytorch_s_fake_quantization_says(case: Case, number: int) -> None:
     check_case(case, number)
+
+
+@pytest.mark.slow
+def test_many_random_programs_compute_what_pytorch_s_fake_quantization_says(draws: Callable[[int], range]) -> None:
+    numbers = draws(2000)
+    many = settings(
+        max_examples=len(numbers), deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    left = count(numbers.start)
+
+    @seed(numbers.start)
+    @many
+    @given(st.one_of(cases(), cases(max_einsums=6), wide_programs(), view_programs()))
+    def check(case: Case) -> None:
+        check_case(case, next(left))
+
+    check()

@@ -1,7 +1,7 @@
 """Random programs: what is called known is computed so, what is called dead changes no output, and neither does its removal."""
 
 import pytest
-from attribute_fuzz import PROGRAMS, check_case, check_model
+from attribute_fuzz import PROGRAMS, check_case, check_drawn, check_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,3 +18,13 @@ def test_random_models(multilinear):
     assert sum(tally.dead for tally in tallies) > 100
     assert sum(tally.cuts for tally in tallies) > 10
     assert sum(tally.statements for tally in tallies) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["whole programs", "multilinear", "of models"])
+def test_many_random_programs(kind, draws):
+    seeds = draws(4000)
+    if kind == "whole programs":
+        check_drawn(seeds.start, len(seeds))
+    for seed in seeds if kind != "whole programs" else ():
+        check_model(seed, multilinear=kind == "multilinear")

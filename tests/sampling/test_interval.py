@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from synthetic_loops import NO_ENDS, class_replicates, measured
@@ -151,3 +153,44 @@ def test_sampled_cycles_are_no_number() -> None:
     with pytest.raises(TypeError):
         assert cycles < 2000  # type: ignore[operator]
     assert str(sampled_sum([(2, cycles)], 500, 0.95)) == "~2,500 ± 20"
+
+
+MANY, CONSTANT = 20_000, 700
+LAWS = ("lognormal", "pareto 1.8", "pareto 1.3", "three kinds")
+RELATIONS = ("a step of 14 %", "noise", "one in twenty twice as long")
+
+
+def spread(law: str, rng: np.random.Generator) -> np.ndarray:
+    match law:
+        case "lognormal":
+            drawn = rng.lognormal(0, 0.5, MANY)
+        case "pareto 1.8":
+            drawn = np.minimum(rng.pareto(1.8, MANY) + 1, 200)
+        case "pareto 1.3":
+            drawn = np.minimum(rng.pareto(1.3, MANY) + 1, 2000)
+        case _:
+            drawn = rng.choice((0.1, 1.0, 6.0), MANY, p=(0.6, 0.3, 0.1))
+    return np.asarray(np.ceil(10 * drawn))
+
+
+def cycles(relation: str, of: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    match relation:
+        case "a step of 14 %":
+            factor = np.where(of > 3 * of.mean(), 0.92, 1.06)
+        case "noise":
+            factor = rng.gamma(4, 0.25, MANY)
+        case _:
+            factor = np.where(rng.random(MANY) < 0.05, 2.0, 1.0)
+    return np.asarray(3 * of * factor + 1).astype(int)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_of_loops_with_known_cycles(law: str, relation: str, draws: Callable[[int], range]) -> None:
+    """Laws spread the weights of 20,000 coordinates, and cycles follow from weights in three ways."""
+    rng = np.random.default_rng(3)
+    weights = spread(law, rng)
+    cost = cycles(relation, weights, rng)
+    true, drawn = CONSTANT + int(cost.sum()), [measured(cost, weights, seed, CONSTANT, 0.975) for seed in draws(250)]
+    assert sum(c.low <= true <= c.high for c in drawn) >= 0.9 * len(drawn)

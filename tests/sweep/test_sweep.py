@@ -216,7 +216,7 @@ def test_a_point_is_not_blamed_for_the_memory_that_others_took(tmp_path: Path, m
 
 
 def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_table(folder: Path) -> None:
-    """A quick form of tools/sweep_kill.py."""
+    """A quick form of `test_killed_sweeps.py`."""
     text = SWEEP.replace("{i: 2}", "{i: 2}, {i: 3}, {i: 4}, {i: 5}, {i: 6}, {i: 7}, {i: 8}")
     store = opened(folder, text).store
     command = [sys.executable, "-m", "fuseflow", "sweep", "s.yaml", "--store", "s.sqlite", "--quiet", "--jobs", "1"]

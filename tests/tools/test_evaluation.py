@@ -12,17 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import evaluation
 import pytest
 import yaml
+from claims import published
 from click.testing import CliRunner, Result
 from evaluation_point import run_point
 from evaluation_table import disagreements, error, table
-from frame import ROOT, ROWS, published
 from memories import without_refresh
 from process_pool import CommandEnd, Limits, Task, run_tasks
-from store import load
+from store import ROOT, ROWS, load
 
+import evaluation
 import fuseflow as ff
 from fuseflow.sampling.interval import SampledCycles
 
@@ -264,7 +264,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
         "import sys\nfrom process_pool import Limits, Task, run_tasks\n"
         f"run_tasks([Task('a', [sys.executable, '-c', {child!r}], 1, 1)], print, Limits(1, 8, 300, 60))\n"
     )
-    path = os.pathsep.join([str(ROOT / "tools" / "figures"), str(ROOT)])
+    path = os.pathsep.join([str(ROOT / "evaluation"), str(ROOT)])
     parent = subprocess.Popen([sys.executable, str(program)], env={**os.environ, "PYTHONPATH": path})
     pid = wait_for(lambda: (tmp_path / "pid").exists() and int((tmp_path / "pid").read_text() or 0))
     parent.kill()

@@ -7,25 +7,28 @@ import json
 import shutil
 from pathlib import Path
 
+import claims
 import figure4b
 import figure12
 import figure14
 import figures
 import frame
 import pytest
+import store
 import table3
 from click.testing import CliRunner
 
 import fuseflow as ff
 from fuseflow.frontend.model_spec import ModelSpec
 
-REDO = "redo it: python tools/figures/figures.py --write"
-DRAWN = [figure for figure in figures.FIGURES if figure.draw]
+REDO = "redo it: python evaluation/figures.py --write"
+FIGURES = list(figures.FIGURES.values())
+DRAWN = [figure for figure in FIGURES if figure.draw]
 
 
 @pytest.fixture(scope="module")
 def collected() -> dict[str, frame.Data]:
-    return {figure.name: figure.collect() for figure in figures.FIGURES}
+    return {figure.name: figure.collect() for figure in FIGURES}
 
 
 @pytest.mark.parametrize("page", figures.PAGES, ids=lambda path: path.name)
@@ -39,26 +42,26 @@ def test_the_picture_is_of_these_rows(figure: frame.Figure, collected: dict[str,
     assert f"data {frame.digest(collected[figure.name])}<" in picture, REDO
 
 
-@pytest.mark.parametrize("figure", figures.FIGURES, ids=lambda figure: figure.name)
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_what_differs_is_explained(figure: frame.Figure, collected: dict[str, frame.Data]):
     checks = figure.checks(collected[figure.name])
-    assert any(check.holds for check in checks) and frame.unexplained(figure.name, checks) == []
-    assert set(frame.reasons(figure.name)) <= {check.what for check in checks}
+    assert any(check.holds for check in checks) and claims.unexplained(figure.name, checks) == []
+    assert set(claims.reasons(figure.name)) <= {check.what for check in checks}
 
 
 def test_a_difference_without_a_reason_is_found_and_a_reason_without_a_difference(collected: dict[str, frame.Data]):
     data = json.loads(json.dumps(collected["figure12"]))
     data["cycles"]["comal"]["gcn/cora"]["full"] = 1
-    said = [check.what for check in frame.unexplained("figure12", figure12.checks(data))]
+    said = [check.what for check in claims.unexplained("figure12", figure12.checks(data))]
     assert said[0] == "GCN, comal: full < unfused < partial"
     data = json.loads(json.dumps(collected["figure4b"]))
     data["cycles"]["partial"] = data["cycles"]["unfused"] / data["published"]["fuseflow"]
-    assert "fuseflow over unfused" in [check.what for check in frame.unexplained("figure4b", figure4b.checks(data))]
+    assert "fuseflow over unfused" in [check.what for check in claims.unexplained("figure4b", figure4b.checks(data))]
 
 
 @pytest.mark.parametrize(("factor", "holds"), [(1, True), (1.049, True), (0.951, True), (1.06, False), (0.94, False)])
 def test_as_published_is_within_a_twentieth(factor: float, holds: bool):
-    check = frame.as_published("a number", 29 * factor, 29.0, 1)
+    check = claims.as_published("a number", 29 * factor, 29.0, 1)
     assert (check.holds, check.published) == (holds, "29.0")
 
 
@@ -79,15 +82,15 @@ def test_bars_are_rows_and_diamonds_are_published(
     collected: dict[str, frame.Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     before = collected["figure12"]
-    raw = frame.rows("models")
+    raw = store.rows("models")
     fused = [raw["gcn/cora/unfused/comal"]["cycles"] / raw[f"gcn/cora/{g}/comal"]["cycles"] for g in ("partial", "full")]
     assert all(any(abs(bar - speed) < 1e-9 for bar in heights(before)) for speed in fused)
     assert heights({**before, "published": {w: [9, 3, 1] for w in before["published"]}}) == heights(before)
-    shutil.copytree(frame.ROWS, tmp_path / "rows")
+    shutil.copytree(store.ROWS, tmp_path / "rows")
     with (tmp_path / "rows" / "models.jsonl").open("a") as stream:
         row = raw["gcn/cora/full/comal"]
         stream.write(json.dumps({**row, "cycles": 2 * row["cycles"]}) + "\n")
-    monkeypatch.setattr(frame, "ROWS", tmp_path / "rows")
+    monkeypatch.setattr(store, "ROWS", tmp_path / "rows")
     after = figure12.collect()
     assert frame.digest(after) != frame.digest(before)
     changed = [(a, b) for a, b in zip(heights(before), heights(after), strict=True) if a != b]
@@ -96,7 +99,7 @@ def test_bars_are_rows_and_diamonds_are_published(
 
 @pytest.mark.parametrize("figure", figures.PAGES[figures.PAGE], ids=lambda figure: figure.name)
 def test_without_rows_nothing_is_judged(figure: frame.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(frame, "ROWS", tmp_path)
+    monkeypatch.setattr(store, "ROWS", tmp_path)
     data = figure.collect()
     assert figure.table(data).count("\n") > 2
     assert {check.holds for check in figure.checks(data)} <= {None}
@@ -106,8 +109,7 @@ def test_without_rows_nothing_is_judged(figure: frame.Figure, tmp_path: Path, mo
 
 def test_commands(tmp_path: Path):
     def call(name: str, *args: str):
-        (figure,) = (figure for figure in figures.FIGURES if figure.name == name)
-        return CliRunner().invoke(frame.command(figure), args)
+        return CliRunner().invoke(figures.main, [name, *args])
 
     printed = call("table3")
     assert printed.exit_code == 0 and "63,063,000" in printed.output and "| holds |" in printed.output
@@ -126,7 +128,7 @@ def test_commands(tmp_path: Path):
 
 @pytest.mark.parametrize("model", table3.MODELS)
 def test_orders_are_counted(model: str):
-    counted, committed = table3.count(model), frame.rows("orders")[model]
+    counted, committed = table3.count(model), store.rows("orders")[model]
     assert {**counted, "milliseconds": 0} == {**committed, "milliseconds": 0}
 
 
@@ -147,5 +149,5 @@ def test_joinings_of_figure_4b():
     first, second = itertools.islice(figure4b.joinings(source), 2)
     assert first["joined"] == "T0 T1 T2 H T4 T5 T6 m S E Y" and second["joined"] == "T0 T1 T2 H T4 T5 T6 | m S E Y"
     assert first["iteration"] == "global" and first["cycles"] > 0
-    rows = frame.rows("joinings").values()
+    rows = store.rows("joinings").values()
     assert len(rows) == 256 and len({row["joined"] for row in rows}) == 128

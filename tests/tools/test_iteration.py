@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import iteration as study
 import pytest
-from measured import Run
 
 
 def test_triple_product():
@@ -27,10 +26,3 @@ def test_wrong_values_are_noticed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(study, "parse", lambda text: parse(text.replace("A[i, k] *", "2 * A[i, k] *")))
     with pytest.raises(study.Differs, match="differ from scipy"):
         study.triple_product(10, 0.1, "ideal")
-
-
-def test_a_case_says_what_each_iteration_took():
-    run = Run(("i", "j"), cycles=3, copies=0, firings=5, flops=2, bytes_read=8, bytes_written=4)
-    written = study.Case("product", run, run).to_json()
-    assert written["factored"] == written["global"]
-    assert written["global"]["order"] == "i,j"

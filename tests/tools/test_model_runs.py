@@ -67,11 +67,6 @@ def test_what_is_there_is_skipped(tmp_path: Path, counted: list[str]) -> None:
     assert counted[3:] == ["gcn/synthetic:cora/full/comal"]  # what failed, nothing else
     call("--store", store, "--only", "gcn/cora/partial", "--machine", "rda")
     assert counted[4:] == ["gcn/synthetic:cora/partial/rda"]
-    printed = call("--store", store, "--table").output
-    assert len(counted) == 5
-    assert "| gcn | synthetic:cora | partial | comal | 50 | 2.000 | 29,997,611 | 1.633 | 0 |" in printed
-    assert "| full | comal | 50 | 2.000 | 166,361,105 | 0.295 | a / deadlock |" in printed
-    assert "| partial | rda | 50 | - |" in printed  # never compared with another machine
     short = call("--store", store, "--summary").output.splitlines()
     assert len(counted) == 5 and len(short) == 3  # of one machine, without what failed
     assert short[2] == "| GCN | `synthetic:cora` | 100 | 50 |  | 2.00 |  | 1.63 | 0.29 | 0e+00 | 3 | 9 |"
@@ -120,7 +115,7 @@ def test_a_point_with_a_format_of_its_own() -> None:
     assert point.key == POINT.key + "+X=csr" and command[command.index("X=csr") - 1] == "--format"
     assert "--rescan" in POINT.command(None) and "--rescan" not in command
     ran = study.run(point, None, 60)
-    assert ran.state == "done" and "small=true X=csr" in study.table([ran])
+    assert ran.state == "done" and "small=true X=csr" in study.summary([ran], study.GRANULARITIES, {})
 
 
 def test_formats_are_asked_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import overview
 def test_the_committed_picture_is_what_the_tool_draws() -> None:
     drawn = overview.picture({fuse: overview.measured(fuse) for fuse in overview.CUTS})
     committed = (overview.MODEL.parents[1] / "docs" / "overview.svg").read_text(encoding="utf-8")
-    assert drawn == committed, "redo it: python tools/figures/overview.py --plot docs/overview.svg"
+    assert drawn == committed, "redo it: python evaluation/overview.py --plot docs/overview.svg"
 
 
 def test_operators_are_those_of_the_model() -> None:

@@ -8,9 +8,9 @@ import message_passing
 import pytest
 import real_model_point
 import real_models
+from claims import between_marks
 from click import ClickException
 from click.testing import CliRunner
-from frame import between_marks
 from real_model_list import MODELS
 from store import load
 
@@ -19,9 +19,7 @@ ROWS = load(real_models.STORE, real_models.Row)
 
 
 def test_the_page_shows_the_rows() -> None:
-    assert between_marks(PAGE, "real models", "real_models", real_models.table(ROWS)) == PAGE, (
-        "tools/figures/real_models.py --write"
-    )
+    assert between_marks(PAGE, "real models", "real_models", real_models.table(ROWS)) == PAGE, "evaluation/real_models.py --write"
 
 
 def test_nothing_is_wrong_and_every_import_is_fast() -> None:

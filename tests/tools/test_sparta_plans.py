@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from types import ModuleType
 
-import frame
+import claims
 import pytest
 import sparta_figure11
 import sparta_figure15
@@ -95,4 +95,4 @@ def test_a_way_is_measured_again(share: float, way: str):
 def test_each_table_has_the_published_numbers():
     assert "| 11.4 |" in sparta_figure18.table(sparta_figure18.collect())
     assert "| 12.5% | 12.5% |" in sparta_figure17.table(sparta_figure17.collect())
-    assert frame.mark("sparta_figure15") == "S"
+    assert claims.mark("sparta_figure15") == "S"

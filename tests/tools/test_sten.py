@@ -10,6 +10,7 @@ import pytest
 import sten_figure7
 import sten_figure10
 import sten_table2
+import store
 import tiny_task
 import torch
 
@@ -31,12 +32,11 @@ def test_a_point_that_is_missing_is_no_failure():
 
 
 def test_rows_are_computed_again_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(sten_figure7, "ROWS", tmp_path)
     monkeypatch.setattr(sten_figure7, "SHAPES", {"192 x 768": (192, 768)})
     monkeypatch.setattr(sten_figure7, "PATTERNS", ((2, 4),))
     expected = sten_figure7.collect()["192 x 768 2:4"]["energy"]
+    monkeypatch.setattr(store, "ROWS", tmp_path)
     sten_figure7.run(frame.Options(None, (), 60))
-    monkeypatch.setattr(frame, "ROWS", tmp_path)
     ((key, row),) = sten_figure7.collect().items()
     assert key == "192 x 768 2:4" and row["energy"] == pytest.approx(expected, abs=2e-5)
 
@@ -45,6 +45,6 @@ def test_rows_are_computed_again_as_they_are(monkeypatch: pytest.MonkeyPatch, tm
 def test_training_gives_the_accuracies_of_the_rows():
     torch.set_num_threads(1)
     row = sten_table2.row_of(tiny_task.task(), seed=1)
-    committed = frame.rows(sten_table2.STORE)["seed 1"]
+    committed = store.rows(sten_table2.STORE)["seed 1"]
     assert row["dense"] == pytest.approx(committed["dense"], abs=0.03)
     assert row["tuned"] == pytest.approx(committed["tuned"], abs=0.03)

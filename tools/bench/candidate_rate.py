@@ -15,7 +15,6 @@ with 1 if *all* is below the bars: 2,000 of each layer, 300 of each region of th
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 from fuseflow.autoscheduler.budget.costs import LoweredCosts
 from fuseflow.autoscheduler.budget.cut_graph import OrderedRange
@@ -139,24 +138,18 @@ def compare(costs: LoweredCosts, region: OrderedRange, candidates: Sequence[Regi
     "--lanes", "most", default=400, show_default=True, help="Of each region, the most candidates with FIFOs of the machine."
 )
 @click.option("--repeats", default=5, show_default=True)
-@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+@JSON
 def main(data: str, data_dir: Path | None, most: int, repeats: int, output: str | None) -> None:
     figures, slow = dict[str, dict[str, Any]](), list[str]()
     for model, own, directory in ((GCN, data, None if ":" in data else data_dir), (DECODER, "bigbird:block=64", None)):
         for region in regions(model, own, directory, Estimator(assume_unknown=True)):
             figures[region.name] = row = measure(region, model.budget, most, repeats)
             slow += [f"{region.name}: {row['all']:,} < {model.bar:,} a second"] * (row["all"] < model.bar)
-    result = {"benchmark": "candidate_rate", "data": data, "repeats": repeats, "machine": host(), "regions": figures}
-    if output == "-":
-        click.echo(json.dumps(result, indent=1))
-    else:
-        if output:
-            Path(output).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        for name, row in figures.items():
-            click.echo(f"{name:14} " + "  ".join(f"{key.replace('_', ' ')} {number:,}" for key, number in row.items()))
-    for line in slow:
-        click.echo(line, err=True)
-    raise SystemExit(1 if slow else 0)
+    lines = (
+        f"{name:14} " + "  ".join(f"{key.replace('_', ' ')} {number:,}" for key, number in row.items())
+        for name, row in figures.items()
+    )
+    finish("candidate_rate", output, lines, {"data": data, "repeats": repeats, "regions": figures}, slow)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ many nodes the graphs have. Times are of the processor.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 from fuseflow import frontend
 from fuseflow.einsum.nodes import Program
@@ -120,18 +119,11 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
 @click.command()
 @click.option("--case", "wanted", default="", help="only cases whose name contains this")
 @click.option("--repeats", default=7, show_default=True)
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+@JSON
 def main(wanted: str, repeats: int, output: str | None) -> None:
-    measured = []
-    for case in cases(wanted):
-        measured.append(measure(case, repeats))
-        if output != "-":
-            click.echo("{name:32} extract {extract_ms:8.2f} ms  lower {lower_ms:8.2f} ms  {nodes} nodes".format(**measured[-1]))
-    figures = {"benchmark": "compile", "repeats": repeats, "machine": host(), "cases": measured}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    elif output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+    measured = [measure(case, repeats) for case in cases(wanted)]
+    line = "{name:32} extract {extract_ms:8.2f} ms  lower {lower_ms:8.2f} ms  {nodes} nodes"
+    finish("compile", output, (line.format(**case) for case in measured), {"repeats": repeats, "cases": measured})
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "zoo"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "figures"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "evaluation"))
 
 import zoo_registry
 from real_model_list import MODELS

@@ -12,7 +12,6 @@ with 1 below the bars: 1,000 over cuts and machines, 200 over orders, both with 
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 from fuseflow.cut.units import UnitSequence, operator_units, partition_at
 from fuseflow.einsum.nodes import Program
@@ -143,24 +142,14 @@ def measure(source: Source, repeats: int) -> dict[str, Any]:
     "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
 )
 @click.option("--repeats", default=5, show_default=True)
-@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+@JSON
 def main(data: str, data_dir: Path | None, repeats: int, output: str | None) -> None:
     directory = None if ":" in data else data_dir
     source = load(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=data, data_dir=directory))
     figures = measure(source, repeats)
-    if output == "-":
-        click.echo(
-            json.dumps({"benchmark": "estimate_rate", "data": data, "repeats": repeats, "machine": host(), **figures}, indent=1)
-        )
-    else:
-        if output:
-            Path(output).write_text(json.dumps({"data": data, "machine": host(), **figures}, indent=1) + "\n")
-        for name, number in figures.items():
-            click.echo(f"{name.replace('_', ' '):20} {number:>8,}")
     slow = [f"{name}: {figures[name]:,} < {bar:,} a second" for name, bar in BARS.items() if figures[name] < bar]
-    for line in slow:
-        click.echo(line, err=True)
-    raise SystemExit(1 if slow else 0)
+    lines = (f"{name.replace('_', ' '):20} {number:>8,}" for name, number in figures.items())
+    finish("estimate_rate", output, lines, {"data": data, "repeats": repeats, **figures}, slow)
 
 
 if __name__ == "__main__":

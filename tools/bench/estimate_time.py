@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure_statistics
@@ -69,23 +68,17 @@ def cases(model: str, data: str, repeats: int) -> list[dict[str, Any]]:
 @click.command(help=__doc__.partition("\n")[0])
 @click.option("--data", default="synthetic:collab", show_default=True, help="Of the graph networks.")
 @click.option("--repeats", default=5, show_default=True)
-@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+@JSON
 def main(data: str, repeats: int, output: str | None) -> None:
-    measured = []
-    for model, of in (("gcn", data), ("graphsage", data), ("gpt", "bigbird:block=64")):
-        measured += cases(model, of, repeats)
-        for row in measured[-3:] if output != "-" else ():
-            times = "  ".join(f"{key[:-3].replace('_', ' ')} {row[key]:8.1f} ms" for key in row if key.endswith("_ms"))
-            click.echo(f"{row['name']:36} {row['stored']:>9,} stored  {times}")
-    figures = {"benchmark": "estimate", "repeats": repeats, "machine": host(), "cases": measured}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    elif output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+    graphs = [case for model in ("gcn", "graphsage") for case in cases(model, data, repeats)]
+    measured = [*graphs, *cases("gpt", "bigbird:block=64", repeats)]
     slow = [f"{row['name']}: {key} {row[key]:g} > {bar}" for row in measured for key, bar in BARS.items() if row[key] > bar]
-    for line in slow:
-        click.echo(line, err=True)
-    raise SystemExit(1 if slow else 0)
+    finish("estimate", output, map(line, measured), {"repeats": repeats, "cases": measured}, slow)
+
+
+def line(row: dict[str, Any]) -> str:
+    times = "  ".join(f"{key[:-3].replace('_', ' ')} {row[key]:8.1f} ms" for key in row if key.endswith("_ms"))
+    return f"{row['name']:36} {row['stored']:>9,} stored  {times}"
 
 
 if __name__ == "__main__":

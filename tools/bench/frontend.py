@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 1 << 20
@@ -98,22 +98,14 @@ def alone(case: Case, repeats: int) -> dict[str, Any]:
 @click.command()
 @click.option("--case", "wanted", default="", help="only cases whose name contains this")
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="warm imports of a case")
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+@JSON
 @click.option("--here", is_flag=True, help="in this process, the first such case alone")
 def main(wanted: str, repeats: int, output: str | None, here: bool) -> None:
     chosen = [case for case in CASES if wanted in case.name]
     if not chosen:
         raise click.UsageError(f"no case has `{wanted}` in its name")
-    measured = []
-    for case in chosen[:1] if here else chosen:
-        measured.append(measure(case, repeats) if here else alone(case, repeats))
-        if output != "-":
-            click.echo(line(measured[-1]))
-    figures = {"benchmark": "frontend", "repeats": repeats, "machine": {**host(), "load": load()}, "cases": measured}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    elif output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+    measured = [measure(case, repeats) if here else alone(case, repeats) for case in (chosen[:1] if here else chosen)]
+    finish("frontend", output, map(line, measured), {"repeats": repeats, "load": load(), "cases": measured})
 
 
 def line(found: dict[str, Any]) -> str:

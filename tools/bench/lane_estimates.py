@@ -1,6 +1,6 @@
 """How near the estimate is to the run for products in 1 to 64 lanes of their rows, on random draws.
 
-    python tools/bench/lane_estimates.py [--seed 0] [--runs 30] [--json FILE|-]
+    python tools/bench/lane_estimates.py [--seed 0] [--runs 30]
 
 A draw is a kind of product, its sizes, its density, a machine (`ideal` or `rda`) and a number of lanes. Kinds are products by rows, of a
 sparse matrix and dense ones (alone, with a bias and an activation, scaled and added to, and of matrices in each row) or of two sparse ones;
@@ -12,12 +12,11 @@ largest above 20 %.
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
 import numpy as np
@@ -135,8 +134,7 @@ def tensors(run: Draw, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
 @click.command(help=__doc__)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), default=30, show_default=True)
-@click.option("--json", "target", type=click.Path(dir_okay=False, allow_dash=True))
-def main(seed: int, runs: int, target: str | None) -> None:
+def main(seed: int, runs: int) -> None:
     rng = random.Random(seed)
     rows = [measure(draw(rng), 1000 * seed + at) for at in range(runs)]
     for row in rows:
@@ -146,9 +144,6 @@ def main(seed: int, runs: int, target: str | None) -> None:
     errors = [abs(row.error) for row in rows]
     found = {"median": statistics.median(errors), "worst": max(errors)}
     click.echo(f"{runs} runs of seed {seed}: median {found['median']:.1f} %, worst {found['worst']:.1f} %")
-    if target is not None:
-        with click.open_file(target, "w") as file:
-            json.dump({"seed": seed, "rows": [asdict(row) for row in rows], **found}, file)
     sys.exit(any(found[name] > bar for name, bar in BARS.items()))
 
 

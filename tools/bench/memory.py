@@ -8,17 +8,15 @@ median CPU time; memory and requests are made before. A completion that is not t
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from host import host
+from host import JSON, finish
 
 from fuseflow.sim.memory.mapping import find_mapping
 from fuseflow.sim.memory.memory import Memory
@@ -73,7 +71,7 @@ def traces(golden: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
 )
 @click.option("--trace", "names", multiple=True, help="only traces whose name contains this")
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="runs of a trace")
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+@JSON
 def main(golden: Path, names: tuple[str, ...], repeats: int, output: str | None) -> None:
     cases = []
     for mapping, file in GOLDEN.items():
@@ -82,37 +80,18 @@ def main(golden: Path, names: tuple[str, ...], repeats: int, output: str | None)
     if not cases:
         raise click.UsageError("no trace has such a name")
     rates = [case["transactions_per_second"] for case in cases]
-    figures = {
-        "benchmark": "memory",
-        "repeats": repeats,
-        "machine": {**host(), "load": round(os.getloadavg()[0], 1)},
-        "harmonic_mean": round(statistics.harmonic_mean(rates)),
-        "transactions": sum(case["transactions"] for case in cases),
-        "identical": sum(case["identical"] for case in cases),
-        "cases": cases,
-    }
-    show(figures, output)
-    if figures["identical"] != figures["transactions"]:
-        click.echo("completions differ from the golden data", err=True)
-        sys.exit(1)
+    mean, total, same = statistics.harmonic_mean(rates), *(sum(c[key] for c in cases) for key in ("transactions", "identical"))
+    figures = {"repeats": repeats, "load": round(os.getloadavg()[0], 1), "harmonic_mean": round(mean), "transactions": total}
+    last = f"harmonic mean {mean / 1e6:.2f} M transactions/s; {same:,} of {total:,} completions identical"
+    wrong = ["completions differ from the golden data"] if same != total else []
+    finish("memory", output, [*map(line, cases), last], {**figures, "identical": same, "cases": cases}, wrong)
 
 
-def show(figures: dict[str, Any], output: str | None) -> None:
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-        return
-    if output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
-        return
-    for case in figures["cases"]:
-        rate = case["transactions_per_second"] / 1e6
-        click.echo(
-            f"{case['name']:20} {case['mapping']:10} {case['transactions']:6,} transactions  "
-            f"{100 * case['identical'] / case['transactions']:7.3f} % identical  {case['bytes_per_cycle']:7.2f} B/cycle  {rate:5.2f} M/s"
-        )
-    click.echo(
-        f"harmonic mean {figures['harmonic_mean'] / 1e6:.2f} M transactions/s; "
-        f"{figures['identical']:,} of {figures['transactions']:,} completions identical"
+def line(case: dict[str, Any]) -> str:
+    return (
+        f"{case['name']:20} {case['mapping']:10} {case['transactions']:6,} transactions  "
+        f"{100 * case['identical'] / case['transactions']:7.3f} % identical  {case['bytes_per_cycle']:7.2f} B/cycle  "
+        f"{case['transactions_per_second'] / 1e6:5.2f} M/s"
     )
 
 

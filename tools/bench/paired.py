@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from host import host
+from host import JSON, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSOR = "processor seconds"
@@ -45,7 +45,7 @@ class Comparison:
 @click.option("--base", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="the other tree")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="measured runs in each tree")
 @click.option("--allow", default=0, metavar="STATUS", help="an exit status of COMMAND besides 0 that is no failure")
-@click.option("--json", "output", help="write the figures as JSON to a file, or `-`")
+@JSON
 @click.argument("command", nargs=-1, required=True)
 def main(base: Path, rounds: int, allow: int, output: str | None, command: tuple[str, ...]) -> None:
     trees = (base.resolve(), ROOT)
@@ -56,19 +56,9 @@ def main(base: Path, rounds: int, allow: int, output: str | None, command: tuple
         for which in (0, 1) if number % 2 == 0 else (1, 0):
             runs[which].append(measure(trees[which], command, allow))
     compared = list(comparisons(*runs))
-    figures = {
-        "benchmark": "paired",
-        "command": list(command),
-        "rounds": rounds,
-        "machine": host(),
-        "figures": {c.name: {"base": c.base, "here": c.here, "ratio": round(c.ratio, 4)} for c in compared},
-    }
-    if output == "-":
-        return click.echo(json.dumps(figures, indent=1))
-    if output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
-    for c in compared:
-        click.echo(f"{c.name:60} base {c.base:12.4f}  here {c.here:12.4f}  ratio {c.ratio:.3f}")
+    figures = {c.name: {"base": c.base, "here": c.here, "ratio": round(c.ratio, 4)} for c in compared}
+    lines = (f"{c.name:60} base {c.base:12.4f}  here {c.here:12.4f}  ratio {c.ratio:.3f}" for c in compared)
+    finish("paired", output, lines, {"command": list(command), "rounds": rounds, "figures": figures})
 
 
 def measure(tree: Path, command: Sequence[str], allow: int) -> dict[str, float]:

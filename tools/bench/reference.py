@@ -8,16 +8,14 @@ FIFOs of 16 slots. Prints medians.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from host import host
+from host import JSON, finish
 from scipy import sparse
 
 from fuseflow.samml.nodes import Graph
@@ -93,7 +91,7 @@ def measure(name: str, graph: Graph, data: Mapping[str, Tensor], machine: Machin
 @click.option("--rows", default=500, show_default=True)
 @click.option("--width", default=128, show_default=True)
 @click.option("--repeats", default=5, show_default=True)
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+@JSON
 def main(rows: int, width: int, repeats: int, output: str | None) -> None:
     ideal = load_machine("ideal")
     dense, joined = spmm(rows, width, "dense", LOCATED), spmm(rows, width, "dcsr", JOINED)
@@ -102,14 +100,9 @@ def main(rows: int, width: int, repeats: int, output: str | None) -> None:
         measure("sparse rows", joined, tensors(joined, 0.02), ideal, repeats),
         measure("depth 16", dense, tensors(dense, 1.0), ideal.model_copy(update={"fifo_depth": 16}), repeats),
     ]
-    figures = {"benchmark": "reference", "rows": rows, "width": width, "repeats": repeats, "machine": host(), "cases": cases}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    elif output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
-    else:
-        for case in cases:
-            click.echo("{name:12} {firings:10,} firings  {seconds:7.3f} s  {ns_per_firing:6.1f} ns each".format(**case))
+    line = "{name:12} {firings:10,} firings  {seconds:7.3f} s  {ns_per_firing:6.1f} ns each"
+    figures = {"rows": rows, "width": width, "repeats": repeats, "cases": cases}
+    finish("reference", output, (line.format(**case) for case in cases), figures)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from host import host
+from host import JSON, finish
 from scipy import sparse
 from simulator_cases import CASES, Case, Problem
 
@@ -33,6 +32,10 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Machine, Simulation, load_machine, simulate, with_settings
 from fuseflow.tensors import Tensor
 
+LINE = (
+    "{name:20} {seconds:8.3f} s  {firings:14,} firings  {rate:7.1f} M/s  {cycles:13,} cycles  {mflop_per_second:6,} MFLOP/s  "
+    "{lines:10,} lines  {peak_rss_mb:6,} MB"
+)
 TOLERANCE = 1e-6
 """Of the largest magnitude: the simulator computes in 64 bits and rounds once, to 32."""
 
@@ -114,21 +117,9 @@ def differences(case: Case, machine: Machine) -> Iterator[str]:
 
 def measured_apart(case: Case, name: str, settings: tuple[str, ...], repeats: int) -> dict[str, Any]:
     """The figures of a case from a new process; the message and exit status of one that fails are passed on."""
-    command = [
-        sys.executable,
-        __file__,
-        "--here",
-        "--case",
-        case.name,
-        "--repeats",
-        str(repeats),
-        "--json",
-        "-",
-        "--machine",
-        name,
-    ]
-    command += [f"--set={setting}" for setting in settings]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    words = ["--here", "--case", case.name, "--repeats", str(repeats), "--json", "-", "--machine", name]
+    words += [f"--set={setting}" for setting in settings]
+    done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(done.returncode)
     figures: dict[str, Any] = json.loads(done.stdout)["cases"][0]
@@ -158,7 +149,7 @@ def report(case: Case, problems: list[str]) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="change it, as in memory.channels=1")
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="runs of a case; a large one runs once")
 @click.option("--here", is_flag=True, help="in this process: peaks of several cases are not told apart")
-@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+@JSON
 def main(
     names: tuple[str, ...], everything: bool, listing: bool, check: bool, name: str, settings: tuple[str, ...], repeats: int,
     here: bool, output: str | None,
@@ -188,21 +179,8 @@ def main(
             times = 1 if case.large else repeats
             cases.append(measured_here(case, machine, times) if here else measured_apart(case, name, settings, times))
         simulated = {"name": machine.name, **machine.settings}
-        show({"benchmark": "simulator", "repeats": repeats, "machine": host(), "simulated": simulated, "cases": cases}, output)
-
-
-def show(figures: dict[str, Any], output: str | None) -> None:
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-        return
-    if output:
-        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
-        return
-    for case in figures["cases"]:
-        click.echo(
-            "{name:20} {seconds:8.3f} s  {firings:14,} firings  {rate:7.1f} M/s  {cycles:13,} cycles  {mflop_per_second:6,} MFLOP/s  "
-            "{lines:10,} lines  {peak_rss_mb:6,} MB".format(rate=case["firings_per_second"] / 1e6, **case)
-        )
+        lines = (LINE.format(rate=case["firings_per_second"] / 1e6, **case) for case in cases)
+        finish("simulator", output, lines, {"repeats": repeats, "simulated": simulated, "cases": cases})
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ step. Times and ratios are medians. Exits with 1 if a step with fixed masks take
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
 import click
 import torch
-from host import host
+from host import JSON, finish
 from torch import nn
 
 import fuseflow.sparsity as sp
@@ -81,19 +79,13 @@ def measured(layers: int, width: int, rounds: int) -> list[dict[str, Any]]:
 @click.option("--layers", default=4, show_default=True)
 @click.option("--width", default=256, show_default=True)
 @click.option("--rounds", default=15, show_default=True)
-@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+@JSON
 def main(layers: int, width: int, rounds: int, output: str | None) -> None:
     torch.set_num_threads(1)
     cases = measured(layers, width, rounds)
-    figures = {"benchmark": "sparse step", "layers": layers, "width": width, "rounds": rounds, "machine": host(), "cases": cases}
-    if output == "-":
-        click.echo(json.dumps(figures, indent=1))
-    else:
-        for row in cases:
-            click.echo(f"{row['key']:24} {row['ms']:8.1f} ms  {row['ratio']:6.2f} x dense")
-    if output not in (None, "-"):
-        Path(str(output)).write_text(json.dumps(figures, indent=1) + "\n")
-    raise SystemExit(1 if any(row["ratio"] > BAR for row in cases if row["key"].startswith("fixed")) else 0)
+    lines = (f"{row['key']:24} {row['ms']:8.1f} ms  {row['ratio']:6.2f} x dense" for row in cases)
+    slow = [f"{row['key']}: {row['ratio']} > {BAR}" for row in cases if row["key"].startswith("fixed") and row["ratio"] > BAR]
+    finish("sparse step", output, lines, {"layers": layers, "width": width, "rounds": rounds, "cases": cases}, slow)
 
 
 if __name__ == "__main__":

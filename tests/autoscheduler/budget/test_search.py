@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +65,12 @@ def test_it_is_the_best_of_all_candidates(seed: int) -> None:
     assert outcome.is_complete
     assert outcome.relaxed <= outcome.bound * (1 + 1e-9)
     assert outcome.bound == pytest.approx(found)
+
+
+@pytest.mark.slow
+def test_it_is_the_best_of_all_candidates_of_many_programs(draws: Callable[[int], range]) -> None:
+    for number in draws(200):
+        test_it_is_the_best_of_all_candidates(number)
 
 
 def test_lanes_of_stages_are_looked_at_in_promising_ranges_alone(monkeypatch: pytest.MonkeyPatch) -> None:

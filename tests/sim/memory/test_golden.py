@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hbm_adapter
 import numpy as np
 import pytest
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "hbm"
 ALL = ROOT.parent / "shared" / "golden" / "hbm"
 FILES = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
-ADAPTER = runpy.run_path(str(ROOT / "tools" / "hbm_adapter.py"))
+ADAPTER = vars(hbm_adapter)
 
 Case = tuple[dict[str, Any], Any, Any]
 """A trace, the completions, and the acceptances if they are known; each counted from arrival."""

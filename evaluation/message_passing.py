@@ -1,0 +1,109 @@
+"""Convolutions of PyTorch Geometric on Cora, given an `edge_index` or the same graph as a sparse matrix: cycles, and what is written.
+
+    python evaluation/message_passing.py --data-dir DIR           # the table
+    python evaluation/message_passing.py --data-dir DIR --write   # the table in docs/models.md
+
+Features are stored `csr`. Fails if a result is not that of PyTorch, or if the two graphs differ in a cycle or a byte.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from claims import between_marks, markdown
+from real_model_list import cora
+from store import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+import torch
+from torch import Tensor, nn
+
+import fuseflow as ff
+from fuseflow.einsum.verify import shapes
+
+HIDDEN, HEADS = 8, 8
+
+
+def convolutions() -> dict[str, Callable[[int], nn.Module]]:
+    """The convolutions, each of a number of features to `HIDDEN` of them, for each head where there are heads."""
+    import torch_geometric.nn as pyg
+
+    return {
+        "GCNConv": lambda features: pyg.GCNConv(features, HIDDEN),
+        "SAGEConv, mean": lambda features: pyg.SAGEConv(features, HIDDEN),
+        "GINConv": lambda features: pyg.GINConv(nn.Linear(features, HIDDEN)),
+        f"GATConv, {HEADS} heads": lambda features: pyg.GATConv(features, HIDDEN, heads=HEADS),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run of a convolution showed: the bytes that were moved, the bytes of values of the largest result that was written, and how
+    many results have two dimensions of nodes."""
+
+    regions: int
+    cycles: int
+    moved: int
+    largest: int
+    of_edges: int
+    error: float
+
+
+def run(model: nn.Module, x: Tensor, edges: Tensor, granularity: str) -> Run:
+    compiled = ff.compile(model, (x, edges), formats={"x": "csr"}, schedule=ff.Schedule.fuse(granularity))
+    result = compiled.run()
+    if result.check is None or not result.check.passed:
+        raise click.ClickException(f"a result is not that of PyTorch: {result.check}")
+    totals: dict[str, Any] = result.stats["bytes"]["by_tensor"]
+    written = {name: arrays["val"]["write"] for name, arrays in totals.items() if arrays.get("val", {}).get("write")}
+    moved = sum(bytes for arrays in totals.values() for ways in arrays.values() for bytes in ways.values())
+    sizes = shapes(compiled.program)
+    of_edges = sum(sizes[name].count(x.shape[0]) > 1 for name in written)
+    return Run(len(compiled.regions), result.cycles, moved, max(written.values()), of_edges, result.check.max_rel_error)
+
+
+def table(x: Tensor, edges: Tensor) -> str:
+    """Markdown: a line for each convolution, unfused and fused."""
+    nodes = x.shape[0]
+    adjacency = torch.zeros(nodes, nodes).index_put((edges[1], edges[0]), torch.ones(edges.shape[1])).to_sparse_csr()
+    heads = (
+        "convolution", "fuse", "regions", "cycles, `edge_index`", "cycles, matrix", "bytes moved, `edge_index`", "bytes moved, matrix",
+        "largest result, bytes", "results per edge", "error",
+    )  # fmt: skip
+    lines = []
+    for name, build in convolutions().items():
+        for granularity in ("none", "full"):
+            torch.manual_seed(0)
+            model = build(x.shape[1]).eval()
+            ours, theirs = run(model, x, edges, granularity), run(model, x, adjacency, granularity)
+            if (ours.cycles, ours.moved) != (theirs.cycles, theirs.moved):
+                raise click.ClickException(f"{name}, {granularity}: {ours} of an edge_index, {theirs} of a matrix")
+            cycles, moved = (ours.cycles, theirs.cycles), (ours.moved, theirs.moved)
+            numbers = (ours.regions, *cycles, *moved, ours.largest, ours.of_edges)
+            lines.append([name, granularity, *(f"{number:,}" for number in numbers), f"{ours.error:.0e}"])
+    return markdown(heads, lines, 2)
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), required=True, help="With files of Cora."
+)
+@click.option("--write", is_flag=True, help="Write the table into docs/models.md.")
+def main(data_dir: Path, write: bool) -> None:
+    made = table(*cora(data_dir))
+    if write:
+        page = ROOT / "docs" / "models.md"
+        page.write_text(
+            between_marks(page.read_text(encoding="utf-8"), "message passing", "message_passing", made), encoding="utf-8"
+        )
+    click.echo(made, nl=False)
+
+
+if __name__ == "__main__":
+    main()
