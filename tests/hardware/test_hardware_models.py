@@ -13,11 +13,11 @@ import hardware_models as tool
 import numpy as np
 import pytest
 from energy_counters import circuit_counters, energy_counters
+from fuseflow.hardware.rules import DONE, EMPTY, STOP
 from hardware_models import ALL_MODELS
 from hardware_tools import require
 
 from fuseflow.hardware.cosimulate import Cosimulation, cosimulate
-from fuseflow.hardware.rules import DONE, EMPTY, STOP
 from fuseflow.hardware.tools import library_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse

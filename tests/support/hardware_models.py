@@ -19,7 +19,7 @@ import fuseflow as ff
 from fuseflow.hardware.cosimulate import Cosimulation
 from fuseflow.hardware.output import save_verilog
 from fuseflow.hardware.primitives.write import WRITTEN
-from fuseflow.hardware.rules import EMPTY, VALUE
+from fuseflow.rules.rules import EMPTY, VALUE
 from fuseflow.run.compiled import Compiled
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseflow.samml.auxiliary import dense_dimension
-from fuseflow.samml.nodes import Locate, Port, Range, Repeat
 from fuseflow.samml.node_check import ROOT
+from fuseflow.samml.nodes import Locate, Port, Range, Repeat
 from fuseflow.transform.public.rewriter import GraphRewriter
 
 
