@@ -39,7 +39,7 @@ test: $(VENV)/installed-test lint
 
 docs: $(VENV)/installed-docs
 	rm -rf docs/reference build/docs # what is left of a module that moved would be read again
-	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	$(BIN)/python -m sphinx --builder html --jobs auto --fail-on-warning --keep-going --quiet docs build/docs
 	@echo 'the site begins at build/docs/index.html'
 
 package: $(VENV)/installed-test

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -58,5 +59,12 @@ def show_indented_lines(app: object, what: str, name: str, obj: object, options:
     lines[:] = shown
 
 
+def collapse_navigation(app: object, page: str, template: str, context: dict[str, Any], document: object) -> None:
+    """Of the thousand pages, the side bar of one lists only those around it: the theme would parse the whole tree anew for each page."""
+    if whole := context.get("toctree"):
+        context["toctree"] = lambda **options: whole(**options | {"collapse": True})
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", show_indented_lines)
+    app.connect("html-page-context", collapse_navigation, priority=100)  # before the theme's own

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cheap_runs
+import parser_forks
 import pytest
 import repeatable_draws  # noqa: F401 - it takes effect when it is imported
 from hypothesis import settings
@@ -25,6 +26,8 @@ cheap_runs.one_thread()
 
 # A test imports its models: what an earlier run of other code kept must not stand in for that. Tests of the cache turn it on.
 os.environ["FUSEFLOW_MODEL_CACHE_MB"] = "0"
+
+parser_forks.fork_parsers()
 
 # Whether kernels are compiled in a test or were before is no part of what a command prints.
 logging.getLogger("fuseflow.sim.native.jit").setLevel(logging.WARNING)

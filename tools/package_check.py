@@ -4,8 +4,8 @@
 
 Builds the source distribution, and the wheel from that, into `--dist`. Compares the files of both with the files of this checkout, and the
 wheel with a second one. Then installs the wheel into a temporary environment, which borrows only the dependencies of the Python that runs
-this, and runs commands there: their data files, templates and machines must come out of the wheel. Last, a PyTorch model runs on another
-version of Python, where there is one, with dependencies of its own. Exit status 1 at the first thing that is wrong.
+this, and runs commands there: their data files, templates and machines must come out of the wheel. Beside that, a PyTorch model runs on
+another version of Python, where there is one, with dependencies of its own. Exit status 1 at the first thing that is wrong.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import tarfile
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import TypeVar
 
 import click
 from second_python import installed_versions, lacking_programs, second_python, stand_ins
@@ -33,6 +35,8 @@ from fuseflow import __version__
 from fuseflow.sim.engine.ahead import all_kernels
 from fuseflow.sim.native.object_store import SUFFIX
 from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_THE_TOP = (
@@ -51,6 +55,8 @@ AT_THE_TOP = (
 FOLDERS = ("fuseflow", "docs", "evaluation", "models", "schedules", "tests", "tools")
 OBJECTS = "fuseflow/sim/native/objects"
 """Where the kernels of a checkout are made."""
+LEFT_BEHIND = ("__pycache__", SUFFIX, "docs/reference/")
+"""What the paths have of files that Python and builds leave in a checkout, `make docs` among them."""
 EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")
 """A program of docs/example with its tensors."""
 
@@ -62,7 +68,7 @@ class Broken(click.ClickException):
 def files_below(folder: str) -> set[str]:
     """The files of a folder of the checkout, links to folders followed, without what Python and builds leave behind."""
     paths = glob.iglob(f"{folder}/**", root_dir=ROOT, recursive=True, include_hidden=True)
-    return {path for path in paths if "__pycache__" not in path and not path.endswith(SUFFIX) and (ROOT / path).is_file()}
+    return {path for path in paths if not any(left in path for left in LEFT_BEHIND) and (ROOT / path).is_file()}
 
 
 def require(what: str, present: Iterable[str], wanted: Iterable[str]) -> None:
@@ -145,6 +151,12 @@ def install(wheel: Path, environment: Path) -> Path:
     pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     execute([*pip, "install", "--no-deps", "--ignore-installed", str(wheel)], environment)
     return commands
+
+
+def try_installed(wheel: Path, folder: Path) -> None:
+    """Install the wheel into an environment of its own, and try it out there."""
+    (folder / "work").mkdir()
+    try_out(install(wheel, folder / "environment"), folder / "work")
 
 
 def try_out(commands: Path, folder: Path) -> None:
@@ -230,17 +242,18 @@ def main(dist: Path) -> None:
     source, wheel = build(dist)
     check_files(source, wheel)
     check_tag(wheel)
-    with tempfile.TemporaryDirectory(prefix="fuseflow-package-") as name:
-        temporary = Path(name)
-        (temporary / "work").mkdir()
-        try_out(install(wheel, temporary / "environment"), temporary / "work")
-        (temporary / "repeated").mkdir()
-        check_repeated(source, wheel, temporary / "repeated")
-        (temporary / "second").mkdir()
-        second = try_second_python(wheel, temporary / "second")
+    with tempfile.TemporaryDirectory(prefix="fuseflow-package-") as name, ThreadPoolExecutor(max_workers=2) as threads:
+
+        def start(check: Callable[..., T], *files: Path) -> Future[T]:
+            return threads.submit(check, *files, Path(tempfile.mkdtemp(dir=name)))
+
+        second = start(try_second_python, wheel)  # which takes longest
+        for check in (start(try_installed, wheel), start(check_repeated, source, wheel)):
+            check.result()
+        told = second.result()
     for path in (source, wheel):
         click.echo(f"{path.name}: {path.stat().st_size // 1024:,} kB; whole, installs and runs")
-    click.echo(second)
+    click.echo(told)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs
+from fuseflow.cut.costs import PartCosts, is_part, names_in_sections, prepare_costs, section_regions
 from fuseflow.cut.greedy import greedy_partition
 from fuseflow.cut.kept_cut import cut_digest, cut_store, keep_cut, recall_cut
 from fuseflow.cut.units import ProgramUnit, with_regions
@@ -52,6 +52,10 @@ def lower_cut(
         schedule = replace(schedule, fuse_regions=("layerwise",))
     if not schedule.leaves_cut:
         return schedule, *lower_for(program, schedule, machine, tensors)
+    whole = with_associations(program, schedule)
+    if len(whole.einsums) == 1:  # there is nothing to cut
+        alone = replace(schedule, fuse_regions=section_regions(whole, schedule) or ("none",))
+        return alone, *lower_for(program, alone, machine, tensors)
     store = cut_store()
     digest = "" if store is None else cut_digest(program, schedule, machine, tensors)
     known = None if store is None else recall_cut(store, digest, schedule)

@@ -123,6 +123,31 @@ def test_the_schedule_of_the_program_says_which_cut_was_taken() -> None:
     assert [region.graph for region in again.regions] == [region.graph for region in program.regions]
 
 
+ONE = "tensor A[6, 5] csr\ntensor X[5, 4] csc\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ff.Schedule(),
+        ff.Schedule.order("Y", ["j", "k", "i"]),
+        ff.Schedule.par(**{"Y.i": 2}),
+        ff.Schedule.lower(primitives="public"),
+    ],
+    ids=["plain", "order", "lanes", "public"],
+)
+def test_a_program_of_one_operator_is_not_estimated_and_is_what_a_search_would_take(
+    schedule: ff.Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, machine = parse(ONE), ff.load_machine("rda")
+    packed = ff.compile(program, tensors=tensors(ONE), schedule=ff.Schedule.fuse("none"), machine=machine).source.tensors
+    taken, _, regions = best._lower_best(program, schedule, machine, packed)
+    monkeypatch.setattr(best, "_lower_best", lambda *_: pytest.fail("there is nothing to cut"))
+    found, _, lowered = best.lower_cut(program, schedule, machine, packed)
+    assert found == taken
+    assert [region.graph for region in lowered] == [region.graph for region in regions]
+
+
 def test_it_is_the_same_each_time_and_for_each_word_for_it() -> None:
     first, *others = (compiled(schedule=s) for s in (None, ff.Schedule(), ff.Schedule.fuse("best"), ff.Schedule.from_yaml("")))
     assert all(other.schedule == first.schedule for other in others)

@@ -16,6 +16,12 @@ from fuseflow.samml import mlir
 PLUS = "func.func @f(%a: f32) -> f32 {\n  %b = arith.addf %a, %a : f32\n  return %b : f32\n}\n"
 
 
+@pytest.fixture(autouse=True)
+def _new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, each text has a process of its own, as it has for users. Other tests share one, which `parser_forks` forks."""
+    monkeypatch.setattr(canonical, "ask", canonical.ask.__wrapped__)  # type: ignore[attr-defined]
+
+
 def test_a_module_keeps_its_places_and_is_printed_the_same_again() -> None:
     text = canonical_text(PLUS)
     assert 'loc("-":2:8)' in text

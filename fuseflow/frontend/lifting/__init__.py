@@ -5,6 +5,7 @@ ones and zeros, which say what may be there. A second one, backward, asks their 
 
 >>> import torch
 >>> from torch import nn
+>>> from fuseflow.frontend.lifting import analyse_module
 >>> model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU(), nn.Linear(3, 2, bias=False))
 >>> keep = torch.tensor([True, False, True])[:, None].expand(3, 4)  # the second feature is pruned
 >>> analysis = analyse_module(model, (torch.ones(1, 4),), {"0.weight": keep})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -61,9 +62,10 @@ def _indices(region: str, dealt: dict[str, int]) -> list[str]:
     return [index for place, _, index in map(split_lanes, dealt) if place == region]
 
 
-def chosen(allow: frozenset[str], top: int = 2) -> BudgetChoice:
+@cache
+def chosen(allow: frozenset[str]) -> BudgetChoice:
     program, budget = source(), Budget.parse("mul=48,fifo=64KB")
-    return budget_schedule(program, BY_COLUMNS, RDA, BudgetRequest(budget, top=top, allow=allow), run=SlowRows(program))
+    return budget_schedule(program, BY_COLUMNS, RDA, BudgetRequest(budget, top=2, allow=allow), run=SlowRows(program))
 
 
 def test_lanes_of_rows_that_were_slower_than_columns_are_tried_in_runs() -> None:
