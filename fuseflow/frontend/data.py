@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, did_you_mean
-from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
+from fuseflow.frontend.datasets.bigbird import bigbird_mask
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
 from fuseflow.frontend.datasets.karate import karate_club

@@ -9,19 +9,23 @@ from fuseflow.counted_loops import counted
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.export import export_graph, run_eagerly
-from fuseflow.frontend.export_to_linalg import lower_to_linalg
-from fuseflow.frontend.exported_text import exported_text
-from fuseflow.frontend.flops import flops_notice
 from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
-from fuseflow.frontend.intermediates import with_keeps
-from fuseflow.frontend.linalg_to_einsum import extract_program
-from fuseflow.frontend.model_call import ModelCall, model_call, model_name
+from fuseflow.frontend.linalg.locations import Origin
+from fuseflow.frontend.linalg.lowering import lower_to_linalg
+from fuseflow.frontend.linalg.modules import print_module
+from fuseflow.frontend.linalg.to_einsum import extract_program
 from fuseflow.frontend.node_values import node_values
 from fuseflow.frontend.torch_tensors import dense_array, from_torch, unsigned_types
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.exported_text import exported_text
+from fuseflow.frontend.trace.flops import flops_notice
+from fuseflow.frontend.trace.intermediates import with_keeps
+from fuseflow.frontend.trace.model_call import ModelCall, model_call, model_name
 
 if TYPE_CHECKING:
+    from torch.fx import Node
+
     from fuseflow.frontend.model_spec import TorchModel
 
 
@@ -43,7 +47,7 @@ def import_model(
     """
     call, formats, name = model_call(model, inputs, kwargs), formats or {}, name or model_name(model)
     exported = export_graph(call, formats)
-    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name)
+    linalg = lower_to_linalg(exported.graph, exported.stored, unsigned_types(exported.tensors), name, _user_origin)
     program = with_keeps(extract_program(linalg), exported.kept)
     if not program.outputs:
         raise FrontendError("the model returns no tensor", hint="return one from its `forward`")
@@ -57,13 +61,21 @@ def import_model(
         program,
         tensors,
         expected,
-        linalg_modules.print_module(linalg),
+        print_module(linalg),
         notices,
         exported.masks,
         constants,
         lambda: exported_text(call),
         lambda: node_values(call, formats, program),
     )
+
+
+def _user_origin(node: Node) -> Origin:
+    """Return the module path, the operator and the line of the user that a node comes from."""
+    name = fx_origin.operator_name(node)
+    if fx_origin.in_library_module(node):
+        name = name.removesuffix(".")  # For a LayerNorm called `ln`, `ln.sum` is clear enough.
+    return Origin(fx_origin.module_path(node), name, fx_origin.source_span(node))
 
 
 def _outputs(program: Program, call: ModelCall) -> list[Any]:

@@ -20,11 +20,11 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
+from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation, propagated
 from fuseflow.frontend.source import Source
-from fuseflow.frontend.sparse_encodings import width_notices
 from fuseflow.frontend.sparsification import as_sparsity, sparsified
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
