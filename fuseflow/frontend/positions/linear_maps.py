@@ -18,6 +18,7 @@ from fuseflow.frontend.linalg.generic import MAX_WINDOW
 from fuseflow.frontend.positions.known_positions import Handler
 from fuseflow.frontend.positions.selection_products import product_along
 from fuseflow.frontend.positions.selections import Selections, described, named, reshaped
+from fuseflow.frontend.trace import fx_origin
 
 
 def _along_one(selections: Selections, node: Node, x: Node, *given: Any, **options: Any) -> Node | None:
@@ -134,9 +135,7 @@ def _named_dimension(node: Node, shaped: Tensor) -> int:
 
 
 def _name(node: Node) -> str:
-    target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
-    return target._schema.name.partition("::")[2].rstrip("_")
+    return fx_origin.short_name(node.target).rstrip("_")
 
 
 _DIMENSION_POSITIONS = {"cumsum": 1, "diff": 2}

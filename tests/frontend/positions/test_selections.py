@@ -14,7 +14,8 @@ from sources import compiled_at
 from torch import Tensor, nn
 
 import fuseflow as ff
-from fuseflow.frontend import ModelImport, import_model
+from fuseflow.frontend import import_model
+from fuseflow.frontend.source import Source
 from fuseflow.run.compiled import Compiled
 
 NODES, EDGES = 6, 11
@@ -84,7 +85,7 @@ def test_messages_are_a_product_with_the_adjacency() -> None:
     np.testing.assert_array_equal(packed.to_dense(), dense)
 
 
-def imported(function: Callable[..., Any], *inputs: Any) -> ModelImport:
+def imported(function: Callable[..., Any], *inputs: Any) -> Source:
     return import_model(function, inputs)
 
 

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from fuseflow.einsum.interpret import evaluate
-from fuseflow.frontend import ModelImport, import_model
+from fuseflow.frontend import import_model
+from fuseflow.frontend.source import Source
 
 
-def checked(module: nn.Module, *inputs: Tensor) -> ModelImport:
+def checked(module: nn.Module, *inputs: Tensor) -> Source:
     imported = import_model(module.eval(), inputs)
     results = evaluate(imported.program, {name: t.to_dense() for name, t in imported.tensors.items()})
     for name, expected in imported.expected.items():

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import ModelImport, import_model
+from fuseflow.frontend import import_model
+from fuseflow.frontend.source import Source
 
 
-def checked(module: nn.Module, *inputs: Tensor, formats: dict[str, str] | None = None) -> ModelImport:
+def checked(module: nn.Module, *inputs: Tensor, formats: dict[str, str] | None = None) -> Source:
     before = [value.clone() for value in module.state_dict().values()]
     imported = import_model(module.eval(), inputs, formats)
     assert all(torch.equal(a, b) for a, b in zip(before, module.state_dict().values(), strict=True))

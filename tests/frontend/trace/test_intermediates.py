@@ -16,7 +16,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.imported_model import ModelImport
+from fuseflow.frontend.source import Source
 from fuseflow.frontend.trace.intermediates import keep, mark_kept, masked, with_keeps
 from fuseflow.frontend.trace.model_call import model_call
 from fuseflow.frontend.trace.tracing import trace
@@ -38,7 +38,7 @@ def sparse(external: str = "keepall", inline: str = "keepall", name: str = "1", 
     return builder.get_sparse_model(model or mlp())
 
 
-def keeps(imported: ModelImport) -> list[str]:
+def keeps(imported: Source) -> list[str]:
     """The rules of the program in order, as its text says them."""
     return re.findall(r"= (keep\(.*?\))", show(imported.program))
 

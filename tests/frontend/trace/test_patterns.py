@@ -15,7 +15,7 @@ import fuseflow.sparsity as sp
 from fuseflow.einsum.text import show
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import import_model
-from fuseflow.frontend.imported_model import ModelImport
+from fuseflow.frontend.source import Source
 from fuseflow.frontend.trace.patterns import weight_patterns
 from fuseflow.sparsity.layouts.layout import Layout
 from fuseflow.sparsity.layouts.listing import parse_layout
@@ -57,7 +57,7 @@ def with_kept_zeros(model: nn.Module) -> int:
     return kept
 
 
-def as_in_pytorch(model: nn.Module, imported: ModelImport) -> None:
+def as_in_pytorch(model: nn.Module, imported: Source) -> None:
     """Require that the stored weights are those of the model, and so its outputs."""
     weights = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     for name, tensor in imported.tensors.items():
