@@ -81,7 +81,7 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
         remove_unused(traced)
-        selections = Selections.of(traced, depends_on)
+        selections = Selections(traced, depends_on)
         refusals += separate_complex(selections)
         select_data(selections)
         kept = mark_kept(traced)
@@ -121,7 +121,7 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
             if not isinstance(value, Tensor):
                 return []
             stand_in = torch.zeros((), dtype=value.dtype).expand(value.shape)
-            value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in, value))
+            value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in))
     graph.eliminate_dead_code()
     tensors, refusals = traced.tensors, list[FrontendError]()
     for name, tensor in tensors.items():

@@ -115,14 +115,14 @@ class _Pass:
         if not isinstance(value, Tensor):
             raise self.refusals[-1]
         zeros = torch.zeros(1, dtype=value.real.dtype).expand(value.shape)
-        return self._selections.vector(zeros, f"blocked.{node.name}")
+        return self._selections.argument(f"blocked.{node.name}", zeros)
 
     def _visit_known(self, node: Node) -> None:
         """Make real numbers that are computed of known complex ones an argument. Complex ones become two where they are used."""
         numbers = self._selections.known(node)
         if numbers is not None and not numbers.is_complex():
             name = fx_origin.short_name(node.target)
-            node.replace_all_uses_with(self._selections.vector(numbers.resolve_neg().contiguous(), name))
+            node.replace_all_uses_with(self._selections.argument(name, numbers.resolve_neg().contiguous()))
 
     def _is_written_later(self, node: Node) -> bool:
         writers = self._memories.writers(self._memories.root(node))
@@ -178,7 +178,7 @@ class _Pass:
         argument = selections.traced.arguments.get(node)
         name = fx_origin.short_name(node.target) if argument is None else argument.name
         sides = (("real", tensor.real), ("imaginary", tensor.imag))
-        nodes = [selections.vector(side.resolve_neg().contiguous(), f"{name}_{part}") for part, side in sides]
+        nodes = [selections.argument(f"{name}_{part}", side.resolve_neg().contiguous()) for part, side in sides]
         for part in nodes:
             selections.dependences[part] = selections.dependences[node]
         return nodes[0], nodes[1]

@@ -18,14 +18,7 @@ from torch.fx.traceback import annotate
 from fuseflow.counted_loops import tell
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.decompositions.identities import IDENTITIES, added
-from fuseflow.frontend.decompositions.normalization import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    rms_norm,
-    variance_along,
-)
+from fuseflow.frontend.decompositions.normalization import channel_norm, group_norm, layer_norm, rms_norm, variance_along
 from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
 from fuseflow.frontend.decompositions.sliding import SLIDING_REPLACEMENTS
 from fuseflow.frontend.foreign_errors import foreign_message
@@ -282,8 +275,8 @@ COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.logsumexp.default: ("logsumexp", _logsumexp),
     aten.layer_norm.default: ("layer_norm", layer_norm),
     aten.rms_norm.default: ("rms_norm", rms_norm),
-    aten.batch_norm.default: ("batch_norm", batch_norm),
-    aten.instance_norm.default: ("instance_norm", instance_norm),
+    aten.batch_norm.default: ("batch_norm", channel_norm([0])),
+    aten.instance_norm.default: ("instance_norm", channel_norm([])),
     aten.group_norm.default: ("group_norm", group_norm),
     aten.cosine_similarity.default: ("cosine_similarity", _cosine),
     aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),

@@ -26,7 +26,7 @@ def _attention(
         return None
     attended = torch.ones(described(query).shape[-2], described(key).shape[-2], dtype=torch.bool).tril()
     mask = selections.mask(attended, named(node, "causal"))
-    return selections.call(node, node.target, (query, key, value, mask, dropout, False), described(node).shape, **others)
+    return selections.valued(node, described(node), node.target, (query, key, value, mask, dropout, False), **others)
 
 
 CAUSAL: dict[str, Handler] = {"scaled_dot_product_attention": _attention}

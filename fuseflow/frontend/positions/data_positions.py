@@ -253,7 +253,7 @@ def _grouped_product(selections: Selections, node: Node, x: Node, weights: Node,
         return None
     extent = {(2, 3): left.shape[0], (3, 2): right.shape[1]}.get((left.dim(), right.dim()), left.shape[-1])
     places = _places(selections, node, extent, described(ends).dtype)
-    earlier = selections.vector(torch.diag(torch.ones(len(described(ends)) - 1), -1).to(left.dtype), named(node, "earlier"))
+    earlier = selections.argument(named(node, "earlier"), torch.diag(torch.ones(len(described(ends)) - 1), -1).to(left.dtype))
     return selections.computed(node, multiplied_in_groups, (x, weights, ends, places, earlier))
 
 

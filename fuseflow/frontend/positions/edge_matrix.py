@@ -92,8 +92,8 @@ class _EdgeMatrix:
         shape, dim = described(node).shape, self.space.dims[node]
         return (*shape[:dim], *self.space.shape, *shape[dim + 1 :])
 
-    def call(self, node: Node, target: Any, args: tuple[Any, ...], shape: tuple[int, ...], **kwargs: Any) -> Node:
-        return self.selections.call(node, target, args, shape, **kwargs)
+    def call(self, node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
+        return self.selections.computed(node, target, args, **kwargs)
 
     # Operands
 
@@ -106,9 +106,7 @@ class _EdgeMatrix:
         edges = torch.stack((self.space.target, self.space.source)).repeat_interleave(inner.shape[1], 1)
         places = torch.cat((edges, inner.repeat(1, values.shape[0])))
         tensor = torch.sparse_coo_tensor(places, values.reshape(-1), (*self.space.shape, *rest)).coalesce()
-        return self.selections.traced.add(
-            self.selections.names.unique(name), tensor, torch.empty(tensor.shape, dtype=values.dtype, device="meta")
-        )
+        return self.selections.argument(name, tensor)
 
     def pattern(self, node: Node) -> Node:
         dtype = described(node).dtype
@@ -124,15 +122,13 @@ class _EdgeMatrix:
             name = traced.arguments[node].name if node in traced.arguments else named(node, "edges")
             matrix = self.entries(name, known.movedim(dim, 0))
             if dim:
-                matrix = self.call(node, torch.ops.aten.movedim.intlist, (matrix, [0, 1], [dim, dim + 1]), self.shape(node))
+                matrix = self.call(node, torch.ops.aten.movedim.intlist, matrix, [0, 1], [dim, dim + 1])
             self.matrices[node] = matrix
             self.zero.add(matrix)
         return self.matrices[node]
 
     def at_edges(self, node: Node, x: Node, dim: int) -> Node:
-        shape = list(described(x).shape)
-        shape[dim : dim + 2] = self.space.shape
-        result = self.call(node, at_edges, (self.pattern(x), x, dim), tuple(shape))
+        result = self.call(node, at_edges, self.pattern(x), x, dim)
         self.zero.add(result)
         return result
 
@@ -146,11 +142,11 @@ class _EdgeMatrix:
         rank, dim = described(node).dim(), self.space.dims[node]
         shape = [1] * (rank - described(x).dim()) + list(described(x).shape)
         shape[dim : dim + 1] = [1, 1]
-        wide = self.call(x, torch.ops.aten.reshape.default, (x, shape), tuple(shape))
+        wide = self.call(x, torch.ops.aten.reshape.default, x, shape)
         result = self.at_edges(x, wide, dim)
         if described(x).dtype != torch.bool:
             return result
-        return self.call(x, torch.ops.aten.ne.Scalar, (result, 0), tuple(described(result).shape))
+        return self.call(x, torch.ops.aten.ne.Scalar, result, 0)
 
     # Operators
 
@@ -165,7 +161,7 @@ class _EdgeMatrix:
             return self.linear(node, dim)
         if name in RESHAPES:
             matrix = self.value(node.all_input_nodes[0])
-            result = self.call(node, torch.ops.aten.reshape.default, (matrix, list(self.shape(node))), self.shape(node))
+            result = self.call(node, torch.ops.aten.reshape.default, matrix, list(self.shape(node)))
             return self.keep_zero(result, matrix)
         if name in SUMS:
             return self.summed(node)
@@ -174,7 +170,10 @@ class _EdgeMatrix:
     def pointwise(self, node: Node, name: str) -> Node:
         operands = {o: self.value(o) if o in self.space.dims else self.spread(node, o) for o in node.all_input_nodes}
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), operands.__getitem__)
-        result = self.call(node, node.target, args, self.shape(node), **kwargs)
+        value = torch.empty(
+            self.shape(node), dtype=described(node).dtype, device="meta"
+        )  # an operator in place computes none here
+        result = self.selections.valued(node, value, node.target, args, **kwargs)
         shifted = name in ("add", "sub") and any(isinstance(arg, int | float) for arg in node.args)
         if name == "mul" and not self.zero.isdisjoint(operands.values()):
             self.zero.add(result)
@@ -193,16 +192,12 @@ class _EdgeMatrix:
         assert isinstance(matrix, Node)
         positions = positions_of(self.selections.tensor_of(matrix), 0)
         assert positions is not None
-        place = dim + 1 if self.space.is_target(positions) else dim
-        shape = list(described(x).shape)
-        shape.insert(place, 1)
-        wide = self.call(node, torch.ops.aten.unsqueeze.default, (x, place), tuple(shape))
+        wide = self.call(node, torch.ops.aten.unsqueeze.default, x, dim + 1 if self.space.is_target(positions) else dim)
         return self.at_edges(node, wide, dim)
 
     def softmax(self, node: Node, scores: Node, dim: int) -> Node:
-        args = (self.pattern(node), self.value(scores), dim, float("-inf"))
-        masked = self.call(node, scores_at_edges, args, self.shape(node))
-        result = self.call(node, torch.ops.aten.softmax.int, (masked, dim + 1), self.shape(node))
+        masked = self.call(node, scores_at_edges, self.pattern(node), self.value(scores), dim, float("-inf"))
+        result = self.call(node, torch.ops.aten.softmax.int, masked, dim + 1)
         self.zero.add(result)
         return result
 
@@ -210,10 +205,10 @@ class _EdgeMatrix:
         x, weight = node.args[0], node.args[1]
         assert isinstance(x, Node) and isinstance(weight, Node)
         bias = node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
-        result = self.call(node, linear_of_edges, (self.cut(x), weight), self.shape(node))
+        result = self.call(node, linear_of_edges, self.cut(x), weight)
         self.zero.add(result)
         if isinstance(bias, Node):
-            result = self.call(node, torch.ops.aten.add.Tensor, (result, self.spread(node, bias)), self.shape(node))
+            result = self.call(node, torch.ops.aten.add.Tensor, result, self.spread(node, bias))
             self.zero.add(result)
         return result
 
@@ -223,7 +218,7 @@ class _EdgeMatrix:
         place, rank = self.space.dims[operand], described(operand).dim()
         over = [d + (d > place) for d in (n % rank for n in node.args[1])]
         matrix = self.value(operand)
-        result = self.call(node, node.target, (matrix, over, *node.args[2:]), self.shape(node), **node.kwargs)
+        result = self.call(node, node.target, matrix, over, *node.args[2:], **node.kwargs)
         return self.keep_zero(result, matrix)
 
     # What leaves the edges
@@ -241,24 +236,22 @@ class _EdgeMatrix:
         over = dim + 1 if self.adds_up_rows(matrix) else dim
         if node.target is extreme_along:
             _, empty, _, _, start, largest = node.args
-            args = (self.pattern(x), empty, self.value(x), dim, over, start, largest)
-            return self.call(node, extreme_at_edges, args, tuple(described(node).shape))
+            return self.call(node, extreme_at_edges, self.pattern(x), empty, self.value(x), dim, over, start, largest)
         entries = self.selections.tensor_of(matrix).to_sparse().coalesce()
         weights = entries.values()[torch.argsort(entries.indices()[1])]
         factors = self.factors(x) if over == dim + 1 else None
         if factors is not None:
             attention, features = factors
-            product = (self.weighted(x, self.value(attention), weights, dim), features)
-            return self.call(node, weighted_rows, product, tuple(described(node).shape))
+            return self.call(node, weighted_rows, self.weighted(x, self.value(attention), weights, dim), features)
         summands = self.weighted(x, self.value(x), weights, dim)
-        return self.call(node, torch.ops.aten.sum.dim_IntList, (summands, [over]), tuple(described(node).shape))
+        return self.call(node, torch.ops.aten.sum.dim_IntList, summands, [over])
 
     def weighted(self, node: Node, matrix: Node, weights: Tensor, dim: int) -> Node:
         """Return what is added up: a matrix times the numbers of a selection, and zero beside the edges."""
         if matrix in self.zero and bool((weights == 1).all()):
             return matrix
         entries = self.entries(named(node, "adjacency"), weights)
-        return self.call(node, at_edges, (entries, matrix, dim), tuple(described(matrix).shape))
+        return self.call(node, at_edges, entries, matrix, dim)
 
     def factors(self, product: Node) -> tuple[Node, Node] | None:
         """Return the one number for each edge (and each head) and the features of nodes of which a value is the product, or None. Their

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.frontend.positions.known_positions import Handler
-from fuseflow.frontend.positions.selections import Selections, described, gathered, named
+from fuseflow.frontend.positions.selections import Selections, described, gathered, named, reshaped
 from fuseflow.frontend.trace import fx_origin
 
 
@@ -25,7 +25,7 @@ def _triangle(selections: Selections, node: Node, x: Node, diagonal: int = 0) ->
     whole = torch.ones(shaped.shape[-2:], dtype=torch.bool)
     cut = torch.tril if fx_origin.short_name(node.target).startswith("tril") else torch.triu
     mask = selections.mask(cut(whole, diagonal), named(node, "triangle"))
-    return selections.call(node, masked, (mask, x), shaped.shape)
+    return selections.computed(node, masked, (mask, x))
 
 
 def _diagonal(selections: Selections, node: Node, x: Node, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Node | None:
@@ -39,9 +39,8 @@ def _diagonal(selections: Selections, node: Node, x: Node, offset: int = 0, dim1
     others = [d for d in range(shaped.dim()) if d not in (first, second)]
     order = [*others, first, second]
     outer = tuple(shaped.shape[d] for d in others)
-    x = selections.call(node, torch.ops.aten.permute.default, (x, order), (*outer, rows, columns))
-    x = selections.call(node, torch.ops.aten.reshape.default, (x, [*outer, rows * columns]), (*outer, rows * columns))
-    return gathered(selections, node, x, len(outer), places)
+    x = selections.computed(node, torch.ops.aten.permute.default, (x, order))
+    return gathered(selections, node, reshaped(selections, node, x, (*outer, rows * columns)), len(outer), places)
 
 
 def _diag(selections: Selections, node: Node, x: Node, diagonal: int = 0) -> Node | None:
@@ -57,13 +56,13 @@ def _diag_embed(selections: Selections, node: Node, x: Node, *others: Any) -> No
         return None
     extent = shaped.shape[-1]
     mask = selections.mask(torch.eye(extent, dtype=torch.bool), named(node, "diagonal"))
-    column = selections.call(node, torch.ops.aten.unsqueeze.default, (x, -1), (*shaped.shape, 1))
-    return selections.call(node, masked, (mask, column), (*shaped.shape, extent))
+    column = selections.computed(node, torch.ops.aten.unsqueeze.default, (x, -1))
+    return selections.computed(node, masked, (mask, column))
 
 
 def _trace(selections: Selections, node: Node, x: Node) -> Node | None:
     diagonal = _diagonal(selections, node, x)
-    return None if diagonal is None else selections.call(node, torch.ops.aten.sum.default, (diagonal,), ())
+    return None if diagonal is None else selections.computed(node, torch.ops.aten.sum.default, (diagonal,))
 
 
 MASKS: dict[str, Handler] = {

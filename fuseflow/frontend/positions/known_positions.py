@@ -40,9 +40,7 @@ def _index_put(
     if places is None:
         return None
     outer, rest = places.merged[: places.dim], places.merged[places.dim + 1 :]
-    whole = selections.call(
-        node, torch.ops.aten.expand.default, (values, [*outer, *places.shape, *rest]), (*outer, *places.shape, *rest)
-    )
+    whole = selections.computed(node, torch.ops.aten.expand.default, (values, [*outer, *places.shape, *rest]))
     source = reshaped(selections, node, whole, (*outer, len(places.positions), *rest))
     merged = reshaped(selections, node, x, places.merged)
     reduce = "sum" if accumulate else "overwrite"

@@ -19,25 +19,20 @@ from fuseflow.frontend.positions.known_positions import Handler
 from fuseflow.frontend.positions.selection_products import product_along
 from fuseflow.frontend.positions.selections import Selections, described, named, reshaped
 from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.dependence import schema_arguments
 
 
-def _along_one(selections: Selections, node: Node, x: Node, *given: Any, **options: Any) -> Node | None:
+def _along_one(selections: Selections, node: Node, x: Node, *_: Any, **options: Any) -> Node | None:
     """An operator along the dimension that it names, as `cumsum(x, dim)`."""
-    shaped = described(x)
-    if shaped.dim() == 0:
+    shaped, dtype = described(x), described(node).dtype
+    if shaped.dim() == 0 or "out" in options:
         return None
-    dim, dtype = _named_dimension(node, shaped), described(node).dtype
+    arguments: dict[str, Any] = {argument.name: value for argument, value in schema_arguments(node) if argument.name != "self"}
+    dim = arguments["dim"] % shaped.dim()
     if dtype != shaped.dtype:  # it converts first
         x = selections.computed(node, torch.Tensor.to, (x, dtype))
     identity = torch.eye(shaped.shape[dim], dtype=dtype)
-    rest = list(given)
-    if "out" in options:
-        return None
-    if "dim" in options or not rest:
-        options["dim"] = 1
-    else:
-        rest[_DIMENSION_POSITIONS[_name(node)] - 1] = 1
-    matrix: Tensor = node.target(identity, *rest, **options)  # type: ignore[operator]
+    matrix: Tensor = node.target(identity, **(arguments | {"dim": 1}))  # type: ignore[operator]
     return _product(selections, node, x, dim, matrix.t())
 
 
@@ -120,33 +115,20 @@ def _product(selections: Selections, node: Node, x: Node, dim: int, matrix: Tens
     rows, columns = matrix.nonzero(as_tuple=True)
     extents = (matrix.shape[0], matrix.shape[1])
     weights = selections.matrix(rows, columns, matrix[rows, columns], extents, named(node, _name(node)))
-    return selections.call(node, product_along, (weights, x, dim), _with_extent(described(x).shape, dim, extents[0]))
-
-
-def _with_extent(shape: Sequence[int], dim: int, extent: int) -> tuple[int, ...]:
-    return (*shape[:dim], extent, *shape[dim + 1 :])
-
-
-def _named_dimension(node: Node, shaped: Tensor) -> int:
-    position = _DIMENSION_POSITIONS[_name(node)]
-    dim = node.args[position] if len(node.args) > position else node.kwargs.get("dim", -1)
-    assert isinstance(dim, int)
-    return dim % shaped.dim()
+    return selections.computed(node, product_along, (weights, x, dim))
 
 
 def _name(node: Node) -> str:
     return fx_origin.short_name(node.target).rstrip("_")
 
 
-_DIMENSION_POSITIONS = {"cumsum": 1, "diff": 2}
-"""At which position an operator names its dimension."""
 _INTERPOLATIONS = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
     "upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa"
 )
 LINEAR_MAPS: dict[str, Handler] = {
-    **dict.fromkeys(_DIMENSION_POSITIONS, _along_one),
+    **dict.fromkeys(("cumsum", "diff"), _along_one),
     **dict.fromkeys(_INTERPOLATIONS.split(), _along_last),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _average),
 }

@@ -75,7 +75,7 @@ LOSS_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
 
 
 def _cross_entropy(selections: Selections, node: Node, x: Node, *others: Any) -> Node | None:
-    logarithms = selections.call(node, aten.log_softmax.int, (x, min(1, described(x).dim() - 1)), described(x).shape)
+    logarithms = selections.computed(node, aten.log_softmax.int, (x, min(1, described(x).dim() - 1)))
     return _picked(selections, node, logarithms, *others)
 
 
@@ -113,12 +113,12 @@ def _picked(
         shared = -weights.to(shaped.dtype).repeat(len(rows)) * smoothing / width / total
         entries = torch.cat((entries, shared))
     matrix = selections.matrix(places, columns, entries, (count, width), named(node, "target"))
-    logarithms = selections.call(node, aten.reshape.default, (logarithms, [count, -1]), (count, shaped.shape[-1]))
-    products = selections.call(node, aten.mul.Tensor, (matrix, logarithms), (count, shaped.shape[-1]))
+    logarithms = selections.computed(node, aten.reshape.default, (logarithms, [count, -1]))
+    products = selections.computed(node, aten.mul.Tensor, (matrix, logarithms))
     if reduction == _NONE:
-        summed = selections.call(node, aten.sum.dim_IntList, (products, [1]), (count,))
-        return selections.call(node, aten.reshape.default, (summed, list(described(node).shape)), described(node).shape)
-    return selections.call(node, aten.sum.default, (products,), ())
+        summed = selections.computed(node, aten.sum.dim_IntList, (products, [1]))
+        return selections.computed(node, aten.reshape.default, (summed, list(described(node).shape)))
+    return selections.computed(node, aten.sum.default, (products,))
 
 
 def _classes_last(x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def _picked_by_data(
     classes = torch.arange(len(weights))
     counted = torch.where(classes == ignored, 0, weights).to(described(logarithms).dtype)
     places = selections.counted(len(weights), described(target).dtype, named(node, "places"))
-    weight = selections.vector(counted, named(node, "weight"))
+    weight = selections.argument(named(node, "weight"), counted)
     return selections.computed(node, picked_loss, (logarithms, target, places, weight, reduction))
 
 

@@ -32,9 +32,9 @@ def _reduced_product(selections: Selections, node: Node, a: Node, x: Node, reduc
         return None
     stored = selections.tensor_of(pattern).crow_indices().diff()
     if reduce == "mean":
-        degrees = selections.vector(stored.clamp(min=1).to(described(x).dtype), named(node, "degrees"))
+        degrees = selections.argument(named(node, "degrees"), stored.clamp(min=1).to(described(x).dtype))
         return selections.computed(node, mean_of_row, (a, degrees, x))
-    empty = selections.vector((stored == 0).to(torch.int32), named(node, "empty"))
+    empty = selections.argument(named(node, "empty"), (stored == 0).to(torch.int32))
     result = selections.computed(node, extreme_of_row, (a, pattern, empty, x, EXTREMES[reduce] == "max"))
     assert described(result).shape == described(node).shape
     return result

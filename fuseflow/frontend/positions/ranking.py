@@ -79,7 +79,7 @@ def _ranking(
     dim %= shaped.dim()
     extent = shaped.shape[dim]
     counts = shaped.dtype if shaped.is_floating_point() else torch.float32
-    before = selections.vector(torch.ones(extent, extent, dtype=counts).tril(-1), named(node, "before"))
+    before = selections.argument(named(node, "before"), torch.ones(extent, extent, dtype=counts).tril(-1))
     places = selections.counted(extent, counts, named(node, "places"))
     shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
     nodes: dict[str, Node] = {}

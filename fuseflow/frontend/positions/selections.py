@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,20 +42,11 @@ class Selections:
 
     traced: Trace
     dependences: dict[Node, Dependence]
-    names: NameAllocator
-    _nodes: dict[tuple[Any, ...], Node]
+    _names: NameAllocator = field(init=False)
+    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, traced: Trace, dependences: dict[Node, Dependence]) -> Selections:
-        names = NameAllocator()
-        for argument in traced.arguments.values():
-            names.unique(argument.name)
-        return cls(traced, dependences, names, {})
-
-    def call(self, origin: Node, target: Any, args: tuple[Any, ...], shape: Any, **kwargs: Any) -> Node:
-        """Add a call that has the module path and the line of the node `origin`."""
-        value = torch.empty(tuple(shape), dtype=described(origin).dtype, device="meta")
-        return self.valued(origin, value, target, args, **kwargs)
+    def __post_init__(self) -> None:
+        self._names = self.traced.names()
 
     def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
         """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
@@ -82,36 +73,31 @@ class Selections:
             return value if isinstance(value, Tensor) else None
         return None
 
+    def argument(self, name: str, tensor: Tensor) -> Node:
+        """Return a new argument, which has this name or a name like it."""
+        return self.traced.add(self._names.unique(name), tensor)
+
     def matrix(self, rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], name: str) -> Node:
         """Return an argument that is a CSR matrix of the given entries. Entries at one place are added up."""
         matrix = torch.sparse_coo_tensor(torch.stack((rows, columns)), values, shape).coalesce().to_sparse_csr()
-        content = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        content = _content(matrix)
         key = shape, values.dtype, *(hash(part.view(torch.uint8).numpy().tobytes()) for part in content)
-        for node, tensor in self._same(key):
-            if all(torch.equal(a, b) for a, b in zip(content, _content(tensor), strict=True)):
-                return node
-        node = self.traced.add(self.names.unique(name), matrix, torch.empty(shape, dtype=values.dtype, device="meta"))
-        self._nodes[key] = node
-        return node
-
-    def _same(self, key: tuple[Any, ...]) -> list[tuple[Node, Tensor]]:
         node = self._nodes.get(key)
-        return [] if node is None else [(node, self.traced.arguments[node].tensor)]
-
-    def vector(self, values: Tensor, name: str) -> Node:
-        """Return an argument that is a known dense vector."""
-        return self.traced.add(self.names.unique(name), values, torch.empty_like(values, device="meta"))
+        if node is not None and all(map(torch.equal, content, _content(self.tensor_of(node)))):
+            return node
+        self._nodes[key] = self.argument(name, matrix)
+        return self._nodes[key]
 
     def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
         """Return an argument that counts from 0."""
         key = "counted", extent, dtype
         if key not in self._nodes:
-            self._nodes[key] = self.vector(torch.arange(extent, dtype=dtype), name)
+            self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
         return self._nodes[key]
 
     def mask(self, values: Tensor, name: str) -> Node:
         """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
-        return self.traced.add(self.names.unique(name), values.to_sparse_csr(), torch.empty_like(values, device="meta"))
+        return self.argument(name, values.to_sparse_csr())
 
     def pattern(self, node: Node) -> Node | None:
         """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known of a matrix that
@@ -124,8 +110,7 @@ class Selections:
         stored = argument.tensor.detach().to_sparse_csr()
         truths = torch.ones(stored.values().shape, dtype=torch.bool)
         pattern = torch.sparse_csr_tensor(stored.crow_indices(), stored.col_indices(), truths, tuple(stored.shape))
-        value = torch.empty(tuple(stored.shape), dtype=torch.bool, device="meta")
-        return self.traced.add(self.names.unique(f"{argument.name}.pattern"), pattern, value)
+        return self.argument(f"{argument.name}.pattern", pattern)
 
     def tensor_of(self, node: Node) -> Tensor:
         return self.traced.arguments[node].tensor
@@ -159,13 +144,12 @@ def gathered(selections: Selections, node: Node, x: Node, dim: int, positions: T
     positions = torch.where(positions < 0, positions + extent, positions).to(torch.int64)
     ones = torch.ones(len(positions), dtype=shaped.dtype)
     matrix = selections.matrix(torch.arange(len(positions)), positions, ones, (len(positions), extent), named(node, "gather"))
-    return selections.call(node, product_along, (matrix, x, dim), _shape_with(shaped, dim, len(positions)))
+    return selections.computed(node, product_along, (matrix, x, dim))
 
 
 def scattered(selections: Selections, node: Node, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
     """Return a node that adds up the entries of `source` along `dim` that go to the same of so many rows."""
-    shaped = described(source)
-    values = torch.ones(len(positions), dtype=shaped.dtype)
+    values = torch.ones(len(positions), dtype=described(source).dtype)
     if mean:
         values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)
     edges = torch.arange(len(positions))
@@ -173,7 +157,7 @@ def scattered(selections: Selections, node: Node, source: Node, dim: int, positi
     if propagated is not None:
         return propagated
     matrix = selections.matrix(positions, edges, values, (rows, len(positions)), named(node, "scatter"))
-    return selections.call(node, product_along, (matrix, source, dim), _shape_with(shaped, dim, rows))
+    return selections.computed(node, product_along, (matrix, source, dim))
 
 
 def _propagated(
@@ -197,7 +181,7 @@ def _propagated(
     composed = torch.sparse.mm(scattered.to(wide).coalesce(), taken.to(wide)).coalesce()
     (to, origin), numbers = composed.indices(), composed.values().to(values.dtype)
     adjacency = selections.matrix(to, origin, numbers, (rows, taken.shape[1]), named(node, "adjacency"))
-    return selections.call(node, product_along, (adjacency, x, dim), _shape_with(described(x), dim, rows))
+    return selections.computed(node, product_along, (adjacency, x, dim))
 
 
 def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Node, Tensor] | None:
@@ -227,11 +211,11 @@ def combined(
             return reduced(selections, node, places, source, kind, 0.0 if zero else base)
         combination, neutral = _WITH_SELF[kind]
         result = reduced(selections, node, places, source, kind, base if neutral is None else neutral)
-        return selections.call(node, combination, (base, result), shaped.shape)
+        return selections.computed(node, combination, (base, result))
     if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
         return None
     result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
-    return result if zero else selections.call(node, torch.ops.aten.add.Tensor, (base, result), shaped.shape)
+    return result if zero else selections.computed(node, torch.ops.aten.add.Tensor, (base, result))
 
 
 def _overwritten(selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
@@ -242,8 +226,8 @@ def _overwritten(selections: Selections, node: Node, base: Node, dim: int, posit
     written = scattered(selections, node, source, dim, positions, rows, False)
     if is_zero(base):
         return written
-    hit = selections.vector((counts > 0).to(torch.int32), named(node, "written"))
-    return selections.call(node, overwrite_along, (hit, written, base, dim), described(base).shape)
+    hit = selections.argument(named(node, "written"), (counts > 0).to(torch.int32))
+    return selections.computed(node, overwrite_along, (hit, written, base, dim))
 
 
 def reduced(
@@ -254,15 +238,14 @@ def reduced(
     dim, positions, rows = places
     ones = torch.ones(len(positions), dtype=described(source).dtype)
     matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))
-    empty = selections.vector((torch.bincount(positions, minlength=rows) == 0).to(torch.int32), named(node, "empty"))
-    shape = _shape_with(described(source), dim, rows)
+    empty = selections.argument(named(node, "empty"), (torch.bincount(positions, minlength=rows) == 0).to(torch.int32))
     if kind == "prod":
-        return selections.call(node, multiplied_along, (matrix, empty, source, dim, start), shape)
-    return selections.call(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"), shape)
+        return selections.computed(node, multiplied_along, (matrix, empty, source, dim, start))
+    return selections.computed(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"))
 
 
 def scaled(selections: Selections, node: Node, x: Node, factor: float) -> Node:
-    return x if factor == 1 else selections.call(node, torch.ops.aten.mul.Tensor, (x, factor), described(x).shape)
+    return x if factor == 1 else selections.computed(node, torch.ops.aten.mul.Tensor, (x, factor))
 
 
 def described(node: Node) -> Tensor:
@@ -275,12 +258,6 @@ def same_beside(dim: int, first: Node, second: Node) -> bool:
     """Return whether two tensors have the same extents beside one dimension."""
     pairs = zip(described(first).shape, described(second).shape, strict=True)
     return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
-
-
-def _shape_with(tensor: Tensor, dim: int, extent: int) -> tuple[int, ...]:
-    shape = list(tensor.shape)
-    shape[dim] = extent
-    return tuple(shape)
 
 
 def is_zero(node: Node) -> bool:
@@ -303,7 +280,7 @@ def named(node: Node, name: str) -> str:
 def reshaped(selections: Selections, origin: Node, value: Node, shape: Sequence[int]) -> Node:
     if tuple(described(value).shape) == tuple(shape):
         return value
-    return selections.call(origin, torch.ops.aten.reshape.default, (value, list(shape)), shape)
+    return selections.computed(origin, torch.ops.aten.reshape.default, (value, list(shape)))
 
 
 def first_operand(node: Node) -> Node:

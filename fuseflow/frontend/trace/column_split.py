@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from fuseflow.frontend.trace.dependence import schema_arguments
 from fuseflow.frontend.trace.fx_origin import added_call
 
 aten = torch.ops.aten
@@ -49,18 +50,21 @@ def _parts(node: Node) -> Iterator[tuple[Node, int]]:
         return
     columns = whole.shape[-1]
     if node.target == aten.slice.Tensor:
-        slice_arguments: list[Any] = [*args[1:], *(0, None, None, 1)[len(args) - 1 :]]
-        dim, start, end, step = slice_arguments
+        _, dim, start, end, step = _values(node)
         if dim % whole.dim() == whole.dim() - 1 and step == 1 and node.meta["val"].shape[-1] < columns:
             yield node, slice(start, end).indices(columns)[0]
     elif node.target in _CUTS:
-        cut_dim: Any = args[2] if len(args) > 2 else node.kwargs.get("dim", 0)
-        if cut_dim % whole.dim() == whole.dim() - 1:
+        _, _, dim = _values(node)
+        if dim % whole.dim() == whole.dim() - 1:
             starts = [0]
             for piece in node.meta["val"]:
                 starts.append(starts[-1] + piece.shape[-1])
             results: list[Any] = [user for user in node.users if user.target is operator.getitem]
             yield from ((result, starts[result.args[1]]) for result in results)
+
+
+def _values(node: Node) -> list[Any]:
+    return [value for _, value in schema_arguments(node)]
 
 
 def _linear_layer(node: object) -> Node | None:

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.aten_operators import (
     DIAGONAL,
@@ -56,11 +55,10 @@ def fold_constants(
     last = [node for node in evaluated if described_tensor(node) is not None and any(user not in needed for user in node.users)]
     if not last:
         return [], 0
-    names = NameAllocator()
     for placeholder, argument in traced.arguments.items():
         if argument.name in weights.values():  # its name is that of what follows from it
             traced.arguments[placeholder] = replace(argument, name=f"{argument.name}_orig")
-        names.unique(traced.arguments[placeholder].name)
+    names = traced.names()
     results = node_values(traced, [node for node in last if node in weights])  # which is no work on data
     with flop_counter() as counter:
         results |= node_values(traced, [node for node in last if node not in weights])
@@ -71,7 +69,7 @@ def fold_constants(
         pattern = _pattern(traced, node, patterns)
         if pattern is not None:
             patterns[name] = pattern
-        placeholder = traced.add(name, results[node].detach(), node.meta["val"])
+        placeholder = traced.add(name, results[node].detach())
         dependences[placeholder] = "weights" if node in weights else dependences[node]
         node.replace_all_uses_with(placeholder)
         what = "what follows from weights alone" if node in weights else f"`{fx_origin.short_name(_source(node).target)}`"

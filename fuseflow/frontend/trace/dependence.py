@@ -86,7 +86,7 @@ def _propagated(traced: Trace, arguments: Mapping[Node, Dependence]) -> dict[Nod
 def written_by(node: Node) -> Iterator[Node]:
     """Yield the operands that an operator writes to. `detach_`, which follows every constant, writes nothing."""
     if isinstance(node.target, torch._ops.OpOverload) and node.target != torch.ops.aten.detach_.default:
-        for argument, value in _schema_arguments(node):
+        for argument, value in schema_arguments(node):
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Node):
                 yield value
 
@@ -144,11 +144,11 @@ def _is_repeatable(target: object) -> bool:
     return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded not in target.tags
 
 
-def _schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
+def schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
     """Yield the arguments that an operator declares, each with its value in a call."""
     assert isinstance(node.target, torch._ops.OpOverload)
     for position, argument in enumerate(node.target._schema.arguments):
-        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
         yield argument, value
 
 
@@ -207,7 +207,7 @@ class Memories:
             return node.all_input_nodes
         if not isinstance(node.target, torch._ops.OpOverload):
             return []
-        shared = [value for argument, value in _schema_arguments(node) if argument.alias_info is not None]
+        shared = [value for argument, value in schema_arguments(node) if argument.alias_info is not None]
         return [value for value in shared if isinstance(value, Node)]
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from fuseflow.frontend.linalg.einsum_names import NameAllocator
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
 from fuseflow.frontend.trace.dependence import ancestors_of, described_tensor, written_by
@@ -145,13 +144,10 @@ def _only_number(value: Tensor) -> float | int | bool | complex | None:
 
 def _outputs_to_arguments(traced: Trace, settled: Mapping[Node, Any], targets: set[Node]) -> None:
     """Make arguments of the outputs that follow from what is empty alone, because an output has to depend on one."""
-    names = NameAllocator()
-    for argument in traced.arguments.values():
-        names.unique(argument.name)
-    output = traced.graph_module.graph.output_node()
+    names, output = traced.names(), traced.graph_module.graph.output_node()
     for node in output.all_input_nodes:
         ancestors = ancestors_of(node)
         unwritten = not traced.arguments.keys() & ancestors and not ancestors.isdisjoint(targets | settled.keys())
         if node.op == "call_function" and (node in settled or unwritten):
             value = settled[node] if node in settled else node_values(traced, [node])[node]
-            output.replace_input_with(node, traced.add(names.unique(node.name), value, node.meta["val"]))
+            output.replace_input_with(node, traced.add(names.unique(node.name), value))

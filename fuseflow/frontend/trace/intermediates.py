@@ -85,7 +85,7 @@ def _mark(traced: Trace, node: Node, intermediates: KeptIntermediates) -> None:
             )
             continue
         name = f"keep{len(intermediates.rules)}"
-        marker = traced.add(name, torch.ones((), dtype=value.dtype).expand(value.shape), value)
+        marker = traced.add(name, torch.ones((), dtype=value.dtype).expand(value.shape))
         intermediates.rules[name] = _without_units(kept, tuple(value.shape))
         with graph.inserting_before(node):
             product = graph.call_function(keep, (product, marker))

@@ -111,12 +111,19 @@ class Trace:
         """The tensors of the arguments by name, in order."""
         return {argument.name: argument.tensor for argument in self.arguments.values()}
 
-    def add(self, name: str, tensor: Tensor, value: object) -> Node:
-        """Add an argument behind the others, and return its placeholder. `value` describes its elements to later passes."""
+    def names(self) -> NameAllocator:
+        """Return an allocator in which the names of the arguments are taken."""
+        names = NameAllocator()
+        for argument in self.arguments.values():
+            names.unique(argument.name)
+        return names
+
+    def add(self, name: str, tensor: Tensor) -> Node:
+        """Add an argument behind the others, and return its placeholder."""
         graph = self.graph_module.graph
         with graph.inserting_after(next(reversed(self.arguments))) if self.arguments else graph.inserting_before():
             node = graph.placeholder(f"known_{len(self.arguments)}")
-        node.meta["val"] = value
+        node.meta["val"] = _element_description(tensor)
         self.arguments[node] = Argument(name, tensor, "constant")
         return node
 
@@ -354,7 +361,7 @@ def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> N
             if not isinstance(value, Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
                 continue  # a nested graph, or what belongs to one
             name = names.unique(held.get(id(value), "constant"))
-            node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach()), _element_description(value)))
+            node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach())))
             traced.graph_module.graph.erase_node(node)
 
 
