@@ -34,7 +34,7 @@ from fuseflow.frontend.trace import fx_origin, operator_screen
 from fuseflow.frontend.trace.batch_norm import write_batch_norms
 from fuseflow.frontend.trace.column_split import split_linear_columns
 from fuseflow.frontend.trace.constant_folding import fold_constants
-from fuseflow.frontend.trace.dependence import dependences, read_dependences, remove_unused
+from fuseflow.frontend.trace.dependence import dependences, read_dependences, remove_unused, shares_memory
 from fuseflow.frontend.trace.emptiness import settle_empty
 from fuseflow.frontend.trace.intermediates import mark_kept
 from fuseflow.frontend.trace.model_call import ModelCall
@@ -225,13 +225,12 @@ def _forget_places_of_writes(graph: Graph) -> None:
     for node in graph.nodes:
         name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
         operator_name = name.partition("::")[2]
-        if not operator_name.endswith("_") or operator_name.startswith("_") or _is_view(node.args[0]):
+        if (
+            not operator_name.endswith("_")
+            or operator_name.startswith("_")
+            or shares_memory(getattr(node.args[0], "target", None))
+        ):
             continue
         packet = getattr(torch.ops.aten, operator_name.removesuffix("_"), None)
         overload = getattr(packet, node.target._overloadname, None)
         node.target = overload or node.target
-
-
-def _is_view(node: object) -> bool:
-    target = node.target if isinstance(node, Node) else None
-    return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)

@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 from fuseflow.frontend.trace import fx_origin
 
 _NAMES = ("eq", "ne", "lt", "le", "gt", "ge")
-_LEAST = {torch.int64: -(2**63), torch.int32: -(2**31), torch.int16: -(2**15), torch.int8: -(2**7), torch.uint8: 0}
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def compare_alike(graph: Graph) -> None:
@@ -29,8 +29,8 @@ def compare_alike(graph: Graph) -> None:
             continue
         if value.dtype.is_floating_point:
             node.args = (tensor, float(number))
-        elif value.dtype in _LEAST and isinstance(number, float):
-            name, whole = _whole_comparison(name, number, _LEAST[value.dtype])
+        elif value.dtype in _INTEGERS and isinstance(number, float):
+            name, whole = _whole_comparison(name, number, torch.iinfo(value.dtype).min)
             node.target, node.args = getattr(torch.ops.aten, name).Scalar, (tensor, whole)
 
 

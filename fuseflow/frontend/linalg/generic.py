@@ -11,15 +11,13 @@ from typing import Any
 from torch_mlir import ir
 
 from fuseflow.einsum.indices import substitute
-from fuseflow.einsum.nodes import Access, Affine, Apply, Const, Expr, Index, Reduce, Split, free_indices, plain_names, walk
+from fuseflow.einsum.nodes import Affine, Apply, Const, Expr, Index, Reduce, Split, free_indices, plain_names, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg.modules import ORDERED_ATTRIBUTE
+from fuseflow.frontend.linalg.operators import ACCUMULATOR, REDUCTIONS
 from fuseflow.frontend.linalg.scalars import ScalarEvaluator
 from fuseflow.frontend.linalg.symbolic_values import simplify_apply
 from fuseflow.ops import REDUCERS
-
-_COMBINE = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
-_ACCUMULATOR = Access("%accumulator", ())
 
 IndexingMap = tuple[Index | None, ...]
 """For each dimension of an operand, the index that runs along it, or None where the dimension has extent 1."""
@@ -166,7 +164,7 @@ def result_elements(
             continue  # An example is the argmax that comes with every max.
         _refuse_scattered(op, inputs + n, loops.maps[inputs + n])
         accumulator = body.arguments[inputs + n]
-        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar, extracted).value(yielded[n])
+        expr = ScalarEvaluator(arguments | {accumulator: ACCUMULATOR}, scalar, extracted).value(yielded[n])
         elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
     return elements
 
@@ -183,12 +181,12 @@ def _refuse_scattered(op: Any, operand: int, indices: IndexingMap) -> None:
 
 def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
     """Return the value of a result after all loops, given the yielded expression and the value `start` before the first iteration."""
-    if _ACCUMULATOR not in walk(expr):
+    if ACCUMULATOR not in walk(expr):
         if loops.reduced:
             raise FrontendError("a reduction that overwrites its result has no Einsum form", hint="use sum, max, min or prod")
         return expr
     operator, value = _combination(expr)
-    reducer = REDUCERS[_COMBINE[operator]]
+    reducer = REDUCERS[REDUCTIONS[operator]]
     free = free_indices(value)
     window = [name for name in loops.reduced if name in free and name in loops.windows]
     over = tuple(name for name in loops.reduced if name in free and name not in window)
@@ -202,13 +200,13 @@ def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
 
 def _combination(expr: Expr) -> tuple[str, Expr]:
     """Return the operator that combines the accumulator with a value, and the value. Raise `FrontendError` if the body has another form."""
-    if expr == _ACCUMULATOR:
+    if expr == ACCUMULATOR:
         return "add", Const(0.0)
-    if expr == Apply("relu", (_ACCUMULATOR,)):
+    if expr == Apply("relu", (ACCUMULATOR,)):
         return "max", Const(0.0)
-    if isinstance(expr, Apply) and expr.op in _COMBINE and _ACCUMULATOR in expr.args:
-        value = expr.args[1] if expr.args[0] == _ACCUMULATOR else expr.args[0]
-        if _ACCUMULATOR not in walk(value):
+    if isinstance(expr, Apply) and expr.op in REDUCTIONS and ACCUMULATOR in expr.args:
+        value = expr.args[1] if expr.args[0] == ACCUMULATOR else expr.args[0]
+        if ACCUMULATOR not in walk(value):
             return expr.op, value
     raise FrontendError(
         "a reduction has no Einsum form", hint="its body must be the sum, max, min or prod of the accumulator and a value"

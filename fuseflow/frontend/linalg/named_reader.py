@@ -35,7 +35,15 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend.linalg import modules as names
 from fuseflow.frontend.linalg.generic import linear_index
 from fuseflow.frontend.linalg.locations import at_line_of, from_location
-from fuseflow.frontend.linalg.operators import COMBINERS, CONVERSIONS, OPERATORS, PREDICATES, ROUNDING, operands
+from fuseflow.frontend.linalg.operators import (
+    ACCUMULATOR,
+    CONVERSIONS,
+    OPERATORS,
+    PREDICATES,
+    REDUCTIONS,
+    ROUNDING,
+    operands,
+)
 from fuseflow.frontend.linalg.scalars import constant_value
 from fuseflow.frontend.linalg.sparse_encodings import from_encoding
 from fuseflow.frontend.linalg.symbolic_values import UNDEFINED, dimension_index, uses_undefined
@@ -43,8 +51,6 @@ from fuseflow.ops import REDUCERS
 from fuseflow.tensors import Format
 from fuseflow.tensors.dtypes import DTYPES
 
-_ACCUMULATOR = Access("%accumulator", ())
-_REDUCTIONS = {operator: name for name, operator in COMBINERS.items()}
 _HINT = f"an operation without `{names.NAME_ATTRIBUTE}` is a part of those that read it; without `{names.PROGRAM}` it is read as a model"
 
 
@@ -183,7 +189,7 @@ class _Reader:
         yielded = body.operations[len(body.operations) - 1].operation.operands
         if len(yielded) != 1:
             raise FrontendError("an operation has several results", hint="write one operation for each")
-        expr = _Scalars({**elements, accumulator: _ACCUMULATOR}).value(yielded[0])
+        expr = _Scalars({**elements, accumulator: ACCUMULATOR}).value(yielded[0])
         reduced = tuple(v for v, kind in zip(loops, op.attributes["iterator_types"], strict=True) if "reduction" in str(kind))
         if reduced:
             over = names.words_of(op.attributes, names.OVER) if names.OVER in op.attributes else reduced
@@ -193,7 +199,7 @@ class _Reader:
                 )
             expr = _folded(expr, start, over)
         free = indices[-1]
-        if _ACCUMULATOR in walk(expr) or uses_undefined(expr):
+        if ACCUMULATOR in walk(expr) or uses_undefined(expr):
             raise FrontendError("an operation reads what it is to compute", hint="only a reduction does so")
         self._bind(op, expr, free, loops, region)
 
@@ -294,12 +300,12 @@ class _Scalars:
 def _folded(expr: Expr, start: Expr, over: tuple[str, ...]) -> Expr:
     """Return the reduction that a body says, which folds the accumulator with a number."""
     match expr:
-        case Apply(op, (accumulator, body)) if accumulator == _ACCUMULATOR and op in _REDUCTIONS:
-            if start != Const(REDUCERS[_REDUCTIONS[op]].identity):
+        case Apply(op, (accumulator, body)) if accumulator == ACCUMULATOR and op in REDUCTIONS:
+            if start != Const(REDUCERS[REDUCTIONS[op]].identity):
                 raise FrontendError(
                     f"a reduction by `{op}` starts with another number than its identity", hint="add the number behind it"
                 )
-            return Reduce(_REDUCTIONS[op], over, body)
+            return Reduce(REDUCTIONS[op], over, body)
     raise FrontendError("the body of a reduction is no fold of its result with a number", hint="yield `fold(result, number)`")
 
 

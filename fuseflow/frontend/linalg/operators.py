@@ -35,6 +35,10 @@ PREDICATES = {1: "eq", 13: "ne", 4: "lt", 5: "le", 2: "gt", 3: "ge"}
 
 COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 """The operator that each reduction folds with."""
+REDUCTIONS = {operator: name for name, operator in COMBINERS.items()}
+"""The reduction that folds with each of these operators."""
+ACCUMULATOR = Access("%accumulator", ())
+"""What stands for the result so far in the body of a reduction."""
 
 CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 """Operations that carry a number into another type. Without a name of an operator they have no meaning in a program, whose tensors have

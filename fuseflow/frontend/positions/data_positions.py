@@ -26,13 +26,11 @@ def nothing_of(x: Tensor) -> float | int:
 
 def taken_along(x: Tensor, index: Tensor, places: Tensor, dim: int) -> Tensor:
     """Return `gather(x, dim, index)`. `places` counts the coordinates of x along `dim` from 0."""
-    x, index = x.movedim(dim, -1), index.movedim(dim, -1)
-    chosen = index.unsqueeze(-1) == places
-    return torch.where(chosen, x.unsqueeze(-2), nothing_of(x)).sum(-1, dtype=x.dtype).movedim(-1, dim)
+    return taken_at(x, index.movedim(dim, -1), places, dim)
 
 
 def taken_at(x: Tensor, index: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Return `index_select(x, dim, index)`."""
+    """Return `index_select(x, dim, index)`, or with an index for each row, whose last dimension is that of the positions."""
     x = x.movedim(dim, -1)
     chosen = index.unsqueeze(-1) == places
     return torch.where(chosen, x.unsqueeze(-2), nothing_of(x)).sum(-1, dtype=x.dtype).movedim(-1, dim)

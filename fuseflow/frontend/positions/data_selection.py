@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from torch._ops import OpOverload
 from torch.fx import Node
 
 from fuseflow.frontend.positions.causal_attention import CAUSAL
@@ -20,7 +19,7 @@ from fuseflow.frontend.positions.segments import SEGMENTS
 from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
 from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.trace import fx_origin
-from fuseflow.frontend.trace.dependence import Memories, remove_unused, written_by
+from fuseflow.frontend.trace.dependence import Memories, remove_unused, shares_memory, written_by
 
 _HANDLERS = GATHERS | MOVEMENTS | LINEAR_MAPS | RANKINGS | MASKS | NEIGHBOURS | SCANS | SEGMENTS | LOSSES | CAUSAL
 """For each operator, by name, what replaces it."""
@@ -71,8 +70,6 @@ def _is_read_as_it_was(node: Node, positions: dict[Node, int]) -> bool:
 
 
 def _is_past(user: Node, writer: Node, positions: dict[Node, int]) -> bool:
-    target = user.target
-    if target in _PRODUCTS:  # it replaced an operator before the writer
+    if user.target in _PRODUCTS:  # it replaced an operator before the writer
         return True
-    is_view = not isinstance(target, OpOverload) or any(result.alias_info is not None for result in target._schema.returns)
-    return not is_view and user in positions and positions[user] < positions[writer]
+    return not shares_memory(user.target) and user in positions and positions[user] < positions[writer]

@@ -137,11 +137,16 @@ def _of_argument(argument: Argument) -> Dependence:
 
 def _is_known_call(node: Node) -> bool:
     """Return whether a node calls an operator that gives the same for the same operands."""
-    return node.op == "call_function" and (node.target is operator.getitem or _is_repeatable(node.target))
+    return node.op == "call_function" and (node.target is operator.getitem or is_repeatable(node.target))
 
 
-def _is_repeatable(target: object) -> bool:
+def is_repeatable(target: object) -> bool:
     return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def shares_memory(target: object) -> bool:
+    """Return whether what a target returns may be a view of an operand. Any target but an operator may."""
+    return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)
 
 
 def schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:

@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.constant_folding import node_values
-from fuseflow.frontend.trace.dependence import ancestors_of, described_tensor, written_by
+from fuseflow.frontend.trace.dependence import ancestors_of, described_tensor, is_repeatable, written_by
 from fuseflow.frontend.trace.tracing import Trace
 
 _WRITES = {
@@ -106,7 +106,7 @@ def _settle(node: Node, settled: dict[Node, Any]) -> None:
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     if empty and described is not None:
         value: Any = torch.empty(tuple(described.shape), dtype=described.dtype)
-    elif isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags:
+    elif isinstance(target, torch._ops.OpOverload) and not is_repeatable(target):
         return
     else:
         args, kwargs = map_arg((node.args, node.kwargs), lambda operand: _value(operand, settled))
