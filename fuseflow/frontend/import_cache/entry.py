@@ -89,7 +89,7 @@ def write_entry(entry: Entry) -> bytes | None:
 def read_entry(content: bytes) -> Entry:
     """Return the entry that `write_entry` wrote."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        arrays = dict(archive)  # a member that is no array is the bytes of a text
+        arrays: dict[str, Any] = dict(archive)  # a member that is no array is the bytes of a text
     about, text, mlir = json.loads(arrays["about.json"]), arrays["program.ein"].decode(), arrays.get("linalg.mlir")
     tensors = {d["name"]: _tensor(d, arrays) for d in about["tensors"]}
     source = Source(

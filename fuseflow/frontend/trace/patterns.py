@@ -19,7 +19,7 @@ from torch.fx import Node
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.trace import fx_origin
 from fuseflow.frontend.trace.aten_operators import MOVEMENTS
-from fuseflow.sparsity.layouts.compressed import CSR, positions_of
+from fuseflow.sparsity.layouts.compressed import CSR
 from fuseflow.sparsity.layouts.coo import COO
 from fuseflow.sparsity.layouts.layout import Layout, has_compiler_format
 from fuseflow.sparsity.layouts.listing import LAYOUTS
@@ -85,14 +85,9 @@ def unstored_masks(patterns: Mapping[str, Pattern], stored: Mapping[str, Tensor]
 
 def _sparse(tensor: Tensor, mask: Tensor, block: tuple[int, ...]) -> Tensor:
     """Return what a mask keeps of a dense tensor, in coordinates or in blocks."""
+    if block:  # what a mask leaves out is 0
+        return tensor.to_sparse_bsr(block)
     mask = mask.to(tensor.device)
-    if block:
-        rows, columns = block
-        inner = (mask.shape[0] // rows, rows, mask.shape[1] // columns, columns)
-        kept = mask.reshape(inner).any(dim=3).any(dim=1)
-        positions = positions_of(kept.sum(1))
-        values = tensor.reshape(inner).permute(0, 2, 1, 3)[kept]
-        return torch.sparse_bsr_tensor(positions, kept.nonzero()[:, 1], values, tensor.shape)
     return torch.sparse_coo_tensor(mask.nonzero().T, tensor[mask], tensor.shape, is_coalesced=True)
 
 
