@@ -37,9 +37,9 @@ def reset_peak_memory() -> None:
 
 def measure_import(model: RealModel, data_dir: Path | None) -> dict[str, Any]:
     """Import the model twice, and measure the second time. The first time has no `formats`, as PyTorch counts FLOPs of dense tensors."""
-    from fuseflow.frontend.flops import flop_counter, program_flops
     from fuseflow.frontend.model_spec import ModelSpec
     from fuseflow.frontend.sources import load
+    from fuseflow.frontend.trace.flops import flop_counter, program_flops
 
     module, arguments = model.bring(data_dir)
     with flop_counter() as counter:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fuseflow.compiler import compile as compile
     from fuseflow.einsum.nodes import Program as Program
     from fuseflow.errors import FuseFlowError as FuseFlowError
-    from fuseflow.frontend.named_region import region as region
+    from fuseflow.frontend.trace.named_region import region as region
     from fuseflow.planning import quantize as quantize
     from fuseflow.run.compiled import Compiled as Compiled
     from fuseflow.run.notebook_progress import notebook_progress as notebook_progress

@@ -23,7 +23,7 @@ from fuseflow.sim import Engine, Machine, load_machine
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
-    from fuseflow.frontend.graph_modules import DynamoGraph
+    from fuseflow.frontend.trace.graph_modules import DynamoGraph
 
 KEPT_RESULTS = 256
 """The number of calls of which a back end keeps the results, the latest ones. A training loop has more than memory can hold."""
@@ -91,7 +91,7 @@ class Backend:
 
     def __call__(self, graph_module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., list[Any]]:
         """Return a function that compiles and runs a graph on the values that it is called with."""
-        from fuseflow.frontend.graph_modules import DynamoGraph, input_sources
+        from fuseflow.frontend.trace.graph_modules import DynamoGraph, input_sources
 
         sources = input_sources(graph_module)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuseflow.errors import FrontendError, FusionError, GraphError, ProgramError, Span, TensorError
-from fuseflow.frontend.aten_operators import HINTS_WITHOUT_ALTERNATIVE
+from fuseflow.frontend.hints import HINTS_WITHOUT_ALTERNATIVE
 from fuseflow.frontend.model_files import ModelFileError
 
 
@@ -50,7 +50,7 @@ def blockers_of(compile_model: Callable[[], object]) -> tuple[Blocker, ...]:
     except ModelFileError:
         raise
     except FrontendError as error:
-        from fuseflow.frontend.refusals import refusals_of  # loads PyTorch, as the model just did
+        from fuseflow.frontend.trace.refusals import refusals_of  # loads PyTorch, as the model just did
 
         return tuple(_blocker(refusal) for refusal in refusals_of(error))
     except (ProgramError, TensorError, FusionError, GraphError) as error:

@@ -10,9 +10,8 @@ from fuseflow.deferred_names import deferred_names
 
 if TYPE_CHECKING:
     from fuseflow.frontend.data import load_data as load_data
-    from fuseflow.frontend.imported_model import ModelImport as ModelImport
     from fuseflow.frontend.importer import import_model as import_model
-    from fuseflow.frontend.linalg_reader import read_mlir as read_mlir
+    from fuseflow.frontend.linalg.reader import read_mlir as read_mlir
     from fuseflow.frontend.model_files import LoadedModel as LoadedModel
     from fuseflow.frontend.model_files import load_model as load_model
     from fuseflow.frontend.torch_tensors import to_torch as to_torch

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, did_you_mean
-from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
+from fuseflow.frontend.datasets.bigbird import bigbird_mask
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
 from fuseflow.frontend.datasets.graph_files import read_graph_file, require_graph_file
 from fuseflow.frontend.datasets.karate import karate_club
@@ -184,13 +184,14 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     if name == "synthetic":
         graph, notice = _standin(options, seed)
         return _of_graph(spec, graph, adj, notice)
-    if names_file(name):
-        return _of_file(spec, name, options, adj, seed)
-    nodes = options.integer("nodes", 0, 1) if "nodes" in options.values else None
+    nodes, notice = options.integer("nodes", 0, 1) if "nodes" in options.values else None, ""
     options.read_keys.append("nodes")
-    options.finish()
-    graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
-    return _of_graph(spec, _first(graph, nodes, spec), adj)
+    if names_file(name):
+        graph, notice = read_graph_file(name, options, seed)
+    else:
+        options.finish()
+        graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
+    return _of_graph(spec, _first(graph, nodes, spec), adj, notice)
 
 
 def require_known(name: str) -> None:
@@ -203,13 +204,6 @@ def require_known(name: str) -> None:
         return require_graph_file(Path(name))
     if name not in DATASET_NAMES:
         raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES))
-
-
-def _of_file(spec: str, name: str, options: SpecOptions, adj: str | None, seed: int) -> Data:
-    nodes = options.integer("nodes", 0, 1) if "nodes" in options.values else None
-    options.read_keys.append("nodes")
-    graph, notice = read_graph_file(name, options, seed)
-    return _of_graph(spec, _first(graph, nodes, spec), adj, notice)
 
 
 def _random(options: SpecOptions, seed: int) -> GraphData:

@@ -18,27 +18,29 @@ from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError, SparsityError, TensorError
-from fuseflow.frontend import fx_origin, operator_screen
-from fuseflow.frontend.batch_norm import write_batch_norms
-from fuseflow.frontend.column_split import split_linear_columns
-from fuseflow.frontend.comparisons import compare_alike
-from fuseflow.frontend.constant_folding import fold_constants
-from fuseflow.frontend.data_selection import select_data
-from fuseflow.frontend.densify import DensifyingInterpreter
-from fuseflow.frontend.dependence import dependences, read_dependences
-from fuseflow.frontend.emptiness import settle_empty
+from fuseflow.frontend.decompositions.comparisons import compare_alike
+from fuseflow.frontend.decompositions.complex_pairs import separate_complex
+from fuseflow.frontend.decompositions.densify import DensifyingInterpreter
+from fuseflow.frontend.decompositions.identities import INNER_IDENTITIES
+from fuseflow.frontend.decompositions.sliding import SLICE_WRITES
 from fuseflow.frontend.foreign_errors import ForeignFailure, foreign_message
-from fuseflow.frontend.identities import INNER_IDENTITIES
-from fuseflow.frontend.intermediates import mark_kept
-from fuseflow.frontend.model_call import ModelCall
-from fuseflow.frontend.patterns import stored_tensors, unstored_masks, weight_patterns
+from fuseflow.frontend.linalg.sparse_encodings import Storage
+from fuseflow.frontend.positions.data_selection import select_data
+from fuseflow.frontend.positions.ranking import tie_notices
+from fuseflow.frontend.positions.selections import Selections
 from fuseflow.frontend.quiet import quiet
-from fuseflow.frontend.ranking import tie_notices
-from fuseflow.frontend.refusals import raise_all, without_followed_advice
-from fuseflow.frontend.sliding import SLICE_WRITES
-from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import ranks_of, storage_of
-from fuseflow.frontend.trace import Trace, trace
+from fuseflow.frontend.trace import fx_origin, operator_screen
+from fuseflow.frontend.trace.batch_norm import write_batch_norms
+from fuseflow.frontend.trace.column_split import split_linear_columns
+from fuseflow.frontend.trace.constant_folding import fold_constants
+from fuseflow.frontend.trace.dependence import dependences, read_dependences, remove_unused, shares_memory
+from fuseflow.frontend.trace.emptiness import settle_empty
+from fuseflow.frontend.trace.intermediates import mark_kept
+from fuseflow.frontend.trace.model_call import ModelCall
+from fuseflow.frontend.trace.patterns import stored_tensors, unstored_masks, weight_patterns
+from fuseflow.frontend.trace.refusals import raise_all, without_followed_advice
+from fuseflow.frontend.trace.tracing import Trace, trace
 from fuseflow.sparsity.sparsifiers.sparsifier import KeepRule
 from fuseflow.tensors.format_patterns import exact_formats
 
@@ -78,7 +80,10 @@ def export_graph(call: ModelCall, formats: Mapping[str, str]) -> ExportedGraph:
         constants = frozenset(argument.name for argument in traced.arguments.values() if argument.kind != "input")
         notices += [f"an output of the model that is no tensor but a {kind} is left out" for kind in traced.other_outputs]
         notices += tie_notices(traced)
-        refusals += select_data(traced, depends_on)
+        remove_unused(traced)
+        selections = Selections(traced, depends_on)
+        refusals += separate_complex(selections)
+        select_data(selections)
         kept = mark_kept(traced)
         refusals += kept.refusals
         blocked = operator_screen.screen_program(traced)
@@ -116,7 +121,7 @@ def _later_refusals(traced: Trace, blocked: Collection[Node]) -> list[FrontendEr
             if not isinstance(value, Tensor):
                 return []
             stand_in = torch.zeros((), dtype=value.dtype).expand(value.shape)
-            value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in, value))
+            value_node.replace_all_uses_with(traced.add(f"blocked.{value_node.name}", stand_in))
     graph.eliminate_dead_code()
     tensors, refusals = traced.tensors, list[FrontendError]()
     for name, tensor in tensors.items():
@@ -220,13 +225,12 @@ def _forget_places_of_writes(graph: Graph) -> None:
     for node in graph.nodes:
         name = node.target._schema.name if isinstance(node.target, torch._ops.OpOverload) else ""
         operator_name = name.partition("::")[2]
-        if not operator_name.endswith("_") or operator_name.startswith("_") or _is_view(node.args[0]):
+        if (
+            not operator_name.endswith("_")
+            or operator_name.startswith("_")
+            or shares_memory(getattr(node.args[0], "target", None))
+        ):
             continue
         packet = getattr(torch.ops.aten, operator_name.removesuffix("_"), None)
         overload = getattr(packet, node.target._overloadname, None)
         node.target = overload or node.target
-
-
-def _is_view(node: object) -> bool:
-    target = node.target if isinstance(node, Node) else None
-    return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)

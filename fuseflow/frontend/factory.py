@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import pkgutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,14 +83,6 @@ def require_module(name: str) -> None:
 
 
 def _modules_in(package: str) -> Iterator[str]:
-    """Yield the names of the modules in a package, or of those that can be imported on their own if `package` is ''."""
+    """Return the names of the modules in a package, or of those that can be imported on their own if `package` is ''."""
     folders = getattr(sys.modules.get(package, ModuleType(package)), "__path__", ()) if package else sys.path
-    for folder in folders:
-        try:
-            names = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for name in names:
-            stem = name.partition(".")[0]
-            if stem.isidentifier() and (name.endswith((".py", ".so")) or Path(folder, name, "__init__.py").exists()):
-                yield stem
+    return (module.name for module in pkgutil.iter_modules(folders))

@@ -17,14 +17,14 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from fuseflow.einsum.nodes import Access, Program
 from fuseflow.errors import FrontendError
 from fuseflow.frontend.export import ExportedGraph, export_graph
-from fuseflow.frontend.export_to_linalg import lower_to_linalg
-from fuseflow.frontend.imported_model import NodeValues
-from fuseflow.frontend.intermediates import with_keeps
-from fuseflow.frontend.linalg_to_einsum import extract_program
-from fuseflow.frontend.mlir_locations import Origin
-from fuseflow.frontend.model_call import ModelCall
+from fuseflow.frontend.linalg.locations import Origin
+from fuseflow.frontend.linalg.lowering import lower_to_linalg
+from fuseflow.frontend.linalg.to_einsum import extract_program
 from fuseflow.frontend.quiet import quiet
+from fuseflow.frontend.reference_outputs import NodeValues
 from fuseflow.frontend.torch_tensors import MAX_DENSE_ELEMENTS, dense_array, unsigned_types
+from fuseflow.frontend.trace.intermediates import with_keeps
+from fuseflow.frontend.trace.model_call import ModelCall
 
 
 def node_values(call: ModelCall, formats: Mapping[str, str], program: Program) -> NodeValues:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
-from fuseflow.frontend.imported_model import NodeValues
+from fuseflow.frontend.reference_outputs import NodeValues
 from fuseflow.plan.plan import Plan
 from fuseflow.propagation.analysis import Analysis
 from fuseflow.propagation.propagation import Propagation

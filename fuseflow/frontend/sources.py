@@ -20,18 +20,18 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.factory import Factory
 from fuseflow.frontend.import_cache.cache import import_or_recall
+from fuseflow.frontend.linalg.sparse_encodings import width_notices
 from fuseflow.frontend.model_files import describing_data
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.propagation import as_propagation, propagated
 from fuseflow.frontend.source import Source
-from fuseflow.frontend.sparse_encodings import width_notices
 from fuseflow.frontend.sparsification import as_sparsity, sparsified
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import check_declared, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
-    from fuseflow.frontend.model_spec import Model, ModelArguments, TorchModel
+    from fuseflow.frontend.model_spec import Model, ModelArguments
 
 __all__ = ["Source", "input_tensors", "load"]
 
@@ -52,29 +52,42 @@ def load(spec: ModelSpec) -> Source:
     """Read a model with its data. Raise `UsageError` for an argument that this kind of model does not accept, and another
     `FuseFlowError` if the model or its data cannot be read."""
     start = time.perf_counter()
-    model = spec.model
-    if isinstance(model, str | Path):
-        source = _load_file(Path(model), spec)
-    elif isinstance(model, Program):
-        spec.refuse_all_but("an Einsum program", "tensors")
-        source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
-    else:
-        spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity")
-        with sparsified(model, spec, owned=False) as sparse:
-            source = _import(sparse, spec.inputs, spec.formats or {}, kwargs=spec.kwargs)
-    selected, selections = replace_affine(source.program)
-    tensors, constants = {**source.tensors, **selections}, (*source.constants, *selections)
-    source = replace(
-        source,
-        program=inline_constants(selected),
-        affine=inline_constants(source.program) if selections else None,
-        tensors=tensors,
-        seed=spec.seed,
-        constants=constants,
-        selections=tuple(selections),
-    )
+    source = replace(_read(spec), seed=spec.seed)
+    source = _with_selections(source)
+    source = _with_inlined_constants(source)
     source = source if spec.propagate is None else propagated(source, spec.propagate)
     return replace(source, seconds=time.perf_counter() - start)
+
+
+def _read(spec: ModelSpec) -> Source:
+    """Return the program and the tensors of a model as they are given."""
+    model = spec.model
+    if isinstance(model, str | Path):
+        return _load_file(Path(model), spec)
+    if isinstance(model, Program):
+        spec.refuse_all_but("an Einsum program", "tensors")
+        return Source(model.name, model, input_tensors(spec.tensors, model.inputs))
+    spec.refuse_all_but("a module", "inputs", "kwargs", "formats", "sparsity")
+    with sparsified(model, spec, owned=False) as sparse:
+        return frontend.import_model(sparse, spec.inputs, spec.formats, kwargs=spec.kwargs)
+
+
+def _with_selections(source: Source) -> Source:
+    """Return a source whose indices with an offset or a factor are products with selections."""
+    program, selections = replace_affine(source.program)
+    return replace(
+        source,
+        program=program,
+        affine=source.program if selections else None,
+        tensors={**source.tensors, **selections},
+        constants=(*source.constants, *selections),
+        selections=tuple(selections),
+    )
+
+
+def _with_inlined_constants(source: Source) -> Source:
+    affine = None if source.affine is None else inline_constants(source.affine)
+    return replace(source, program=inline_constants(source.program), affine=affine)
 
 
 def _load_file(path: Path, spec: ModelSpec) -> Source:
@@ -109,9 +122,9 @@ def _load_exported(path: Path, spec: ModelSpec) -> Source:
     program = read_exported_program(path)
     if spec.inputs is not None or spec.kwargs is not None:
         spec.refuse_all_but(f"the exported program `{path}` with `inputs`", "inputs", "kwargs", "formats")
-        return _import(program, spec.inputs, spec.formats or {}, path.stem, spec.kwargs)
+        return frontend.import_model(program, spec.inputs, spec.formats, path.stem, spec.kwargs)
     args, kwargs = program_inputs(program, f"`{path}`", spec.tensors, spec.dims or {}, spec.seed)
-    return _import(program, args, spec.formats or {}, path.stem, kwargs)
+    return frontend.import_model(program, args, spec.formats, path.stem, kwargs)
 
 
 def load_module(spec: ModelSpec) -> frontend.LoadedModel:
@@ -163,7 +176,7 @@ def _built(model: frontend.LoadedModel, spec: ModelSpec, name: str) -> Source:
             return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
             with sparsified(module, spec, owned=True) as sparse:
-                source = _import(sparse, inputs, {**model.formats, **formats}, name)
+                source = frontend.import_model(sparse, inputs, {**model.formats, **formats}, name)
             return replace(source, program=rename_left_side(source.program, model.indices))
 
 
@@ -188,28 +201,6 @@ def _program(path: Path, text: str, linalg: bool) -> Program:
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
-
-
-def _import(
-    model: TorchModel,
-    inputs: Sequence[Any] | Mapping[str, Any] | None,
-    formats: Mapping[str, str],
-    name: str = "",
-    kwargs: Mapping[str, Any] | None = None,
-) -> Source:
-    imported = frontend.import_model(model, inputs, formats, name, kwargs)
-    return Source(
-        imported.program.name,
-        imported.program,
-        imported.tensors,
-        imported.expected,
-        imported.mlir,
-        notices=imported.notices,
-        constants=imported.constants,
-        masks=imported.masks,
-        intermediates=imported.intermediates,
-        exported=imported.exported,
-    )
 
 
 def input_tensors(

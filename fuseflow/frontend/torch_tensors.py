@@ -10,8 +10,8 @@ import torch
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FrontendError, OverfullError, TensorError, did_you_mean
-from fuseflow.frontend.sparse_encodings import Storage
-from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
+from fuseflow.frontend.linalg.sparse_encodings import Storage
+from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
 from fuseflow.tensors.dtypes import parse_dtype

@@ -35,7 +35,7 @@ def scheduled_linalg(
     say of which tensor a region reads a permuted copy, where several would do.
     """
     from fuseflow.frontend import read_mlir
-    from fuseflow.frontend.linalg_writer import write_program  # loads torch-mlir
+    from fuseflow.frontend.linalg.writer import write_program  # loads torch-mlir
 
     text = write_program(with_stated_schedule(program, partitioned, regions))
     selected, _ = replace_affine(read_mlir(text))

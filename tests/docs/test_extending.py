@@ -32,8 +32,8 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "An operator",
         (
             Addition("fuseflow/ops.py", "operator.py", after='Operator("tanh"'),
-            Addition("fuseflow/frontend/linalg_scalars.py", "mlir.py", after='"math.absf"'),
-            Addition("fuseflow/frontend/aten_operators.py", "decomposed.txt", after="exp exp2 expm1"),
+            Addition("fuseflow/frontend/linalg/scalars.py", "mlir.py", after='"math.absi"'),
+            Addition("fuseflow/frontend/trace/aten_operators.py", "decomposed.txt", after="exp exp2 expm1"),
             Addition("tests/support/torch_oracle.py", "oracle.py", after='"tanh": torch.tanh'),
         ),
     ),

@@ -14,7 +14,8 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
-from fuseflow.frontend import ModelImport, import_model, load_data, read_mlir
+from fuseflow.frontend import import_model, load_data, read_mlir
+from fuseflow.frontend.source import Source
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
@@ -30,7 +31,7 @@ class Function(nn.Module):
         return self.function(x, *others)
 
 
-def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] | None = None) -> ModelImport:
+def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] | None = None) -> Source:
     imported = import_model(module.eval(), inputs, formats)
     assert parse(show(imported.program)) == imported.program
     assert read_mlir(imported.mlir) == imported.program
@@ -47,7 +48,7 @@ def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] 
     return imported
 
 
-def names(imported: ModelImport) -> list[str]:
+def names(imported: Source) -> list[str]:
     return [e.name for e in imported.program.einsums]
 
 

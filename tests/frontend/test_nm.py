@@ -14,7 +14,7 @@ from fuseflow.einsum.text import show
 from fuseflow.errors import TensorError
 from fuseflow.frontend import to_torch
 from fuseflow.frontend.import_cache.entry import Entry, read_entry, write_entry
-from fuseflow.frontend.sparse_encodings import from_encoding, has_encoding, to_encoding
+from fuseflow.frontend.linalg.sparse_encodings import from_encoding, has_encoding, to_encoding
 from fuseflow.samml.mlir import from_mlir as graph_from_mlir
 from fuseflow.samml.mlir import to_mlir as graph_to_mlir
 from fuseflow.tensors import Format, pack

@@ -18,7 +18,7 @@ from fuseflow.frontend.lifting.analysis import analyse_exported, table_rule
 from fuseflow.frontend.lifting.calls import in_layout_of
 from fuseflow.frontend.lifting.exported import ExportedModule, export_module, named_results
 from fuseflow.frontend.lifting.scrambling import Scrambler
-from fuseflow.frontend.model_call import model_call
+from fuseflow.frontend.trace.model_call import model_call
 
 
 def exported(model: nn.Module, inputs: Sequence[Any]) -> ExportedModule:

@@ -18,9 +18,9 @@ from zoo_registry import Model
 from fuseflow import Schedule
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
-from fuseflow.frontend.flops import flop_counter, program_flops
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.frontend.trace.flops import flop_counter, program_flops
 from fuseflow.sim import load_machine
 
 GRANULARITIES = ("none", "layerwise", "full")

@@ -11,25 +11,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE
 
 from fuseflow.errors import FileError
 from fuseflow.frontend.exported_file.archive import archive_members
+from fuseflow.frontend.torch_tensors import TORCH_DTYPES
 
 _MOST_ELEMENTS = 1 << 30
 _MOST_PARTS = 100_000
 _DEEPEST = 50
-_DTYPES = {
-    1: torch.uint8,
-    2: torch.int8,
-    3: torch.int16,
-    4: torch.int32,
-    5: torch.int64,
-    6: torch.float16,
-    7: torch.float32,
-    8: torch.float64,
-    12: torch.bool,
-    13: torch.bfloat16,
-}
+_DTYPES = {int(number): dtype for dtype, number in _TORCH_TO_SERIALIZE_DTYPE.items() if dtype in TORCH_DTYPES}
 """The element types by their numbers in the schema of exported programs."""
 
 

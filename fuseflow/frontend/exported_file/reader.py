@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from torch._export.serde import schema
@@ -13,6 +12,7 @@ from fuseflow.errors import FileError
 from fuseflow.frontend.exported_file.archive import HINT_SAVE, read_archive
 from fuseflow.frontend.exported_file.description import checked_description
 from fuseflow.frontend.exported_file.payload import sample_inputs, stored_tensors
+from fuseflow.frontend.quiet import quiet
 
 
 def read_exported_program(path: Path) -> ExportedProgram:
@@ -28,16 +28,13 @@ def read_exported_program(path: Path) -> ExportedProgram:
     weights = stored_tensors(members, "data/weights", f"data/weights/{model}_weights_config.json", label)
     constants = stored_tensors(members, "data/constants", f"data/constants/{model}_constants_config.json", label)
     inputs = sample_inputs(members.get(f"data/sample_inputs/{model}.pt", b""), label)
-    threshold = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # PyTorch logs what it raises
     try:
-        program = _dict_to_dataclass(schema.ExportedProgram, description)  # type: ignore[no-untyped-call]
-        exported: ExportedProgram = ExportedProgramDeserializer().deserialize(program, weights, constants, inputs)
+        with quiet():
+            program = _dict_to_dataclass(schema.ExportedProgram, description)  # type: ignore[no-untyped-call]
+            exported: ExportedProgram = ExportedProgramDeserializer().deserialize(program, weights, constants, inputs)
     except Exception as error:  # a file may be wrong in every way
         message = (
             f"{label} has no graph that this PyTorch can read: {type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
         )
         raise FileError(message, hint=HINT_SAVE) from error
-    finally:
-        logging.disable(threshold)
     return exported

@@ -14,8 +14,8 @@ from fuseflow.frontend.import_cache.file_state import file_state
 from fuseflow.frontend.import_cache.local_modules import code_reasons
 from fuseflow.frontend.import_cache.recorder import Recorder, recording
 from fuseflow.frontend.import_cache.request import request_digest
-from fuseflow.frontend.imported_model import ReferenceOutputs
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.reference_outputs import ReferenceOutputs
 from fuseflow.frontend.source import Source
 from fuseflow.private_store import PrivateStore
 

@@ -9,7 +9,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,6 @@ from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.levels import Fibers
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-ARRAY = ".npy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +77,27 @@ def write_entry(entry: Entry) -> bytes | None:
     arrays |= {f"mask{n}": np.packbits(mask) for n, mask in enumerate(source.masks.values())}
     arrays |= {f"expected{n}": array for n, array in enumerate((entry.expected or {}).values())}
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
+    np.savez(stream, **arrays)
+    with zipfile.ZipFile(stream, "a") as archive:
         archive.writestr("about.json", json.dumps(about))
         archive.writestr("program.ein", text)
         if source.mlir is not None:
             archive.writestr("linalg.mlir", source.mlir)
-        for name, array in arrays.items():
-            with archive.open(name + ARRAY, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     return stream.getvalue()
 
 
 def read_entry(content: bytes) -> Entry:
     """Return the entry that `write_entry` wrote."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        about = json.loads(archive.read("about.json"))
-        text = archive.read("program.ein").decode()
-        mlir = archive.read("linalg.mlir").decode() if "linalg.mlir" in archive.namelist() else None
-        arrays = dict(_arrays(archive))
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        arrays: dict[str, Any] = dict(archive)  # a member that is no array is the bytes of a text
+    about, text, mlir = json.loads(arrays["about.json"]), arrays["program.ein"].decode(), arrays.get("linalg.mlir")
     tensors = {d["name"]: _tensor(d, arrays) for d in about["tensors"]}
     source = Source(
         about["name"],
         _placed(parse(text), about),
         tensors,
         None,
-        mlir,
+        None if mlir is None else mlir.decode(),
         about["data"],
         about["options"],
         about["seed"],
@@ -116,13 +111,6 @@ def read_entry(content: bytes) -> Entry:
     names = about["expected"]
     expected = None if names is None else {name: arrays[f"expected{n}"] for n, name in enumerate(names)}
     return Entry(source, about["states"], about["reference"], expected)
-
-
-def _arrays(archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    for name in archive.namelist():
-        if name.endswith(ARRAY):
-            with archive.open(name) as member:
-                yield name.removesuffix(ARRAY), np.lib.format.read_array(member, allow_pickle=False)
 
 
 def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:

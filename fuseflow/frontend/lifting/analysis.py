@@ -21,7 +21,7 @@ from fuseflow.frontend.lifting.operator_step import Resolve, operator_steps, res
 from fuseflow.frontend.lifting.result import ModuleAttributes, TensorAttributes
 from fuseflow.frontend.lifting.rules import Rule, rule_of
 from fuseflow.frontend.lifting.scrambling import Scrambler
-from fuseflow.frontend.model_call import ModelCall, model_call
+from fuseflow.frontend.trace.model_call import ModelCall, model_call
 from fuseflow.propagation.sweeps import known_after, needed_before
 from fuseflow.sparsity.state import require_zeros, sparse_weights
 

@@ -22,7 +22,7 @@ from fuseflow.errors import FrontendError, did_you_mean
 from fuseflow.frontend.foreign_errors import foreign_message
 from fuseflow.frontend.lifting.calls import OperatorCall
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.refusals import refusal
+from fuseflow.frontend.trace.refusals import refusal
 
 StandIn = Callable[..., Any]
 

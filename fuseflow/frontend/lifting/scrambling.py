@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.errors import Span
-from fuseflow.frontend import fx_origin
 from fuseflow.frontend.lifting.calls import OperatorCall
 from fuseflow.frontend.lifting.known import Known
-from fuseflow.frontend.refusals import refusal
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.refusals import refusal
 
 _SEED = 0
 RARE = 0.01

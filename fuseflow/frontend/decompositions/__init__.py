@@ -1,0 +1,10 @@
+"""Operators as formulas of simpler operators, which the second, dense trace of a model runs.
+
+densify           the interpreter of the traced graph, with the tables of formulas
+identities        operators of single elements, and products of matrices
+sliding           slices, padding, windows and convolutions
+normalization     means, variances and norms
+recurrent         recurrent cells and layers
+complex_pairs, pair_arithmetic, fourier    complex numbers as pairs of real ones
+comparisons       comparisons of tensors with numbers of another kind
+"""

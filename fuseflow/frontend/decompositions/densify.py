@@ -1,0 +1,351 @@
+"""The dense meaning of operators on sparse tensors, and fuseflow's own decompositions of a few operators.
+
+The exported graph is traced a second time with these replacements on dense fake tensors, which have shapes and dtypes but no data. Sparse
+layouts concern storage only, and the encodings of the arguments restore them later.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.traceback import annotate
+
+from fuseflow.counted_loops import tell
+from fuseflow.errors import FrontendError
+from fuseflow.frontend.decompositions.identities import IDENTITIES, added
+from fuseflow.frontend.decompositions.normalization import channel_norm, group_norm, layer_norm, rms_norm, variance_along
+from fuseflow.frontend.decompositions.recurrent import RECURRENT_REPLACEMENTS
+from fuseflow.frontend.decompositions.sliding import SLIDING_REPLACEMENTS
+from fuseflow.frontend.foreign_errors import foreign_message
+from fuseflow.frontend.hints import HINT_OUTSIDE
+from fuseflow.frontend.positions.edge_products import at_edges, extreme_at_edges, linear_of_edges, scores_at_edges, weighted_rows
+from fuseflow.frontend.positions.known_masks import masked
+from fuseflow.frontend.positions.losses import LOSS_DECOMPOSITIONS
+from fuseflow.frontend.positions.neighbours import extreme_of_row
+from fuseflow.frontend.positions.ranking import ranked_along
+from fuseflow.frontend.positions.scans import scanned_along
+from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
+from fuseflow.frontend.trace.fx_origin import short_name, shown_operator
+from fuseflow.frontend.trace.refusals import refusal
+
+aten = torch.ops.aten
+
+
+# Sparse operators -----------------------------------------------------------------------------------------------------
+
+
+def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
+    return x
+
+
+def _spmm(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
+
+
+def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, None]:
+    """Multiply and reduce. The mean runs over the pattern of `a`, where an explicitly stored zero counts in PyTorch and not here."""
+    if reduce == "sum":
+        return a @ b, None
+    if reduce == "mean":
+        return (a @ b) / (a != 0).to(b.dtype).sum(1, keepdim=True).clamp(min=1), None
+    raise FrontendError(f"sparse matrix product with reduce='{reduce}' has no Einsum form", hint="use sum or mean")
+
+
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply matrices or vectors. A vector is a matrix of one column or row, which gives one Einsum where PyTorch's decomposition
+    gives two. One matrix for a whole batch is broadcast over the batch, where PyTorch's decomposition merges batch and rows."""
+    if b.dim() == 1 and a.dim() <= 2:
+        return _matmul(a, b.unsqueeze(1)).squeeze(-1)
+    if a.dim() == 1 and b.dim() == 2:
+        return torch.mm(a.unsqueeze(0), b).squeeze(0)
+    if a.dim() == 3 and b.dim() == 2:
+        return torch.bmm(a, b.expand(a.shape[0], *b.shape))
+    return a @ b
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    y = _matmul(x, weight.t())
+    return y if bias is None else y + bias
+
+
+def _addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added(s, a @ b, beta, alpha)
+
+
+def _sampled_addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added(s, _sparse_mask(a @ b, s), beta, alpha)
+
+
+def _sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask != 0, x, 0.0)
+
+
+# Own decompositions: they give fewer and simpler Einsums than PyTorch's ------------------------------------------------------
+
+
+def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x if dtype is None or dtype == x.dtype else x.to(dtype)
+
+
+def _shifted_exponentials(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return x minus its maximum, the exponential of that, and the sum of the exponentials."""
+    shifted = x - torch.amax(x, dim, keepdim=True)
+    exponentials = torch.exp(shifted)
+    return shifted, exponentials, exponentials.sum(dim, keepdim=True)
+
+
+def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    _, exponentials, total = _shifted_exponentials(_cast(x, dtype), dim)
+    return exponentials / total
+
+
+def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    shifted, _, total = _shifted_exponentials(_cast(x, dtype), dim)
+    return shifted - torch.log(total)
+
+
+def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
+    maximum = torch.amax(x, dim, keepdim=True)
+    maximum = torch.where(maximum.abs() == math.inf, 0.0, maximum)
+    total = torch.log(torch.exp(x - maximum).sum(dim, keepdim=True)) + maximum
+    return total if keepdim else total.squeeze(tuple(dim))
+
+
+def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    return (a * b).sum(dim) / (_norm(a, 2, dim).clamp(min=eps) * _norm(b, 2, dim).clamp(min=eps))
+
+
+def _any(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else dim
+    return (x != 0).to(torch.float32).amax(dims, keepdim=keepdim) != 0
+
+
+def _all(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else dim
+    return (x != 0).to(torch.float32).amin(dims, keepdim=keepdim) != 0
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Compute scaled dot product attention. PyTorch's decomposition uses `_safe_softmax`, whose and-reduction over booleans has no
+    Einsum form."""
+    if causal or dropout:
+        option = "is_causal beside a mask" if causal else "dropout"
+        raise FrontendError(f"scaled_dot_product_attention with {option} has no Einsum form", hint="pass one mask as a tensor")
+    if enable_gqa:
+        k, v = _repeated_heads(k, q.shape[-3]), _repeated_heads(v, q.shape[-3])
+    scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
+    return _softmax(scores, -1) @ v
+
+
+def _repeated_heads(x: Tensor, heads: int) -> Tensor:
+    """Repeat each head for the heads of queries that share it."""
+    times = heads // x.shape[-3]
+    repeated = x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
+    return repeated.reshape(*x.shape[:-3], heads, *x.shape[-2:])
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Return half of x times one more than a function of it, as a difference: at -inf, a product with 0 would be 0 and not NaN."""
+    half = -0.5 * x
+    if approximate == "none":
+        return half * torch.erf(x * -math.sqrt(0.5)) - half
+    return half * torch.tanh(-math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))) - half
+
+
+def _norm(x: Tensor, order: float | None = 2, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Compute a norm with squares and magnitudes instead of powers of magnitudes."""
+    dims = list(range(x.dim())) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
+    match 2 if order is None else order:
+        case 2:
+            return torch.sqrt((x * x).sum(dims, keepdim=keepdim))
+        case 1:
+            return x.abs().sum(dims, keepdim=keepdim)
+        case math.inf:
+            return x.abs().amax(dims, keepdim=keepdim)
+    return aten.linalg_vector_norm(x, order, dims, keepdim)  # type: ignore[no-any-return]
+
+
+def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+    return torch.where(x > 0, x, x * slope)
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """Compute a power with products and roots where that avoids `math.fpowi`."""
+    match exponent:
+        case 2:
+            return x * x
+        case 3:
+            return x * x * x
+        case 4:
+            square = x * x
+            return square * square
+        case 0.5:
+            return torch.sqrt(x)
+        case -0.5:
+            return torch.rsqrt(x)
+        case -1:
+            return 1 / x
+    return torch.pow(x, exponent)
+
+
+DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
+    **SLIDING_REPLACEMENTS,
+    **RECURRENT_REPLACEMENTS,
+    **IDENTITIES,
+    aten._sparse_mm.default: _spmm,
+    aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
+    aten._sparse_mm_reduce_impl.default: _spmm_reduce,
+    aten._sparse_addmm.default: _addmm,
+    aten.addmm.default: _addmm,
+    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # The layouts differ from those of the trace.
+    aten.sparse_sampled_addmm.default: _sampled_addmm,
+    aten.sparse_mask.default: _sparse_mask,
+    aten.linear.default: _linear,
+    aten.matmul.default: _matmul,
+    aten.mv.default: _matmul,
+    aten.dot.default: _matmul,
+    aten.reciprocal.default: lambda x: 1 / x,  # PyTorch's decomposition checks for zero with cf.assert.
+    aten.pow.Tensor_Scalar: _power,
+    aten.tan.default: lambda x: torch.sin(x) / torch.cos(x),
+    aten.leaky_relu.default: _leaky_relu,
+    aten.leaky_relu_.default: _leaky_relu,
+    aten.isinf.default: lambda x: x.abs() == math.inf,
+    aten.view.default: torch.reshape,  # The strides of the trace are those of other decompositions.
+    **dict.fromkeys(
+        (
+            aten.to_dense.default,
+            aten._to_dense.default,
+            aten.to_sparse.default,
+            aten.to_sparse.sparse_dim,
+            aten._to_sparse.default,
+            aten._to_sparse.sparse_dim,
+            aten.to_sparse_csr.default,
+            aten._to_sparse_csr.default,
+            aten.to_sparse_csc.default,
+            aten._to_sparse_csc.default,
+            aten.to_sparse_bsr.default,
+            aten._to_sparse_bsr.default,
+            aten.to_sparse_bsc.default,
+            aten._to_sparse_bsc.default,
+            aten.coalesce.default,
+            aten._coalesce.default,
+            aten.dropout.default,  # In training mode `operator_screen` has refused them.
+            aten.alpha_dropout.default,
+            aten.feature_dropout.default,
+        ),
+        _same,
+    ),
+}
+"""Replacements of operators on sparse tensors, and decompositions that stay a single operator for the user."""
+
+COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
+    product_along: ("propagate", product_along),
+    extreme_along: ("scatter", extreme_along),
+    multiplied_along: ("scatter", multiplied_along),
+    overwrite_along: ("scatter", overwrite_along),
+    extreme_of_row: ("neighbours", extreme_of_row),
+    ranked_along: ("rank", ranked_along),
+    scanned_along: ("scan", scanned_along),
+    masked: ("mask", masked),
+    **LOSS_DECOMPOSITIONS,
+    at_edges: ("edges", at_edges),
+    scores_at_edges: ("edges", scores_at_edges),
+    extreme_at_edges: ("edges", extreme_at_edges),
+    linear_of_edges: ("linear", linear_of_edges),
+    weighted_rows: ("propagate", weighted_rows),
+    aten.softmax.int: ("softmax", _softmax),
+    aten.log_softmax.int: ("log_softmax", _log_softmax),
+    aten.logsumexp.default: ("logsumexp", _logsumexp),
+    aten.layer_norm.default: ("layer_norm", layer_norm),
+    aten.rms_norm.default: ("rms_norm", rms_norm),
+    aten.batch_norm.default: ("batch_norm", channel_norm([0])),
+    aten.instance_norm.default: ("instance_norm", channel_norm([])),
+    aten.group_norm.default: ("group_norm", group_norm),
+    aten.cosine_similarity.default: ("cosine_similarity", _cosine),
+    aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
+    aten.sinh.default: ("sinh", lambda x: (torch.exp(x) - torch.exp(-x)) * 0.5),
+    aten.cosh.default: ("cosh", lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5),
+    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), ("any", _any)),
+    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), ("all", _all)),
+    aten.scaled_dot_product_attention.default: ("attention", _attention),
+    aten.gelu.default: ("gelu", _gelu),
+    aten.linalg_vector_norm.default: ("norm", _norm),
+    aten.norm.Scalar: ("norm", _norm),
+    aten.norm.ScalarOpt_dim: ("norm", _norm),
+    aten.linalg_norm.default: ("norm", _norm),
+    aten.var.default: ("var", lambda x, unbiased=True: variance_along(x, None, unbiased)),
+    aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: variance_along(x, dim, unbiased, keepdim)),
+    aten.var.correction: ("var", variance_along),
+    aten.std.default: ("std", lambda x, unbiased=True: variance_along(x, None, unbiased).sqrt()),
+    aten.std.dim: ("std", lambda x, dim, unbiased=True, keepdim=False: variance_along(x, dim, unbiased, keepdim).sqrt()),
+    aten.var_mean.default: ("var_mean", lambda x, unbiased=True: (variance_along(x, None, unbiased), x.mean())),
+    aten.var_mean.dim: (
+        "var_mean",
+        lambda x, dim, unbiased=True, keepdim=False: (variance_along(x, dim, unbiased, keepdim), x.mean(dim, keepdim)),
+    ),
+    aten.var_mean.correction: (
+        "var_mean",
+        lambda x, dim=None, correction=None, keepdim=False: (variance_along(x, dim, correction, keepdim), x.mean(dim, keepdim)),
+    ),
+    aten.std.correction: ("std", lambda x, dim=None, **options: variance_along(x, dim, **options).sqrt()),
+}
+"""Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
+
+
+def _result_without_form(node: torch.fx.Node) -> FrontendError:
+    """Return the refusal of a result that a replacement leaves out, such as the positions of the largest elements."""
+    source, position = node.all_input_nodes[0], int(str(node.args[1]))
+    message = f"result {position} of `{short_name(source.target)}` has no Einsum form; result 0 has one"
+    return refusal(source, message, "use result 0 alone, or `argmax` or `topk` for positions")
+
+
+class DensifyingInterpreter(torch.fx.Interpreter):
+    """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that it
+    comes from. It goes on behind an operator that has no dense form, which it adds to `refusals`, so that all of them are known."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+        super().__init__(graph_module)
+        self.refusals: list[FrontendError] = []
+        self._nodes = len(graph_module.graph.nodes)
+        self._done = 0
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
+        with annotate({"operator": f"{name}." if target in COMPOSITE_DECOMPOSITIONS else name}):
+            return super().call_function(function, args, kwargs)
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        self._done += 1
+        tell("simplifying operators", self._done, self._nodes)
+        try:
+            result = super().run_node(node)
+            if result is not None or node.target is not operator.getitem or not node.users:
+                return result
+            refused = _result_without_form(node)
+        except FrontendError as error:
+            refused = refusal(node, error.message, error.hint)
+        except Exception as error:  # whatever PyTorch raises
+            refused = refusal(node, f"`{shown_operator(node)}` has no form for these operands", HINT_OUTSIDE)
+            refused.notes += (f"PyTorch says: {foreign_message(error)}",)
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            raise refused
+        self.refusals.append(refused)
+        return torch.zeros(value.shape, dtype=value.dtype)

@@ -1,0 +1,86 @@
+"""Means, variances, and what is normalized by them, as sums and products in the dtype of the operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> Tensor:
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _scaled_by_channel(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Return y times a weight and plus a bias for each channel, which is dimension 1."""
+    y = y if weight is None else y * _of_channels(weight, y)
+    return y if bias is None else y + _of_channels(bias, y)
+
+
+def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
+    return vector.view((-1,) + (1,) * (y.dim() - 2))
+
+
+def _standardized(x: Tensor, dims: Sequence[int], eps: float) -> Tensor:
+    """Return x less its mean along some dimensions, over its deviation there, in the dtype of x."""
+    count = math.prod(x.shape[d] for d in dims)
+    centred = x - x.sum(dims, keepdim=True) / count
+    return centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
+
+
+def layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
+) -> Tensor:
+    """Normalize in the dtype of `x`, where PyTorch's decomposition computes the variance in f64."""
+    return _scaled(_standardized(x, tuple(range(-len(shape), 0)), eps), weight, bias)
+
+
+def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
+    y = x * torch.rsqrt((x * x).sum(dims, keepdim=True) / count + (torch.finfo(x.dtype).eps if eps is None else eps))
+    return _scaled(y, weight)
+
+
+def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
+    """Return the norm of each channel by its stored mean and variance, or by those along the `outer` dimensions and all behind the
+    channels: of a batch, or of each picture. `operator_screen` has refused what would change stored ones."""
+
+    def norm(
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        mean: Tensor | None,
+        variance: Tensor | None,
+        own: bool,
+        _: float,
+        eps: float,
+        *__: Any,
+    ) -> Tensor:
+        if own:
+            y = _standardized(x, [*outer, *range(2, x.dim())], eps)
+        else:
+            assert mean is not None and variance is not None
+            y = (x - _of_channels(mean, x)) * _of_channels(torch.rsqrt(variance + eps), x)
+        return _scaled_by_channel(y, weight, bias)
+
+    return norm
+
+
+def variance_along(
+    x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    count = math.prod(x.shape[d] for d in dims)
+    centred = x - x.sum(dims, keepdim=True) / count
+    return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
+
+
+def group_norm(
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
+) -> Tensor:
+    y = _standardized(x.reshape(x.shape[0], groups, -1), (-1,), eps).reshape(x.shape)
+    return _scaled_by_channel(y, weight, bias)

@@ -1,0 +1,254 @@
+"""The scalar body of a Linalg operation as an Einsum expression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from torch_mlir import ir
+
+from fuseflow.einsum.narrowing import round_to
+from fuseflow.einsum.nodes import Apply, Const, Expr
+from fuseflow.errors import FrontendError
+from fuseflow.float32.words import rounded
+from fuseflow.frontend.hints import HINT_OUTSIDE
+from fuseflow.frontend.linalg.operators import OPERATORS, PREDICATES
+from fuseflow.frontend.linalg.symbolic_values import simplify_apply
+from fuseflow.frontend.linalg.unit_dimensions import squeeze_shape
+from fuseflow.tensors.dtypes import DTYPES
+
+_SIMPLE = OPERATORS | {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    **dict.fromkeys(("arith.maxnumf", "arith.maxsi"), "max"),
+    **dict.fromkeys(("arith.minnumf", "arith.minsi"), "min"),
+    "arith.select": "where",
+    "math.fpowi": "pow",
+    "math.absi": "abs",
+}
+_CONVERSIONS = ("arith.extf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
+"""Conversions of type that keep the number."""
+_TO_INTEGERS = {"arith.fptosi": True, "arith.fptoui": True, "arith.trunci": False}
+"""Conversions to integers, and whether they leave a fraction out. Numbers are taken to be in the range of the integers."""
+
+_FLOAT_PREDICATES = PREDICATES | {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le"}
+"""The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
+_ORDERED_AND_UNEQUAL = 6
+"""The predicate `one` of `arith.cmpf`, with which a remainder is compared with 0."""
+_INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
+
+_ROUNDINGS = ("math.floor", "math.ceil", "math.roundeven", "math.trunc")
+_NARROW = {"f16": "f16", "bf16": "bf16"}
+
+
+def _rounded(x: Expr) -> Expr:
+    """Return the nearest integer, ties to even."""
+    return simplify_apply("saturate", x, Const(-math.inf), Const(math.inf))
+
+
+def _floor(x: Expr) -> Expr:
+    return simplify_apply("sub", _rounded(x), simplify_apply("gt", _rounded(x), x))
+
+
+def _ceil(x: Expr) -> Expr:
+    return simplify_apply("add", _rounded(x), simplify_apply("lt", _rounded(x), x))
+
+
+def _truncated(x: Expr) -> Expr:
+    return simplify_apply("where", simplify_apply("lt", x, Const(0.0)), _ceil(x), _floor(x))
+
+
+_DERIVED: dict[str, Callable[[Expr], Expr]] = {
+    "math.exp2": lambda x: simplify_apply("pow", Const(2.0), x),
+    "math.expm1": lambda x: simplify_apply("sub", simplify_apply("exp", x), Const(1.0)),
+    "math.log1p": lambda x: simplify_apply("log", simplify_apply("add", x, Const(1.0))),
+    "math.log2": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(1.4426950408889634)),
+    "math.floor": _floor,
+    "math.ceil": _ceil,
+    "math.roundeven": _rounded,
+    "math.trunc": _truncated,
+    "math.log10": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(0.4342944819032518)),
+}
+
+
+class ScalarEvaluator:
+    """An evaluator of scalar SSA values. It works on demand, so that it reads only the operations that a used result needs.
+
+    `arguments` has the expressions of block arguments, from which those of all other values follow. `element` computes the element of
+    a tensor of one element. `extracted` computes what a `tensor.extract` reads at coordinates that loops give.
+    """
+
+    def __init__(
+        self, arguments: dict[Any, Expr], element: Callable[[Any], Expr], extracted: Callable[[Any], Expr] | None = None
+    ) -> None:
+        self._expressions = dict(arguments)
+        self._element = element
+        self._extracted = extracted
+
+    def value(self, ssa: Any) -> Expr:
+        """Return the expression of an SSA value. Raise `FrontendError` if it has no Einsum form."""
+        if ssa not in self._expressions:
+            owner = ssa.owner
+            if isinstance(owner, ir.Block):
+                raise FrontendError("a scalar argument of the function is used as a number", hint="make it a tensor")
+            self._expressions[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
+        expression: Expr = self._expressions[ssa]
+        return expression
+
+    def _result(self, op: Any) -> Expr:
+        name = op.name
+        if name == "arith.constant":
+            return constant_value(op.attributes["value"])
+        if name == "tensor.extract" and len(squeeze_shape(tuple(op.operands[0].type.shape))) == 0:
+            return self._element(op.operands[0])
+        if name == "tensor.extract" and self._extracted is not None:
+            return self._extracted(op)
+        operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
+        if name in _CONVERSIONS:
+            return operands[0] if str(op.results[0].type) != "f64" or _is_compared(op.results[0]) else _wide(operands[0])
+        if name == "arith.truncf":
+            return _narrowed(operands[0], str(op.results[0].type))
+        if name in _TO_INTEGERS and str(op.results[0].type) in ("i32", "i64"):
+            return _truncated(operands[0]) if _TO_INTEGERS[name] and not _is_whole(op.operands[0]) else operands[0]
+        if name in _DERIVED:
+            return _DERIVED[name](operands[0])
+        if name in ("arith.cmpf", "arith.cmpi"):
+            return self._compare(name, ir.IntegerAttr(op.attributes["predicate"]).value, operands)
+        if name in _BOOLEAN and str(op.results[0].type) == "i1":
+            return _BOOLEAN[name](*operands)
+        if name == "arith.select" and isinstance(op.operands[0].owner, ir.Block):
+            return _chosen(*operands)
+        if name == "arith.remf" and str(op.results[0].type) == "f64" and not _is_power_of_two(operands[1]):
+            raise FrontendError("a remainder of 64-bit floats has no exact Einsum form", hint="convert its operands to float32")
+        if name in _SIMPLE:
+            return simplify_apply(_SIMPLE[name], *operands)
+        if name in _DIVISIONS:
+            return _typed(_DIVISIONS[name](*operands), str(op.results[0].type))
+        if name in ("linalg.index", "arith.index_cast"):
+            raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
+        raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint=HINT_OUTSIDE)
+
+    def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
+        if name == "arith.cmpi":
+            return simplify_apply(_INTEGER_PREDICATES[predicate], *operands)
+        if predicate == _ORDERED_AND_UNEQUAL:  # other predicates that differ on NaN alone are those of a maximum or a minimum
+            return simplify_apply("gt", simplify_apply("abs", simplify_apply("sub", *operands)), Const(0.0))
+        if predicate not in _FLOAT_PREDICATES:
+            raise FrontendError("a test for NaN has no Einsum form", hint=HINT_OUTSIDE)
+        return simplify_apply(_FLOAT_PREDICATES[predicate], *operands)
+
+
+def _xor(a: Expr, b: Expr) -> Expr:
+    """Return the exclusive or of two truth values. `x xor true` is `x == 0`."""
+    return simplify_apply("eq", a, Const(0.0)) if b == Const(1.0) else simplify_apply("ne", a, b)
+
+
+_BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "arith.andi": lambda a, b: simplify_apply("mul", a, b),
+    "arith.ori": lambda a, b: simplify_apply("max", a, b),
+    "arith.xori": _xor,
+}
+
+
+def _chosen(condition: Expr, a: Expr, b: Expr) -> Expr:
+    """Return a choice by a comparison that the user made. It is a maximum or a minimum only if NaN, with which no comparison is true, comes
+    out: where a number stands for what is compared."""
+    propagates = isinstance(a, Const) and not isinstance(b, Const)
+    return (
+        simplify_apply("where", condition, a, b)
+        if propagates or isinstance(condition, Const)
+        else Apply("where", (condition, a, b))
+    )
+
+
+def _wide(x: Expr) -> Expr:
+    """Return a number as a float of 64 bits."""
+    return x if isinstance(x, Const) else _to_float(x, "f64")
+
+
+def _narrowed(x: Expr, type: str) -> Expr:
+    """Return a number rounded to a float of a type with fewer bits."""
+    if type in _NARROW:
+        return round_to(x, _NARROW[type])
+    return x if isinstance(x, Const) else _to_float(x, "f32")
+
+
+def _to_float(x: Expr, dtype: str) -> Expr:
+    row = DTYPES[dtype]
+    return Apply(row.rounding, (x, *map(Const, row.parameters)))
+
+
+def _is_compared(value: Any) -> bool:
+    """Return whether a number is compared with others and nothing else, for which torch-mlir makes it one of 64 bits: PyTorch compares in
+    the type of the tensor, to which it rounds the other number."""
+    users = [use.owner.name for use in value.uses]
+    return bool(users) and all(user == "arith.cmpf" for user in users)
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether a number has no fraction, since it was rounded just before."""
+    return not isinstance(value.owner, ir.Block) and getattr(value.owner, "operation", value.owner).name in _ROUNDINGS
+
+
+def _typed(x: Expr, type: str) -> Expr:
+    """Return a result that was computed in 64 bits as a number of its type."""
+    return x if type == "f64" or type.startswith("i") else _to_float(x, "f32")
+
+
+def _is_power_of_two(x: Expr) -> bool:
+    return isinstance(x, Const) and abs(math.frexp(x.value)[0]) == 0.5
+
+
+def _remainder_of_floats(x: Expr, y: Expr) -> Expr:
+    """Return what is left of x, with its sign, less the largest multiple of y. In 64 bits it is exact for 32-bit floats whose quotient is
+    below 2^29: the quotient is then no integer by rounding, and its product with y has 53 digits."""
+    magnitude = Apply("abs", (_wide(x),))
+    divisor = Const(abs(rounded(y.value))) if isinstance(y, Const) else Apply("abs", (_wide(y),))
+    whole = _wide(_floor(Apply("div", (magnitude, divisor))))
+    left: Expr = Apply("sub", (magnitude, Apply("mul", (whole, divisor))))  # NaN of infinite ones, where -inf would stay -inf
+    left = Apply("where", (Apply("gt", (divisor, Const(0.0))), left, Const(math.nan)))
+    return Apply("where", (Apply("lt", (x, Const(0.0))), Apply("neg", (left,)), left))
+
+
+def _quotient_of_integers(a: Expr, b: Expr) -> Expr:
+    """Return the quotient of integers without its fraction. It is exact below 2^52."""
+    return _truncated(Apply("div", (_wide(a), b)))
+
+
+def _remainder_of_integers(a: Expr, b: Expr) -> Expr:
+    return Apply("sub", (a, Apply("mul", (_quotient_of_integers(a, b), b))))
+
+
+_DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "arith.remf": _remainder_of_floats,
+    "arith.remsi": _remainder_of_integers,
+    "arith.divsi": _quotient_of_integers,
+}
+_READABLE = frozenset(
+    (*_SIMPLE, *_DIVISIONS, *_CONVERSIONS, *_TO_INTEGERS, "arith.truncf", *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi")
+)
+
+
+def constant_value(attribute: Any) -> Expr:
+    """Return the number in the `value` of an `arith.constant`. Raise `FrontendError` for a tensor whose elements are not all equal."""
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            raise FrontendError(
+                "a constant tensor in the code has no Einsum form", hint="make it a buffer of the module or an input"
+            )
+        attribute = attribute.get_splat_value()
+    match attribute:
+        case ir.BoolAttr():
+            return Const(float(attribute.value))
+        case ir.IntegerAttr():
+            return Const(float(abs(attribute.value) if str(attribute.type) == "i1" else attribute.value))
+        case ir.FloatAttr() if str(attribute.type) == "f32":
+            return Const(float(str(np.float32(attribute.value))))  # 0.1, not 0.10000000149
+        case ir.FloatAttr():
+            return Const(float(attribute.value))
+    raise FrontendError(
+        f"the constant {str(attribute)[:60]} has no Einsum form", hint="make it a buffer of the module or an input"
+    )

@@ -1,0 +1,206 @@
+"""Sorting, and the largest elements along a dimension, by comparing all pairs.
+
+The rank of an element is how many others come before it: those that are larger, and of equal ones those that stand before it. The element
+of rank r is then a sum of which one term is not zero, and its position is one, too. This is the order of a stable sort. PyTorch promises
+no order of equal elements for `topk`, and its choice may be another one there.
+
+NaN is larger than any number, and it is the median and the extreme of what it is in. Numbers that are compared are finite, so that NaN
+can be infinite there.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.frontend.positions.known_positions import Handler
+from fuseflow.frontend.positions.selections import Selections, described, first_operand, named
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.constant_folding import node_values
+from fuseflow.frontend.trace.tracing import Trace
+
+Nan: TypeAlias = Literal["greatest", "least", "any"]
+"""What NaN is among numbers: the greatest or the least one, or, with `any`, greater than any and wanted in the place of all others."""
+
+
+def ranked_along(
+    x: Tensor, before: Tensor, places: Tensor, positions: Tensor | None, dim: int, count: int, largest: bool, nan: Nan
+) -> Tensor:
+    """Return the first `count` elements along `dim` in order, or their `positions`, which are integers. `before[i, j]` is 1 where j < i,
+    and `places` counts from 0."""
+    x = x.movedim(dim, -1)
+    key = _comparable(x, nan != "least")
+    mine, other = key.unsqueeze(-1), key.unsqueeze(-2)
+    ahead = other > mine if largest else other < mine
+    earlier = torch.where(other == mine, before, 0.0)
+    rank = (torch.where(ahead, 1.0, 0.0) + earlier).sum(-1)
+    wanted = places[:count]
+    if nan == "any":  # the first one has the rank of how many numbers there are
+        numbers = torch.where(x != x, 0.0, 1.0).sum(-1, keepdim=True)
+        wanted = torch.where(numbers < x.shape[-1], numbers, wanted)
+    chosen = rank.unsqueeze(-2) == wanted.unsqueeze(-1)
+    ranked = x.unsqueeze(-2) if positions is None else positions
+    nothing = 0.0 if ranked.is_floating_point() else 0
+    return torch.where(chosen, ranked, nothing).sum(-1, dtype=ranked.dtype).movedim(-1, dim)
+
+
+def _comparable(x: Tensor, is_greatest: bool) -> Tensor:
+    """Return floats as numbers that compare as they do, where NaN is the greatest one or the least one. Integers stay."""
+    if not x.is_floating_point():
+        return x
+    largest = torch.finfo(x.dtype).max
+    if is_greatest:
+        return torch.where(x != x, math.inf, torch.clamp(x, max=largest))
+    return torch.where(x != x, -math.inf, torch.clamp(x, min=-largest))
+
+
+def _ranking(
+    selections: Selections,
+    node: Node,
+    dim: int,
+    count: int,
+    largest: bool,
+    wanted: tuple[str, ...],
+    keep: bool = True,
+    of: Node | None = None,
+    nan: Nan = "greatest",
+) -> dict[str, Node]:
+    """Return the nodes of what is `wanted`: the values, the positions or both. There are none if no ranking has an Einsum form.
+    With `keep` False the dimension, of which one element is left, vanishes. What is ranked is the operand of the node, or `of`."""
+    x = of or first_operand(node)
+    shaped = described(x)
+    if shaped.dtype == torch.bool or shaped.dim() == 0:
+        return {}
+    dim %= shaped.dim()
+    extent = shaped.shape[dim]
+    counts = shaped.dtype if shaped.is_floating_point() else torch.float32
+    before = selections.argument(named(node, "before"), torch.ones(extent, extent, dtype=counts).tril(-1))
+    places = selections.counted(extent, counts, named(node, "places"))
+    shape = (*shaped.shape[:dim], count, *shaped.shape[dim + 1 :])
+    nodes: dict[str, Node] = {}
+    for what in wanted:
+        positions = selections.counted(extent, torch.int64, named(node, "positions")) if what == "positions" else None
+        value = torch.empty(shape, dtype=shaped.dtype if positions is None else torch.int64, device="meta")
+        args = (x, before, places, positions, dim, count, largest, nan)
+        ranked = selections.valued(node, value, ranked_along, args)
+        squeeze = torch.ops.aten.squeeze.dim
+        nodes[what] = ranked if keep else selections.valued(node, value.squeeze(dim), squeeze, (ranked, dim))
+    return nodes
+
+
+_RESULTS = ("values", "positions")
+"""What an operator with two results returns, in order."""
+
+
+def _wanted(node: Node) -> tuple[str, ...]:
+    """Return which of the two results of an operator are read."""
+    read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
+    return tuple(what for n, what in enumerate(_RESULTS) if n in read)
+
+
+def _put(node: Node, ranking: dict[str, Node]) -> None:
+    """Let what reads the two results of an operator read the nodes that replace them."""
+    for user in list(node.users) if ranking else []:
+        if user.target is operator.getitem and user.users and isinstance(position := user.args[1], int):
+            user.replace_all_uses_with(ranking[_RESULTS[position]])
+
+
+def _topk(selections: Selections, node: Node, x: Node, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Node | None:
+    _put(node, _ranking(selections, node, dim, k, largest, _wanted(node)))
+    return None
+
+
+def _sort(selections: Selections, node: Node, x: Node, dim: int = -1, descending: bool = False, **_: Any) -> Node | None:
+    extent = described(x).shape[dim]
+    if "argsort" in str(node.target):
+        return _ranking(selections, node, dim, extent, descending, ("positions",)).get("positions")
+    _put(node, _ranking(selections, node, dim, extent, descending, _wanted(node)))
+    return None
+
+
+def _extreme(selections: Selections, node: Node, x: Node, dim: object = None, keep: bool = False) -> Node | None:
+    """`max(x, dim)` with the positions, and `argmax(x, dim)`."""
+    name = fx_origin.short_name(node.target)
+    largest = "max" in name
+    nan: Nan = "greatest" if largest else "least"
+    if dim is None and name.startswith("arg") and not keep:
+        flat = selections.computed(node, torch.ops.aten.reshape.default, (x, [-1]))
+        return _ranking(selections, node, 0, 1, largest, ("positions",), False, flat, nan).get("positions")
+    if not isinstance(dim, int):
+        return None
+    if name.startswith("arg"):
+        return _ranking(selections, node, dim, 1, largest, ("positions",), keep, nan=nan).get("positions")
+    if "positions" in _wanted(node):  # a maximum alone has an Einsum form
+        _put(node, _ranking(selections, node, dim, 1, largest, _wanted(node), keep, nan=nan))
+    return None
+
+
+def _median(selections: Selections, node: Node, x: Node, dim: int | None = None, keep: bool = False) -> Node | None:
+    """`median(x, dim)`, which is the lower one of two."""
+    if dim is None or not described(x).dim():
+        return None
+    return _kth_value(selections, node, x, (described(x).shape[dim] + 1) // 2, dim, keep, "any")
+
+
+def _kth_value(
+    selections: Selections, node: Node, x: Node, k: int, dim: int = -1, keep: bool = False, nan: Nan = "greatest"
+) -> Node | None:
+    if described(x).dim():
+        ranking = _ranking(selections, node, dim, k, False, _wanted(node), True, nan=nan)
+        _put(node, {what: _taken(selections, node, ranked, dim, k - 1, keep) for what, ranked in ranking.items()})
+    return None
+
+
+def _taken(selections: Selections, node: Node, ranked: Node, dim: int, position: int, keep: bool) -> Node:
+    last = selections.computed(node, torch.ops.aten.slice.Tensor, (ranked, dim, position, position + 1))
+    return last if keep else selections.computed(node, torch.ops.aten.squeeze.dim, (last, dim))
+
+
+def _sorted_rows(selections: Selections, node: Node, x: Node) -> Node | None:
+    extent = described(x).shape[0] if described(x).dim() else 0
+    return _ranking(selections, node, 0, extent, False, ("values",)).get("values") if extent else None
+
+
+def tie_notices(traced: Trace) -> list[str]:
+    """Return a notice if positions are read that `topk` of PyTorch takes otherwise, of equal elements of the sample."""
+    wanted = [node for node in traced.graph_module.graph.nodes if node.op == "call_function" and _reads_positions(node)]
+    operands = [first_operand(node) for node in wanted]
+    values = node_values(traced, [*wanted, *operands]) if wanted else {}
+    different = sum(_differing(values[x], values[node][1], *node.args[2:4]) for node, x in zip(wanted, operands, strict=True))
+    if not different:
+        return []
+    places = "1 place" if different == 1 else f"{different:,} places"
+    return [
+        f"of equal elements, `topk` takes the first ones, and PyTorch, which states no order, takes others: in {places} of this sample "
+        "positions differ, and values do not"
+    ]
+
+
+def _reads_positions(node: Node) -> bool:
+    return fx_origin.short_name(node.target) == "topk" and "positions" in _wanted(node)
+
+
+def _differing(x: Tensor, positions: Tensor, dim: Any = -1, largest: Any = True) -> int:
+    """Return at how many places the stable order takes other elements than PyTorch did."""
+    stable = torch.sort(x, dim=dim, descending=largest, stable=True).indices.narrow(dim, 0, positions.shape[dim])
+    return int((stable != positions).sum())
+
+
+RANKINGS: dict[str, Handler] = {
+    "median": _median,
+    "kthvalue": _kth_value,
+    "msort": _sorted_rows,
+    "topk": _topk,
+    "sort": _sort,
+    "argsort": _sort,
+    "argmax": _extreme,
+    "argmin": _extreme,
+    "max": _extreme,
+    "min": _extreme,
+}
+"""For each operator, by name, what replaces it."""

@@ -1,0 +1,289 @@
+"""Gathers and scatters by known positions, as products with selections.
+
+A *selection* is a sparse matrix of ones, one in every row that takes something: row e of `gather` has its one in the column of the row
+that position e takes. Its transpose adds up what goes to one place. So `x[source]` is a product, `scatter_add(target, messages)` is
+one, and what a graph network does between them, `S diag(w) G x`, is a product with the weighted adjacency matrix, which is computed
+here, once: the messages of single edges then exist nowhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from fuseflow.frontend.linalg.einsum_names import NameAllocator
+from fuseflow.frontend.positions.selection_products import extreme_along, multiplied_along, overwrite_along, product_along
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.aten_operators import PATTERN_KEEPING
+from fuseflow.frontend.trace.constant_folding import node_values
+from fuseflow.frontend.trace.dependence import Dependence, described_tensor
+from fuseflow.frontend.trace.tracing import Trace
+
+EXTREMES = {"amax": "max", "max": "max", "amin": "min", "min": "min"}
+_WITH_SELF = {
+    "max": (torch.ops.aten.maximum.default, None),
+    "min": (torch.ops.aten.minimum.default, None),
+    "prod": (torch.ops.aten.mul.Tensor, 1.0),
+}
+"""How what a row has is combined with what goes to it, and what stands for a row to which nothing goes: None for what it has."""
+_SUMS = {"sum": "sum", "add": "sum", "mean": "mean"}
+
+
+@dataclass(slots=True)
+class Selections:
+    """The selections of a traced model. Those that take the same rows are one argument."""
+
+    traced: Trace
+    dependences: dict[Node, Dependence]
+    _names: NameAllocator = field(init=False)
+    _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._names = self.traced.names()
+
+    def computed(self, origin: Node, function: Callable[..., Any], args: tuple[Any, ...], **kwargs: Any) -> Node:
+        """Add a call of a function of tensors, with the module path and the line of the node `origin`."""
+        given, options = map_arg((args, kwargs), lambda node: _on_no_device(described(node)))
+        return self.valued(origin, function(*given, **options), function, args, **kwargs)
+
+    def valued(self, origin: Node, value: Any, target: Any, args: tuple[Any, ...], **kwargs: Any) -> Node:
+        """Add a call whose result is described by `value`, with the module path and the line of the node `origin`."""
+        result = origin.graph.call_function(target, args, kwargs)
+        result.meta = {**origin.meta, "val": value}
+        self.dependences[result] = "data"
+        return result
+
+    # What is known
+
+    def known(self, node: object) -> Tensor | None:
+        """Return the numbers of a value that depends on structure alone, or None for data. Integers that were read out of a sparse matrix
+        are the places of its entries."""
+        if not isinstance(node, Node):
+            return None
+        dependence = self.dependences.get(node)
+        if dependence == "structure" or (dependence == "pattern" and _is_integer(node)):
+            value = node_values(self.traced, [node])[node]
+            return value if isinstance(value, Tensor) else None
+        return None
+
+    def argument(self, name: str, tensor: Tensor) -> Node:
+        """Return a new argument, which has this name or a name like it."""
+        return self.traced.add(self._names.unique(name), tensor)
+
+    def matrix(self, rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], name: str) -> Node:
+        """Return an argument that is a CSR matrix of the given entries. Entries at one place are added up."""
+        matrix = torch.sparse_coo_tensor(torch.stack((rows, columns)), values, shape).coalesce().to_sparse_csr()
+        content = _content(matrix)
+        key = shape, values.dtype, *(hash(part.view(torch.uint8).numpy().tobytes()) for part in content)
+        node = self._nodes.get(key)
+        if node is not None and all(map(torch.equal, content, _content(self.tensor_of(node)))):
+            return node
+        self._nodes[key] = self.argument(name, matrix)
+        return self._nodes[key]
+
+    def counted(self, extent: int, dtype: torch.dtype, name: str) -> Node:
+        """Return an argument that counts from 0."""
+        key = "counted", extent, dtype
+        if key not in self._nodes:
+            self._nodes[key] = self.argument(name, torch.arange(extent, dtype=dtype))
+        return self._nodes[key]
+
+    def mask(self, values: Tensor, name: str) -> Node:
+        """Return an argument that is a matrix of truth values, of which only the true ones are stored."""
+        return self.argument(name, values.to_sparse_csr())
+
+    def pattern(self, node: Node) -> Node | None:
+        """Return an argument that is true where a sparse matrix stores an entry, or None if that is not known. It is known of a matrix that
+        the user gave, and of what entrywise operators made of it."""
+        while node.op == "call_function" and _keeps_pattern(node):
+            node = node.all_input_nodes[0]
+        argument = self.traced.arguments.get(node)
+        if argument is None or argument.tensor.layout not in _ENTRIES or argument.tensor.dim() != 2:
+            return None
+        stored = argument.tensor.detach().to_sparse_csr()
+        truths = torch.ones(stored.values().shape, dtype=torch.bool)
+        pattern = torch.sparse_csr_tensor(stored.crow_indices(), stored.col_indices(), truths, tuple(stored.shape))
+        return self.argument(f"{argument.name}.pattern", pattern)
+
+    def tensor_of(self, node: Node) -> Tensor:
+        return self.traced.arguments[node].tensor
+
+
+_ENTRIES = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
+"""The layouts that store single entries."""
+
+
+def _keeps_pattern(node: Node) -> bool:
+    return fx_origin.short_name(node.target).removesuffix("_") in PATTERN_KEEPING and len(node.all_input_nodes) == 1
+
+
+def _on_no_device(tensor: Tensor) -> Tensor:
+    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
+
+
+def _is_integer(node: Node) -> bool:
+    tensor = described_tensor(node)
+    return tensor is not None and tensor.dtype in (torch.int32, torch.int64)
+
+
+def _content(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return matrix.crow_indices(), matrix.col_indices(), matrix.values()
+
+
+def gathered(selections: Selections, node: Node, x: Node, dim: int, positions: Tensor) -> Node:
+    """Return a node that takes rows of `x` at known positions (a vector) along `dim`."""
+    shaped = described(x)
+    extent = shaped.shape[dim]
+    positions = torch.where(positions < 0, positions + extent, positions).to(torch.int64)
+    ones = torch.ones(len(positions), dtype=shaped.dtype)
+    matrix = selections.matrix(torch.arange(len(positions)), positions, ones, (len(positions), extent), named(node, "gather"))
+    return selections.computed(node, product_along, (matrix, x, dim))
+
+
+def scattered(selections: Selections, node: Node, source: Node, dim: int, positions: Tensor, rows: int, mean: bool) -> Node:
+    """Return a node that adds up the entries of `source` along `dim` that go to the same of so many rows."""
+    values = torch.ones(len(positions), dtype=described(source).dtype)
+    if mean:
+        values /= torch.bincount(positions, minlength=rows)[positions].to(values.dtype)
+    edges = torch.arange(len(positions))
+    propagated = _propagated(selections, node, source, dim, (positions, edges, values), rows)
+    if propagated is not None:
+        return propagated
+    matrix = selections.matrix(positions, edges, values, (rows, len(positions)), named(node, "scatter"))
+    return selections.computed(node, product_along, (matrix, source, dim))
+
+
+def _propagated(
+    selections: Selections, node: Node, source: Node, dim: int, entries: tuple[Tensor, Tensor, Tensor], rows: int
+) -> Node | None:
+    """Return one product in place of a gather, a weighting by known numbers, and the scatter that follows. None if it is not that."""
+    positions, edges, values = entries
+    while _is_only_read_by_one(source) and fx_origin.short_name(source.target) == "mul" and len(source.args) == 2:
+        weighted = _known_weights(selections, source, dim)
+        if weighted is None:
+            return None
+        source, weights = weighted
+        values = values * weights[edges].to(values.dtype)
+    if source.target is not product_along or not _is_only_read_by_one(source) or source.args[2] != dim:
+        return None
+    matrix, x, _ = source.args
+    assert isinstance(matrix, Node) and isinstance(x, Node)
+    taken = torch.Tensor.to_sparse(selections.tensor_of(matrix))
+    scattered = torch.sparse_coo_tensor(torch.stack((positions, edges)), values, (rows, taken.shape[0]))
+    wide = torch.promote_types(values.dtype, torch.float32)  # PyTorch multiplies no sparse matrices of 16-bit floats
+    composed = torch.sparse.mm(scattered.to(wide).coalesce(), taken.to(wide)).coalesce()
+    (to, origin), numbers = composed.indices(), composed.values().to(values.dtype)
+    adjacency = selections.matrix(to, origin, numbers, (rows, taken.shape[1]), named(node, "adjacency"))
+    return selections.computed(node, product_along, (adjacency, x, dim))
+
+
+def _known_weights(selections: Selections, product: Node, dim: int) -> tuple[Node, Tensor] | None:
+    """Return the data and the known weights of a product that weighs the entries along `dim`, or None for any other product."""
+    for data, weight in (product.args, reversed(product.args)):
+        known = selections.known(weight)
+        if known is not None and isinstance(data, Node) and selections.dependences.get(data) == "data":
+            shape, whole = tuple(known.shape), described(product).shape
+            extents = (1,) * (len(whole) - len(shape)) + shape
+            along = extents[dim % len(whole)]
+            if known.is_floating_point() and along > 1 and known.numel() == along:
+                return data, known.reshape(-1)
+    return None
+
+
+def combined(
+    selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node, reduce: str, include_self: bool
+) -> Node | None:
+    """Return what becomes of `base` where the entries of `source` along `dim` are combined with it at known positions. None if there is no
+    form of it."""
+    shaped, zero = described(base), is_zero(base)
+    if reduce == "overwrite":
+        return _overwritten(selections, node, base, dim, positions, source)
+    if reduce in EXTREMES or reduce == "prod":
+        kind, places = EXTREMES.get(reduce, reduce), (dim, positions, shaped.shape[dim])
+        if not include_self:
+            return reduced(selections, node, places, source, kind, 0.0 if zero else base)
+        combination, neutral = _WITH_SELF[kind]
+        result = reduced(selections, node, places, source, kind, base if neutral is None else neutral)
+        return selections.computed(node, combination, (base, result))
+    if reduce not in _SUMS or (reduce == "mean" and include_self) or not (zero or include_self):
+        return None
+    result = scattered(selections, node, source, dim, positions, shaped.shape[dim], _SUMS[reduce] == "mean")
+    return result if zero else selections.computed(node, torch.ops.aten.add.Tensor, (base, result))
+
+
+def _overwritten(selections: Selections, node: Node, base: Node, dim: int, positions: Tensor, source: Node) -> Node | None:
+    rows = described(base).shape[dim]
+    counts = torch.bincount(positions, minlength=rows)
+    if bool((counts > 1).any()):  # which of several is written is not determined
+        return None
+    written = scattered(selections, node, source, dim, positions, rows, False)
+    if is_zero(base):
+        return written
+    hit = selections.argument(named(node, "written"), (counts > 0).to(torch.int32))
+    return selections.computed(node, overwrite_along, (hit, written, base, dim))
+
+
+def reduced(
+    selections: Selections, node: Node, places: tuple[int, Tensor, int], source: Node, kind: str, start: Node | float
+) -> Node:
+    """Return a node with the largest (`max`), the smallest (`min`) or the product (`prod`) of the entries of `source` that go to the same
+    row, and `start` where none goes. `places` are the dimension of the rows, the row of each entry, and how many rows there are."""
+    dim, positions, rows = places
+    ones = torch.ones(len(positions), dtype=described(source).dtype)
+    matrix = selections.matrix(positions, torch.arange(len(positions)), ones, (rows, len(positions)), named(node, "scatter"))
+    empty = selections.argument(named(node, "empty"), (torch.bincount(positions, minlength=rows) == 0).to(torch.int32))
+    if kind == "prod":
+        return selections.computed(node, multiplied_along, (matrix, empty, source, dim, start))
+    return selections.computed(node, extreme_along, (matrix, empty, source, dim, start, kind == "max"))
+
+
+def scaled(selections: Selections, node: Node, x: Node, factor: float) -> Node:
+    return x if factor == 1 else selections.computed(node, torch.ops.aten.mul.Tensor, (x, factor))
+
+
+def described(node: Node) -> Tensor:
+    value = described_tensor(node)
+    assert value is not None, f"`{node}` is a tensor"
+    return value
+
+
+def same_beside(dim: int, first: Node, second: Node) -> bool:
+    """Return whether two tensors have the same extents beside one dimension."""
+    pairs = zip(described(first).shape, described(second).shape, strict=True)
+    return all(a == b for d, (a, b) in enumerate(pairs) if d != dim)
+
+
+def is_zero(node: Node) -> bool:
+    """Return whether a tensor is made of zeros, or of nothing in particular, so that it may be of zeros."""
+    name = fx_origin.short_name(node.target)
+    return name in ("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty") or (
+        name == "full" and bool(node.args[1] == 0)
+    )
+
+
+def _is_only_read_by_one(node: Node) -> bool:
+    return node.op == "call_function" and node.target is not operator.getitem and len(node.users) == 1
+
+
+def named(node: Node, name: str) -> str:
+    path = fx_origin.module_path(node)
+    return f"{path}.{name}" if path else name
+
+
+def reshaped(selections: Selections, origin: Node, value: Node, shape: Sequence[int]) -> Node:
+    if tuple(described(value).shape) == tuple(shape):
+        return value
+    return selections.computed(origin, torch.ops.aten.reshape.default, (value, list(shape)))
+
+
+def first_operand(node: Node) -> Node:
+    operand = node.args[0]
+    assert isinstance(operand, Node)
+    return operand

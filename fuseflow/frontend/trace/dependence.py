@@ -1,0 +1,222 @@
+"""What each value of a traced model depends on: the structure of its inputs alone, weights that are only moved, or data.
+
+It decides what PyTorch may evaluate before import (`constant_folding`): positions of edges, a causal mask, rows of an embedding, and what
+is computed from weights alone. Work on what the user gives is never evaluated before import, even if all numbers are known.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from fuseflow.frontend.trace import fx_origin
+from fuseflow.frontend.trace.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING, VIEWS
+from fuseflow.frontend.trace.tracing import Argument, Trace
+
+Dependence: TypeAlias = Literal["structure", "pattern", "weights", "data"]
+"""What a value depends on.
+
+- `structure`: integers, truth values, and numbers that the model makes from nothing else.
+- `pattern`: sparse tensors that the model was given, and structure.
+- `weights`: weights, buffers and constants, of which no number is changed: they are cut, joined, looked up or reshaped.
+- `data`: anything else, such as features, and what is computed with weights.
+"""
+
+MOVEMENTS = frozenset().union(*(family.names for family in (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)), VIEWS)
+"""Operators that only move numbers."""
+
+
+def dependences(traced: Trace) -> dict[Node, Dependence]:
+    """Return what every value of a traced model depends on. Memory that data is written to holds data."""
+    return _propagated(traced, {node: _of_argument(argument) for node, argument in traced.arguments.items()})
+
+
+def weight_sources(traced: Trace, sparse: Collection[str]) -> dict[Node, frozenset[Node]]:
+    """Return the values that follow from weights, buffers and constants alone, each with the arguments of floats that it is computed from.
+
+    What follows from a `sparse` argument is not among them, nor anything whose memory is written to.
+    """
+    graph = traced.graph_module.graph
+    memories = Memories(graph)
+    sources: dict[Node, frozenset[Node]] = {}
+    for node in graph.nodes:
+        if memories.writers(memories.root(node)):
+            continue
+        argument = traced.arguments.get(node)
+        if argument is not None:
+            dependence = _of_argument(argument)
+            if argument.kind != "input" and argument.name not in sparse and dependence in ("structure", "weights"):
+                sources[node] = frozenset({node} if dependence == "weights" else ())
+        elif _is_known_call(node) and all(operand in sources for operand in node.all_input_nodes):
+            sources[node] = frozenset[Node]().union(*(sources[operand] for operand in node.all_input_nodes))
+    return sources
+
+
+def read_dependences(traced: Trace) -> dict[Node, Dependence]:
+    """Return what the numbers depend on that control flow asks for. Numbers in the code of a model are part of its control flow, so what
+    is computed of them is structure here, which `dependences` leaves to the program."""
+    arguments = traced.arguments.items()
+    return _propagated(
+        traced, {n: "structure" if _is_constant(argument) else _of_argument(argument) for n, argument in arguments}
+    )
+
+
+def _propagated(traced: Trace, arguments: Mapping[Node, Dependence]) -> dict[Node, Dependence]:
+    """Return what every value depends on, from what the arguments do."""
+    graph = traced.graph_module.graph
+    memories = Memories(graph)
+    data = set[Node]()
+    while True:
+        values: dict[Node, Dependence] = {}
+        for node in graph.nodes:
+            values[node] = "data" if memories.root(node) in data else _dependence(node, arguments, values)
+        computed = {node for node, dependence in values.items() if dependence == "data"}
+        written = {memories.root(target) for node in computed for target in written_by(node)}
+        changed = written | memories.written_after(computed)
+        if changed <= data:
+            return values
+        data |= changed
+
+
+def written_by(node: Node) -> Iterator[Node]:
+    """Yield the operands that an operator writes to. `detach_`, which follows every constant, writes nothing."""
+    if isinstance(node.target, torch._ops.OpOverload) and node.target != torch.ops.aten.detach_.default:
+        for argument, value in schema_arguments(node):
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Node):
+                yield value
+
+
+def remove_unused(traced: Trace) -> None:
+    """Remove calls that no result needs. What writes to a weight, a buffer or an input stays, so that it can be refused."""
+    graph = traced.graph_module.graph
+    memories = Memories(graph)
+    given = {memories.root(node) for node, argument in traced.arguments.items() if argument.kind != "constant"}
+    outputs = [node for node in graph.nodes if node.op == "output"]
+    needed = memories.needed_for([*outputs, *(writer for root in given for writer in memories.writers(root))])
+    for node in reversed(list(graph.nodes)):
+        if node.op == "call_function" and node not in needed:
+            graph.erase_node(node)
+    traced.graph_module.recompile()
+
+
+def _dependence(node: Node, arguments: Mapping[Node, Dependence], values: dict[Node, Dependence]) -> Dependence:
+    if node in arguments:
+        return arguments[node]
+    if not _is_known_call(node):
+        return "data"
+    operands = {values[operand] for operand in node.all_input_nodes}
+    match sorted(operands - {"structure"}):
+        case []:
+            return "structure"
+        case ["pattern"]:
+            return "pattern"
+        case ["weights"] if node.target is operator.getitem or fx_origin.short_name(node.target).rstrip("_") in MOVEMENTS:
+            return "weights"
+    return "data"
+
+
+def _is_constant(argument: Argument) -> bool:
+    return argument.kind == "constant" and not argument.tensor.is_meta
+
+
+def _of_argument(argument: Argument) -> Dependence:
+    tensor = argument.tensor
+    if tensor.is_meta:
+        return "data"
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return "structure"
+    if tensor.layout != torch.strided:
+        return "pattern"
+    return "data" if argument.kind == "input" else "weights"
+
+
+def _is_known_call(node: Node) -> bool:
+    """Return whether a node calls an operator that gives the same for the same operands."""
+    return node.op == "call_function" and (node.target is operator.getitem or is_repeatable(node.target))
+
+
+def is_repeatable(target: object) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def shares_memory(target: object) -> bool:
+    """Return whether what a target returns may be a view of an operand. Any target but an operator may."""
+    return not isinstance(target, torch._ops.OpOverload) or any(r.alias_info is not None for r in target._schema.returns)
+
+
+def schema_arguments(node: Node) -> Iterator[tuple[torch._C.Argument, object]]:
+    """Yield the arguments that an operator declares, each with its value in a call."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    for position, argument in enumerate(node.target._schema.arguments):
+        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+        yield argument, value
+
+
+def ancestors_of(node: Node) -> set[Node]:
+    """Return a node and all nodes that it is computed from."""
+    reached, frontier = {node}, [node]
+    while frontier:
+        new = set(frontier.pop().all_input_nodes) - reached
+        reached |= new
+        frontier += new
+    return reached
+
+
+class Memories:
+    """Which values may share memory, as the schemas of their operators say. Each set of values that do has one of them as its root."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._parents: dict[Node, Node] = {}
+        for node in graph.nodes:
+            for operand in self._shared_operands(node):
+                self._parents[self.root(node)] = self.root(operand)
+        self._writers: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for target in written_by(node):
+                self._writers.setdefault(self.root(target), []).append(node)
+
+    def root(self, node: Node) -> Node:
+        while node in self._parents and self._parents[node] is not node:
+            node = self._parents[node]
+        return node
+
+    def writers(self, root: Node) -> list[Node]:
+        """Return the operators that write to a memory, in order."""
+        return self._writers.get(root, [])
+
+    def written_after(self, readers: Collection[Node]) -> set[Node]:
+        """Return the memories that something writes to after one of these operators has read them."""
+        positions = {node: position for position, node in enumerate(self._graph.nodes)}
+        read = {(self.root(operand), positions[node]) for node in readers for operand in node.all_input_nodes}
+        return {root for root, position in read if any(position < positions[writer] for writer in self.writers(root))}
+
+    def needed_for(self, wanted: Iterable[Node]) -> set[Node]:
+        """Return some values, those that they are computed from, and the operators that write to the memory of one of them."""
+        needed, waiting = set[Node](), list(wanted)
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                waiting += [*node.all_input_nodes, *self.writers(self.root(node))]
+        return needed
+
+    @staticmethod
+    def _shared_operands(node: Node) -> list[Node]:
+        if node.target is operator.getitem:
+            return node.all_input_nodes
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return []
+        shared = [value for argument, value in schema_arguments(node) if argument.alias_info is not None]
+        return [value for value in shared if isinstance(value, Node)]
+
+
+def described_tensor(node: Node) -> Tensor | None:
+    """Return the tensor without numbers that has the shape and type of a value, or None for a value that is no tensor."""
+    value = node.meta.get("val")
+    return value if isinstance(value, Tensor) else None

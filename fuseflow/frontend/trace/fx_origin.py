@@ -1,0 +1,161 @@
+"""The origin of an FX node: the module path in the user's model, the operator that the user called, and the line of the call.
+
+Tracing and decomposition keep the operator as the custom annotation `operator`, which `densify` sets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.foreign_errors import foreign_message
+from fuseflow.frontend.trace.named_region import REGION_KIND
+
+_FRAME = re.compile(r'File "(.+?)", line (\d+), in (.*)')
+_ROOT_OR_CALL = re.compile(r"^L\['\w+'\]\.?|@\d+")
+"""What is no part of a module path: the variable of the model that Dynamo names, and the number of a later call of a module."""
+_FOLDERS = [*(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")), Path(torch.__file__).parents[1]]
+_LIBRARIES = tuple(dict.fromkeys(str(path) for folder in _FOLDERS for path in (folder, folder.resolve())))
+"""Where libraries are: those of this Python, and those beside PyTorch, which may be of another environment that this one is built on. An
+environment may be reached through a link, and files are then named with it."""
+REPLACED = "replaced"
+"""The key of the metadata of a node that has the name of the operator that the node takes the place of."""
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+
+
+def module_path(node: Node) -> str:
+    """Return the module path of a node, such as `layer1.lin`, or '' in the model's own `forward`. A second call of a module has the
+    same path. A named region in a module is a part of the path of all that it calls: `layer1.attention.lin`."""
+    outer, path = "", ""  # the last module, by its own path and with the regions around it
+    for name, kind in (node.meta.get("nn_module_stack") or {}).values():
+        if kind == REGION_KIND:
+            path = _join(path, name)
+            continue
+        module = _ROOT_OR_CALL.sub("", str(name))
+        path = _below(path, outer, module)
+        outer = module
+    return path
+
+
+def _below(path: str, outer: str, module: str) -> str:
+    """Return the path of a module that is called in the module `outer`, which has the path `path` if regions are counted."""
+    if path == outer:
+        return module
+    inner = module.removeprefix(f"{outer}.") if outer else module
+    return path if module == outer else _join(path, inner)
+
+
+def _join(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
+
+
+def module_suffix(node: Node) -> str:
+    """Return the end of a message that names the module of a node, such as " at module `layer1`", or '' in the model's own `forward`."""
+    path = module_path(node)
+    return f" at module `{path}`" if path else ""
+
+
+def in_library_module(node: Node) -> bool:
+    """Return whether a node belongs to a module of PyTorch itself, such as nn.LayerNorm. The path of such a node already tells what it
+    computes."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return False
+    kind = next(reversed(stack.values()))[1]
+    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+    return name.startswith("torch.nn.")
+
+
+def added_call(origin: Node, target: Any, *args: Any, **meta: Any) -> Node:
+    """Add a call where its graph inserts nodes, with the module path and the line of the node `origin`."""
+    node = origin.graph.call_function(target, args)
+    node.meta = {**origin.meta, "val": target(*torch.fx.map_arg(args, lambda n: n.meta["val"])), **meta}
+    return node
+
+
+def operator_name(node: Node) -> str:
+    """Return the operator that the user called, such as `log_softmax`, from the annotation or from the target of the node."""
+    custom = node.meta.get("custom") or {}
+    return str(custom.get("operator") or short_name(node.target))
+
+
+def short_name(target: object) -> str:
+    """Return the name of an operator without its namespace and overload: `log_softmax` for `aten.log_softmax.int`."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.partition("::")[2]
+    return getattr(target, "__name__", str(target))
+
+
+def shown_operator(node: Node) -> str:
+    """Return the operator of a node as a message names it: in full, or the one that another took the place of."""
+    replaced = node.meta.get(REPLACED)
+    return str(replaced or (node.target if isinstance(node.target, torch._ops.OperatorBase) else short_name(node.target)))
+
+
+def is_whole_slice(node: Node) -> bool:
+    """Return whether a node is a slice of a whole dimension, as `x[:]` leaves it. Such a slice changes nothing."""
+    if short_name(node.target) != "slice":
+        return False
+    source, result = node.args[0], node.meta.get("val")
+    return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
+
+
+def source_span(node: Node) -> Span | None:
+    """Return the innermost line of the user's own files that led to the node. Lines of libraries do not count."""
+    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    return innermost_user_line(frames)
+
+
+def library_line(node: Node) -> str:
+    """Return the line of a library that called the operator, such as `torch_geometric/nn/conv/edge_conv.py:58`, or '' if it was the user's
+    own code."""
+    frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    return next((f"{shown_path(file)}:{line}" for file, line in frames[-1:] if file.startswith(_LIBRARIES)), "")
+
+
+def exception_span(error: BaseException) -> Span | None:
+    """Return the innermost line of the user's own files on the way to an exception."""
+    while error.__cause__ is not None and not innermost_user_line(_frames(error)):
+        error = error.__cause__
+    return innermost_user_line(_frames(error))
+
+
+def export_error(error: Exception) -> FrontendError:
+    """Return why PyTorch cannot export a model."""
+    span = exception_span(error)
+    if "DataDependent" in type(error).__name__ or "data-dependent" in str(error).partition("\n")[0]:
+        hint = "use `torch.where`, or give the model the number as an argument"
+        return FrontendError("control flow, or a number in Python, depends on data", hint=hint, span=span)
+    return FrontendError(f"the model cannot be exported: {foreign_message(error)}", span=span)
+
+
+def shown_path(file: str) -> str:
+    """Return the path of a file from the folder of the library that it belongs to, or else as `_display_path` does."""
+    library = next((folder for folder in _LIBRARIES if file.startswith(folder)), None)
+    return _display_path(file) if library is None else os.path.relpath(file, library)
+
+
+def _frames(error: BaseException) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
+    for file, line in reversed(frames):
+        if not file.startswith("<") and not file.startswith((*_LIBRARIES, _PACKAGE)):
+            return Span(_display_path(file), line)
+    return None
+
+
+def _display_path(file: str) -> str:
+    """Return the path of a file, relative to the working directory if the file is below it."""
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative

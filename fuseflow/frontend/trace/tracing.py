@@ -1,0 +1,372 @@
+"""Tracing: a model runs once, eagerly, and every operator that it calls becomes a node of a graph.
+
+The model runs on the tensors that it was given, so whatever its control flow asks of an index is answered: `edge_index.max()` is a
+number, and a mask selects as many edges as it selects. Of numbers that depend on weights or features, such an answer would hold for one
+input alone. Each `NumberRead` says where the model asked, and who knows what the numbers depend on can refuse them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental import proxy_tensor
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.utils.stateless import _reparametrize_module
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from fuseflow.counted_loops import tell
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.linalg.einsum_names import NameAllocator
+from fuseflow.frontend.torch_tensors import sorted_entries
+from fuseflow.frontend.trace import autocast
+from fuseflow.frontend.trace.fx_origin import innermost_user_line
+from fuseflow.frontend.trace.model_call import ModelCall
+from fuseflow.frontend.trace.strided import AS_STRIDED, strided
+
+ArgumentKind = Literal["state", "input", "constant"]
+"""What an argument of a graph is: a weight or a buffer, a tensor that the user gave, or a tensor that the model made in Python."""
+
+_SWITCHES = (torch._C._set_grad_enabled, autocast.ENTER, autocast.EXIT)
+"""Functions that tracing records and that compute nothing."""
+_SHAPED_LIKE = {
+    torch.ops.aten.expand_as.default: (torch.ops.aten.expand.default, 1),
+    torch.ops.aten.view_as.default: (torch.ops.aten.reshape.default, 1),
+    torch.ops.aten.reshape_as.default: (torch.ops.aten.reshape.default, 1),
+}
+"""Operators that take the shape of a tensor from another one, with those that take a shape, and how many operands these keep."""
+_MADE_LIKE = {
+    torch.ops.aten.new_zeros.default: 0,
+    torch.ops.aten.new_ones.default: 1,
+    torch.ops.aten.new_full.default: None,
+    torch.ops.aten.new_empty.default: 0,
+    torch.ops.aten.empty_like.default: 0,
+    torch.ops.aten.empty.memory_format: 0,
+}
+"""Operators that make a tensor, with the number that fills it if they always fill the same. Any number fills an empty one."""
+_READS = frozenset(
+    getattr(Tensor, name)
+    for name in (
+        "item",
+        "tolist",
+        "numpy",
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__array__",
+        "__contains__",
+        "__format__",
+    )
+)
+"""Methods that take numbers out of a tensor."""
+_SIZED = frozenset(
+    getattr(Tensor, name) for name in ("view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "as_strided")
+) | {*(torch.reshape, torch.zeros, torch.ones, torch.full, torch.empty)}
+"""Functions that take extents, which may be tensors of one integer."""
+_INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
+"""Methods that take an index, whose slices may be bounded by tensors of one integer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """An argument of a traced graph: its name in the model, its tensor, and what it is."""
+
+    name: str
+    tensor: Tensor
+    kind: ArgumentKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberRead:
+    """A place where the model took the numbers of a tensor into Python, by the method of that name. `node` computed the tensor."""
+
+    node: Node
+    method: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """A traced model. The placeholders of `graph_module` stand for `arguments`, in order. `other_outputs` describes what the model returned
+    beside tensors."""
+
+    graph_module: GraphModule
+    arguments: dict[Node, Argument]
+    reads: tuple[NumberRead, ...]
+    other_outputs: tuple[str, ...]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors of the arguments by name, in order."""
+        return {argument.name: argument.tensor for argument in self.arguments.values()}
+
+    def names(self) -> NameAllocator:
+        """Return an allocator in which the names of the arguments are taken."""
+        names = NameAllocator()
+        for argument in self.arguments.values():
+            names.unique(argument.name)
+        return names
+
+    def add(self, name: str, tensor: Tensor) -> Node:
+        """Add an argument behind the others, and return its placeholder."""
+        graph = self.graph_module.graph
+        with graph.inserting_after(next(reversed(self.arguments))) if self.arguments else graph.inserting_before():
+            node = graph.placeholder(f"known_{len(self.arguments)}")
+        node.meta["val"] = _element_description(tensor)
+        self.arguments[node] = Argument(name, tensor, "constant")
+        return node
+
+
+def trace(call: ModelCall, check: Callable[[Argument], None]) -> Trace:
+    """Run a model on its inputs and return what it computed as a graph. Raise whatever the model raises.
+
+    `check` is called with every weight, buffer and input before the model runs, since PyTorch crashes on some tensors that are invalid.
+    """
+    module = call.module
+    leaves = named_leaves(call)
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    names = NameAllocator()
+    arguments = [Argument(names.unique(name), sorted_entries(value.detach()), "state") for name, value in state.items()]
+    arguments += [
+        Argument(names.unique(name), sorted_entries(leaf.detach()), "input") for name, leaf in leaves if isinstance(leaf, Tensor)
+    ]
+    for argument in arguments:
+        check(argument)
+    body = _Body(module, tuple(state), pytree.tree_structure((call.args, call.kwargs)), [leaf for _, leaf in leaves])
+    with patch.object(proxy_tensor, "extract_val", _element_description), _own_matmul():
+        tracing = make_fx(body, pre_dispatch=True, record_module_stack=True, record_stack_traces=True)
+        graph_module = tracing(*(_unshared(argument.tensor) for argument in arguments))
+    autocast.write_conversions(graph_module.graph)
+    _remove_switches(graph_module)
+    _forget_models_of_shape(graph_module.graph)
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    traced = Trace(graph_module, dict(zip(placeholders, arguments, strict=True)), tuple(body.reads), tuple(body.other_outputs))
+    _lift_constants(traced, module, names)
+    return traced
+
+
+def named_leaves(call: ModelCall) -> list[tuple[str, Any]]:
+    """Return what the inputs hold, container by container, each with the name of its argument of `forward` and its place in it.
+
+    For example, the second tensor of a list `xs` is `xs_1`.
+    """
+    names = _names_of_positional(call.module, call.args)
+    paths = pytree.tree_leaves_with_path((call.args, call.kwargs))
+    return [("_".join([_argument_name(names, path), *map(_key, path[2:])]), leaf) for path, leaf in paths]
+
+
+def _names_of_positional(module: nn.Module, args: tuple[Any, ...]) -> list[str]:
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except ValueError:  # a function that is not written in Python, such as `torch.floor`
+        return [f"arg{n}" for n in range(len(args))]
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{n}" for n in range(len(args) - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return names
+
+
+def _argument_name(names: list[str], path: tuple[Any, ...]) -> str:
+    positional, key = path[0].idx == 0, _key(path[1])
+    return names[int(key)] if positional else key
+
+
+def _key(entry: Any) -> str:
+    match entry:
+        case pytree.SequenceKey():
+            return str(entry.idx)
+        case pytree.MappingKey():
+            return str(entry.key)
+        case pytree.GetAttrKey():
+            return str(entry.name)
+    return str(entry)
+
+
+class _Body(nn.Module):
+    """A model as a function of its weights, its buffers and the tensors among its inputs, which are the leaves of `structure`."""
+
+    def __init__(self, module: nn.Module, state: tuple[str, ...], structure: pytree.TreeSpec, leaves: list[Any]) -> None:
+        super().__init__()
+        self.reads: list[NumberRead] = []
+        self.other_outputs: list[str] = []
+        self._state, self._structure, self._leaves = state, structure, leaves
+        object.__setattr__(self, "_orig_mod", module)  # where `make_fx` looks for module paths
+
+    def forward(self, *tensors: Tensor) -> list[Tensor]:
+        state, inputs = tensors[: len(self._state)], iter(tensors[len(self._state) :])
+        leaves = [next(inputs) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self._structure)
+        module: nn.Module = self._orig_mod  # type: ignore[assignment]
+        with (
+            _reparametrize_module(module, dict(zip(self._state, state, strict=True)), tie_weights=True),
+            _NumberReads(self.reads),
+            _modules_that_ran(module),
+        ):
+            outputs = pytree.tree_leaves(module(*args, **kwargs))
+        self.other_outputs += [type(leaf).__name__ for leaf in outputs if leaf is not None and not isinstance(leaf, Tensor)]
+        return [leaf for leaf in outputs if isinstance(leaf, Tensor)]
+
+
+@contextmanager
+def _own_matmul() -> Iterator[None]:
+    """Let `matmul` run as it does without a trace. Its rewriting in Python, which PyTorch uses in a trace, expands a sparse matrix for a
+    batch, and no sparse tensor can be expanded."""
+    matmul = torch.ops.aten.matmul.default
+    with patch.object(matmul, "py_kernels", {}):
+        matmul._dispatch_cache.clear()
+        try:
+            yield
+        finally:
+            matmul._dispatch_cache.clear()
+
+
+@contextmanager
+def _modules_that_ran(model: nn.Module) -> Iterator[None]:
+    """Tell how many of the modules of a model have run in the block. What has no `forward` of its own, such as a list, is not counted."""
+    modules = {id(module._modules) for module in model.modules() if type(module).forward is not nn.Module.forward}
+    ran = set[int]()
+
+    def note(module: nn.Module, _inputs: object, _outputs: object) -> None:
+        ran.add(id(module._modules))  # which a module shares with the stand-ins that `make_fx` puts in its place
+        tell("running the model", len(ran & modules), len(modules))
+
+    tell("running the model", 0, len(modules))
+    with register_module_forward_hook(note):
+        yield
+
+
+@dataclass
+class _NumberReads(TorchFunctionMode):
+    """While it is active, a model may take numbers out of its tensors, and every such place is noted."""
+
+    reads: list[NumberRead] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in _SIZED:
+            args = (*args[:1], *pytree.tree_map_only(Tensor, self._extent, args[1:]))
+            kwargs = pytree.tree_map_only(Tensor, self._extent, kwargs)
+        if func in AS_STRIDED:
+            return self._strided(*args, **(kwargs or {}))
+        if func in _INDEXED:
+            args = (args[0], self._bounded(args[1]), *args[2:])
+        if func not in _READS:
+            return func(*args, **(kwargs or {}))
+        self._note(args[0], func.__name__)
+        with disable_proxy_modes_tracing():
+            return func(*args, **(kwargs or {}))
+
+    def _strided(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        try:
+            return strided(x, *args, **kwargs)
+        except FrontendError as error:
+            error.span = innermost_user_line(_python_frames())
+            raise
+
+    def _extent(self, tensor: Tensor) -> Any:
+        """Return the integer that a tensor holds, where an extent is asked for. Any other tensor is left to PyTorch."""
+        if tensor.dim() or tensor.is_floating_point() or tensor.is_complex():
+            return tensor
+        self._note(tensor, "__index__")
+        with disable_proxy_modes_tracing():
+            return tensor.item()
+
+    def _bounded(self, index: Any) -> Any:
+        """Return an index with integers for the tensors that bound its slices."""
+        match index:
+            case tuple():
+                return tuple(map(self._bounded, index))
+            case slice():
+                bounds = (index.start, index.stop, index.step)
+                return slice(*(self._extent(bound) if isinstance(bound, Tensor) else bound for bound in bounds))
+        return index
+
+    def _note(self, tensor: Tensor, method: str) -> None:
+        mode = proxy_tensor.get_proxy_mode()
+        proxy = None if mode is None else proxy_tensor.get_proxy_slot(tensor, mode.tracer, None)
+        if proxy is not None:
+            self.reads.append(NumberRead(proxy.proxy.node, method, innermost_user_line(_python_frames())))
+
+
+def _python_frames() -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_stack()]
+
+
+def _element_description(value: Any, include_real: bool = False) -> Any:
+    """Return what `make_fx` writes beside a node: a tensor without numbers that has the shape and the type of the result. A compressed
+    sparse tensor has no strides, which its own function asks for, so it is described as a dense one."""
+    if isinstance(value, Tensor):
+        with torch._C.DisableTorchFunctionSubclass(), disable_proxy_modes_tracing():
+            return torch.empty(tuple(value.shape), dtype=value.dtype, device="meta")
+    if isinstance(value, list | tuple):
+        return type(value)([_element_description(part) for part in value]) if type(value) in (list, tuple) else None
+    return value if isinstance(value, int | float | bool) else None
+
+
+def _unshared(tensor: Tensor) -> Tensor:
+    """Return a tensor that a model may write to, without a change to the user's. It is copied only if that happens, or at once if
+    its memory is not PyTorch's own, which can be copied in no other way."""
+    try:
+        return torch._lazy_clone(tensor) if tensor.untyped_storage().resizable() else tensor.clone()
+    except RuntimeError:  # It is sparse, or other processes share it.
+        return tensor.clone()
+
+
+def _remove_switches(graph_module: GraphModule) -> None:
+    for node in reversed(graph_module.graph.nodes):
+        if node.target in _SWITCHES:
+            graph_module.graph.erase_node(node)
+
+
+def _forget_models_of_shape(graph: Graph) -> None:
+    """Replace operators that read a tensor for its shape alone, as `index.expand_as(x)` does, by those that name the shape: their result
+    does not depend on the numbers."""
+    for node in list(graph.nodes):
+        if node.target in _SHAPED_LIKE:
+            target, operands = _SHAPED_LIKE[node.target]
+            node.args = (*node.args[:operands], list(node.meta["val"].shape))
+        elif node.target in _MADE_LIKE:
+            target, value = torch.ops.aten.full.default, _MADE_LIKE[node.target]
+            node.args = (list(node.meta["val"].shape), node.args[2] if value is None else value)
+            node.kwargs = {"dtype": node.meta["val"].dtype}
+        else:
+            continue
+        node.target = target
+
+
+def _lift_constants(traced: Trace, module: nn.Module, names: NameAllocator) -> None:
+    """Make every tensor that the model holds in an attribute, or made in Python, an argument."""
+    held = {id(value): name for name, value in _tensor_attributes(module)}
+    for node in list(traced.graph_module.graph.nodes):
+        if node.op == "get_attr":
+            value = getattr(traced.graph_module, str(node.target))
+            if not isinstance(value, Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+                continue  # a nested graph, or what belongs to one
+            name = names.unique(held.get(id(value), "constant"))
+            node.replace_all_uses_with(traced.add(name, sorted_entries(value.detach())))
+            traced.graph_module.graph.erase_node(node)
+
+
+def _tensor_attributes(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            if isinstance(value, Tensor):
+                yield f"{path}.{name}" if path else name, value
