@@ -25,7 +25,7 @@ def _of_channels(vector: Tensor, y: Tensor) -> Tensor:
     return vector.view((-1,) + (1,) * (y.dim() - 2))
 
 
-def _standardized(x: Tensor, dims: Sequence[int], eps: float) -> Tensor:
+def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     """Return x less its mean along some dimensions, over its deviation there, in the dtype of x."""
     count = math.prod(x.shape[d] for d in dims)
     centred = x - x.sum(dims, keepdim=True) / count
@@ -61,7 +61,7 @@ def channel_norm(outer: Sequence[int]) -> Callable[..., Tensor]:
         *__: Any,
     ) -> Tensor:
         if own:
-            y = _standardized(x, [*outer, *range(2, x.dim())], eps)
+            y = _standardized(x, (*outer, *range(2, x.dim())), eps)
         else:
             assert mean is not None and variance is not None
             y = (x - _of_channels(mean, x)) * _of_channels(torch.rsqrt(variance + eps), x)

@@ -58,7 +58,7 @@ def write_entry(entry: Entry) -> bytes | None:
     text = show(source.program)
     if parse(text) != source.program:
         return None
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     about = {
         "name": source.name,
         "data": source.data,
