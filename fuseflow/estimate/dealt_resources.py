@@ -40,13 +40,12 @@ class DealtResources:
     template: LaneTemplate
     _units: tuple[Machine, list[_Unit]] | None = None
 
-    def of(
-        self, numbers: Sequence[int], held: Sequence[int], lanes: Mapping[str, int], slots: Sequence[float], machine: Machine
-    ) -> Resources:
-        """Return the resources, given how often each node is there, what all of these hold, and the slots of each FIFO."""
+    def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
+        """Return the resources, given what each node holds in all lanes, and the slots of all FIFOs or those of the machine (None)."""
         totals, ports, stream, area = Counter[str](), 0, 0, 0
-        workspace, buffer, fifo, at_fifo = 0, 0, 0.0, 0
-        for each, fixed, number, entries in zip(self.template.nodes, self._on(machine), numbers, held, strict=True):
+        workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
+        for each, fixed, entries in zip(self.template.nodes, self._on(machine), held, strict=True):
+            number = self.template.lanes(each, lanes)
             for name, amount in fixed.lanes.items():
                 totals[name] += amount * number
             stream += fixed.stream * number
@@ -54,20 +53,14 @@ class DealtResources:
             workspace += fixed.entry_bytes * entries
             buffer += fixed.buffer * number
             area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
-            if isinstance(each.node, n.Merge):
-                depth, all_lanes = machine.first_depth or 0, number * lanes[each.lanes_of]
-                fifo += depth * fixed.tokens[0] * all_lanes
-                area += fixed.fifos[0].area(depth) * all_lanes
-                at_fifo += 1
-                continue
-            for width, own in zip(fixed.tokens, fixed.fifos, strict=True):
-                fifo += slots[at_fifo] * width * number
-                area += own.area(int(slots[at_fifo])) * number if machine.first_depth is not None else 0
-                at_fifo += 1
-        bytes_ = None if machine.first_depth is None else int(fifo)
+            inputs = [(fixed.tokens[0], fixed.fifos[0])] * lanes[each.lanes_of] if isinstance(each.node, n.Merge) else []
+            for width, own in inputs or zip(fixed.tokens, fixed.fifos, strict=True) if slots is not None else ():
+                fifo += slots * width * number
+                area += own.area(slots) * number
+        bytes_ = None if slots is None else fifo
         grows = machine.fifo_depth == "auto"
         lanes_of = totals["mul"], totals["add"], totals["special"]
-        total = None if machine.first_depth is None else area + memory_area(workspace + buffer)
+        total = None if slots is None else area + memory_area(workspace + buffer)
         return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
     def _on(self, machine: Machine) -> list[_Unit]:

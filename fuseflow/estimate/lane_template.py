@@ -2,10 +2,9 @@
 each of their streams is, dealt to the lanes of which indices.
 
 It is read off the graph with two lanes of every index that is dealt. What gives a lane the coordinates that it lacks of a result that
-lanes write was not counted on one lane, so the shape leaves it out. With lanes that write it is near and not exact. Where something is
-reduced over an index, a tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what
-each of them does was not counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near,
-too.
+lanes write was not counted on one lane, so the shape leaves it out, and is near and not exact. Where something is reduced over an index, a
+tree puts the results of its lanes together. How many nodes the tree has depends on the number of lanes, and what each of them does was not
+counted on one lane. So it stands in the shape as one node of each kind, of whole results, and the shape is near, too.
 """
 
 from __future__ import annotations
@@ -65,6 +64,8 @@ class LaneTemplate:
     first: Mapping[str, str]
     places: Mapping[str, int]
     """The place of each of `nodes`, by name."""
+    is_filled: bool
+    """Whether nodes are left out, which give a lane the coordinates that it lacks."""
 
     @classmethod
     def of(
@@ -105,13 +106,12 @@ class LaneTemplate:
                 folded = "" if dealt_index else folds[node.name]
                 kept.append(TemplateNode(node, inside, serial_name, inputs, outputs, dealt_index, folded))
         places = {each.node.name: at for at, each in enumerate(kept)}
-        return cls(lowered.graph, tuple(indices), tuple(kept), first, places)
+        return cls(lowered.graph, tuple(indices), tuple(kept), first, places, bool(carried))
 
     @property
     def is_exact(self) -> bool:
-        """Whether each node stands for as many as there are in the graph, whatever the lanes, and for what these do: the lines that a lane
-        writes depend on which it is."""
-        return not any(node.folded or isinstance(node.node, LaneWriter) for node in self.nodes)
+        """Whether each node stands for as many as there are in the graph, whatever the lanes, and none is left out."""
+        return not self.is_filled and not any(node.folded for node in self.nodes)
 
     def lanes(self, node: TemplateNode, counts: Mapping[str, Lanes]) -> Lanes | int:
         """Return how often a node is there, given the lanes of each index, or those of many candidates."""
