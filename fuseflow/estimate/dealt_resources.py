@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fuseflow.estimate.lane_template import LaneTemplate
-from fuseflow.resources import Resources
+from fuseflow.estimate.lane_template import LaneTemplate, TemplateNode
+from fuseflow.resources import HeldEntries, Resources
 from fuseflow.resources.area import AreaCount, FifoForm, branches, memory_area
 from fuseflow.resources.resource_count import ResourceCount, token_bytes
 from fuseflow.resources.units import unit_kind
@@ -38,13 +38,29 @@ class DealtResources:
     """What a graph in lanes of some indices occupies. What its nodes occupy on the machine of the last call is kept."""
 
     template: LaneTemplate
-    _units: tuple[Machine, list[_Unit]] | None = None
+    _units: tuple[Machine, ResourceCount, list[_Unit]] | None = None
+
+    def at_most(
+        self, held: Mapping[str, HeldEntries], lanes: Mapping[str, int], depth: int | None, machine: Machine
+    ) -> Resources:
+        """Return the resources if each node holds as much in every lane as in one lane, where that is `held`."""
+        count, _ = self._on(machine)
+
+        def most(each: TemplateNode) -> int:
+            if each.serial in held:
+                return held[each.serial].most
+            return count.most_entries(each.node) if count.entry_bits(each.node) else 0
+
+        entries = [most(each) * self.template.lanes(each, lanes) for each in self.template.nodes]
+        return self.of(entries, lanes, depth, machine)
 
     def of(self, held: Sequence[int], lanes: Mapping[str, int], depth: int | None, machine: Machine) -> Resources:
         """Return the resources, given what each node holds in all lanes, and the slots of all FIFOs or those of the machine (None)."""
         totals, ports, stream, area = Counter[str](), 0, 0, 0
         workspace, buffer, fifo, slots = 0, 0, 0, machine.first_depth if depth is None else depth
-        for each, fixed, entries in zip(self.template.nodes, self._on(machine), held, strict=True):
+        nodes = *self.template.nodes, *self.template.left_out
+        held = *held, *(0 for _ in self.template.left_out)
+        for each, fixed, entries in zip(nodes, self._on(machine)[1], held, strict=True):
             number = self.template.lanes(each, lanes)
             for name, amount in fixed.lanes.items():
                 totals[name] += amount * number
@@ -63,12 +79,13 @@ class DealtResources:
         total = None if slots is None else area + memory_area(workspace + buffer)
         return Resources(*lanes_of, ports, stream, bytes_, workspace, buffer, area=total, fifo_grows=grows)
 
-    def _on(self, machine: Machine) -> list[_Unit]:
-        """Return what each node occupies in one lane on a machine."""
+    def _on(self, machine: Machine) -> tuple[ResourceCount, list[_Unit]]:
+        """Return the graph on a machine, and what each node occupies in one lane."""
         if self._units is None or self._units[0] is not machine:
-            areas = AreaCount(ResourceCount(self.template.graph, machine))
-            self._units = machine, [self._unit(areas, each.node) for each in self.template.nodes]
-        return self._units[1]
+            count, nodes = ResourceCount(self.template.graph, machine), (*self.template.nodes, *self.template.left_out)
+            areas = AreaCount(count)
+            self._units = machine, count, [self._unit(areas, each.node) for each in nodes]
+        return self._units[1:]
 
     def _unit(self, areas: AreaCount, node: n.Primitive) -> _Unit:
         count = areas.count

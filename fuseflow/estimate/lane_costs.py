@@ -27,7 +27,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine
 from fuseflow.transform.lane_request import Writers
-from fuseflow.transform.parallelize import parallelize
+from fuseflow.transform.parallelize import NO_STAGES, LaneGraph, parallelize
 from fuseflow.transform.stream_levels import Levels, Loops, stream_levels
 
 
@@ -49,6 +49,9 @@ class LaneCosts:
     serial: GraphBounds
     levels: Mapping[n.Port, Levels]
     writers: Writers = "once"
+    stages: Mapping[str, str] = field(default_factory=dict)
+    """The stage of each node that is in one."""
+    _templates: dict[tuple[str, ...], LaneTemplate] = field(default_factory=dict)
     _dealt: dict[tuple[str, ...], DealtGraph | None] = field(default_factory=dict)
 
     @classmethod
@@ -61,11 +64,12 @@ class LaneCosts:
         machine: Machine,
         knowledge: TensorKnowledge,
         writers: Writers = "once",
+        stages: Mapping[str, str] = NO_STAGES,
     ) -> LaneCosts:
         """Count a region on one lane."""
         knowledge = knowledge.copy()
         bounds, levels = estimator.bounds(graph, knowledge), stream_levels(graph, loops)
-        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers)
+        return cls(estimator, graph, loops, tuple(order), machine, knowledge, bounds, levels, writers, stages)
 
     def cost(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
         """Return the cost with so many lanes of each index; an index that is not there has one. All FIFOs have so many slots, or those of
@@ -100,14 +104,26 @@ class LaneCosts:
         """Return the graph in lanes of these indices, None if not all of its streams were counted on one lane."""
         if indices not in self._dealt:
             counted = len(self.serial.counts.streams) == len(self.serial.counts.flows)
-            template = LaneTemplate.of(self.graph, self.levels, self.loops, indices, self.writers) if counted else None
-            self._dealt[indices] = None if template is None else DealtGraph.of(template, self.serial, self.levels)
+            self._dealt[indices] = DealtGraph.of(self.template(indices), self.serial, self.levels) if counted else None
         return self._dealt[indices]
+
+    def template(self, indices: tuple[str, ...]) -> LaneTemplate:
+        """Return the shape of the graph in lanes of these indices, or of one in a stage, as `T.i`. Raises `ScheduleError` for indices that
+        it cannot deal."""
+        if indices not in self._templates:
+            self._templates[indices] = LaneTemplate.of(
+                self.graph, self.levels, self.loops, indices, self.writers, self.stages if "." in "".join(indices) else NO_STAGES
+            )
+        return self._templates[indices]
+
+    def lowered(self, lanes: Mapping[str, int]) -> LaneGraph:
+        """Return the graph with these lanes. Raises `ScheduleError` as `parallelize` does."""
+        own = {index: lanes[index] for index in self.order if index in lanes}
+        return parallelize(self.graph, self.loops, own, writers=self.writers)
 
     def made(self, lanes: Mapping[str, int], depth: int | None = None) -> LaneCost:
         """Return the cost of the graph with these lanes, counted anew."""
-        own = {index: lanes[index] for index in self.order if index in lanes}
-        graph = parallelize(self.graph, self.loops, own, writers=self.writers).graph
+        graph = self.lowered(lanes).graph
         if depth is not None:
             graph = graph.with_depths({Edge(node.name, k): depth for node in graph.nodes for k in range(len(node.inputs))})
         region = EstimatorRegion(graph.name, (), graph)

@@ -46,6 +46,10 @@ class CandidateCosts(Protocol):
         nothing is known."""
         ...
 
+    def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
+        """Return what a range costs in lanes, counted in one lane."""
+        ...
+
 
 @dataclass(slots=True)
 class LoweredCosts:
@@ -81,13 +85,13 @@ class LoweredCosts:
         return [known.get(decision) for decision in decisions]
 
     def lane_costs(self, ordered: OrderedRange) -> LaneCosts:
-        """Return what a range costs in lanes, counted in one lane."""
         if self._latest is None or self._latest[0] is not ordered:
             region, partitioned = ordered.pieces[-1], ordered.before.lowering.partitioned
             graph = with_buffers(region.serial, partitioned, region.fused)
-            loops, writers = region.table.loops, partitioned.schedule.writers
-            knowledge = self._knowledge(ordered)
-            costs = LaneCosts.of(self.estimator, graph, loops, ordered.order, self.machine, knowledge, writers)
+            table, writers, knowledge = region.table, partitioned.schedule.writers, self._knowledge(ordered)
+            costs = LaneCosts.of(
+                self.estimator, graph, table.loops, ordered.order, self.machine, knowledge, writers, table.stages
+            )
             self._latest = ordered, costs
         return self._latest[1]
 
