@@ -80,9 +80,9 @@ class LaneTemplate:
     ) -> LaneTemplate:
         """Return the template, given the levels of the streams on one lane, and the stages of its nodes if one deals an index. Raises
         `ScheduleError` as `parallelize` does."""
-        own = {(stage, index): 2 for stage, _, index in (name.rpartition(".") for name in indices) if stage}
+        of_stages = {(stage, index): 2 for stage, _, index in (name.rpartition(".") for name in indices) if stage}
         lanes = {_index(name): 1 if "." in name else 2 for name in indices}
-        lowered = parallelize(serial, loops, lanes, stages, own, writers)
+        lowered = parallelize(serial, loops, lanes, stages, of_stages, writers)
         by_name, types = serial.by_name, serial.types()
         streams, kept, left_out = dict[n.Port, DealtStream](), list[TemplateNode](), list[TemplateNode]()
         around, folds, first = dict[str, tuple[str, ...]](), dict[str, str](), dict[str, str]()
