@@ -69,8 +69,10 @@ class DealtResources:
             workspace += fixed.entry_bytes * entries
             buffer += fixed.buffer * number
             area += (fixed.area + fixed.branch_area * (lanes[each.lanes_of] if each.lanes_of else fixed.branches)) * number
-            inputs = [(fixed.tokens[0], fixed.fifos[0])] * lanes[each.lanes_of] if isinstance(each.node, n.Merge) else []
-            for width, own in inputs or zip(fixed.tokens, fixed.fifos, strict=True) if slots is not None else ():
+            if slots is None:
+                continue
+            inputs = list(zip(fixed.tokens, fixed.fifos, strict=True))
+            for width, own in inputs[:1] * lanes[each.lanes_of] if isinstance(each.node, n.Merge) else inputs:
                 fifo += slots * width * number
                 area += own.area(slots) * number
         bytes_ = None if slots is None else fifo
