@@ -18,9 +18,9 @@ so compare whole hundreds. `drawn` is the case; the other lines are what
 became of it: a refusal with its text, or cycles and the hashes of the graph, the statistics, the outputs and the streams. The reference
 simulator says them; that the engine says the same is checked each time, and is part of the line.
 
-This file imports nothing of `fuseflow` by the path of a module, and of tests/support only what draws and checks cases: so it runs
-unchanged in a tree whose modules have moved. Compare exits with 1 if a key differs, or is missing in one file; with `--common` only keys
-that both have count, as of a record that is not complete yet, and there must be some.
+This file imports nothing of `fuseflow` by the path of a module but its command line, and of tests/support only what draws and checks
+cases: so it runs unchanged in a tree whose modules have moved. Compare exits with 1 if a key differs, or is missing in one file; with
+`--common` only keys that both have count, as of a record that is not complete yet, and there must be some.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ import math
 import re
 import sys
 import time
-import tomllib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, is_dataclass
 from fnmatch import fnmatchcase
-from importlib.metadata import EntryPoint
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -61,6 +59,7 @@ from hypothesis.internal.conjecture import providers
 from random_graphs.case import Case, describe
 
 import fuseflow as ff
+from fuseflow.cli.main import main as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK = program_fuzz.CHUNK
@@ -352,7 +351,7 @@ def of_model(key: str) -> Iterator[Line]:
         folder = Path(name)
         for number, words in enumerate(CALLS[key]):
             arguments = [str(ROOT / word) if is_file(word) else word.replace("OUT", name) for word in words]
-            result = CliRunner().invoke(command(), arguments, prog_name="fuseflow", env={"COLUMNS": "100"})
+            result = CliRunner().invoke(command_line, arguments, prog_name="fuseflow", env={"COLUMNS": "100"})
             yield f"{key} {number} exit", str(result.exit_code)
             yield f"{key} {number} stdout", digest(masked(result.stdout_bytes, folder))
             yield f"{key} {number} stderr", digest(masked(result.stderr_bytes, folder))
@@ -366,14 +365,6 @@ def of_model(key: str) -> Iterator[Line]:
 
 def is_file(word: str) -> bool:
     return word.startswith(("models/", "schedules/"))
-
-
-def command() -> click.Command:
-    """The command line of this tree, wherever its module is."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-    loaded = EntryPoint("fuseflow", scripts["fuseflow"], "console_scripts").load()
-    assert isinstance(loaded, click.Command)
-    return loaded
 
 
 def masked(content: bytes, folder: Path) -> bytes:

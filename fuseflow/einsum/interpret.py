@@ -81,7 +81,8 @@ def evaluate_operands(
     precisions = {t.name: DTYPES[t.dtype].precision for t in program.inputs}
     for einsum in program.einsums:
         said = converted(einsum, program.declared, precisions)
-        precisions[einsum.name] = expression_precision(said.body, precisions)
+        result = program.declared.get(einsum.name)
+        precisions[einsum.name] = DTYPES[result.dtype].precision if result else expression_precision(said.body, precisions)
         said = said if wide else with_roundings(said, precisions)
         operands[einsum.name] = results[einsum.name] = _evaluate_einsum(said, operands, sizes[einsum.name])
         for name in last[einsum.name] if outputs_only else ():

@@ -16,15 +16,25 @@ from dataclasses import dataclass
 from math import expm1, log1p
 from typing import TypeAlias
 
-from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.flows import Flow, Number, choose, largest, least
+
+BANK_GROUPS = 64
+"""The bank groups of a memory of eight channels."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnLoop:
-    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average."""
+    """A loop along a dimension of the array: the number of its coordinates, and how many lines lie from one to the next, on average. At a
+    reference, a `run` of lines is looked up."""
 
     size: int
     stride: float
+    run: float = 0.0
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether there are lines between those of one reference and those of the next."""
+        return self.stride > max(1.0, self.run)
 
     @property
     def lines(self) -> float:
@@ -73,6 +83,53 @@ def fetched_share(refs: Flow, loops: Sequence[Loop], lines: Number, each: float,
             distinct = min(reach, distinct * met)
             fetched = min(fetched, distinct) if is_once else fetched  # neighbours share lines
     return min(1.0, fetched / asked)
+
+
+def new_line_share(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
+    """Return the share of `lines` that are not those of the list before, where a line has several lists of references.
+
+    Example: rows of 32 bytes that are looked up one after the other, element by element, share lines of 64 bytes, and half are left.
+    """
+    outer = loops[-2] if len(loops) > 1 else None
+    if outer is None or outer.stride >= 1:
+        return 1.0
+    in_line, there = 1 / outer.stride, least((1.0, _turns(refs) / outer.size))
+    left = (1 - (1 - there) ** in_line) / (there * in_line)
+    return choose(lines <= refs.inner_filled, left, 1.0)
+
+
+def lines_at_once(refs: Flow, loops: Sequence[Loop], lines: Number, window: int) -> tuple[Number, Number]:
+    """Return how many different lines there are among `window` ones that are asked for one after the other, and the share of one list.
+
+    Example: `B[k, j]` is looked up in `for i, j, k` for the 6 coordinates k of a row of A. A line has the elements of 16 columns j, so the
+    same 6 lines are asked for 16 times, and 32 lines in a row are of 6 different ones, or of 12 where others follow.
+    """
+    if not loops or loops[-1] is None:
+        return window, 1.0
+    asked = largest((1.0, lines / largest((1, refs.inner_filled))))  # in an innermost list
+    reach, outer, alike = float(window), loops[-2] if len(loops) > 1 else None, 1.0
+    if outer is not None:
+        alike = largest((1.0, least((_turns(refs), _turns(refs) / outer.lines))))
+    elif len(loops) > 1:  # another choice of the same
+        reach = loops[-1].lines
+    lists = 1 + (largest((1.0, window / asked)) - 1) / alike
+    return least((window, reach, asked * lists)), 1 / (1 + window / (asked * alike))
+
+
+def lines_in_turn(refs: Flow, loops: Sequence[Loop], lines: Number) -> Number:
+    """Return how many lines of an innermost list lie one behind the other, as those of a whole dimension do, up to as many as lie in
+    different bank groups; 1 where coordinates are chosen anyhow."""
+    inner = loops[-1] if loops else None
+    if inner is None:
+        return 1.0
+    listed = largest((1.0, lines / largest((1, refs.inner_filled))))
+    is_whole = refs.elements >= inner.size * refs.inner_filled
+    return choose(is_whole & (listed * inner.stride <= BANK_GROUPS), listed, min(max(1.0, inner.run), float(BANK_GROUPS)))
+
+
+def _turns(refs: Flow) -> Number:
+    """Return the turns of the loop around innermost lists."""
+    return largest((1.0, refs.filled[-1] / largest((1, refs.filled[-2]))))
 
 
 def _again(fetched: float, distinct: float, reach: float, turns: float, capacity: int) -> float:

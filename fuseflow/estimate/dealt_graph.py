@@ -122,7 +122,7 @@ class DealtGraph:
         place = {id(graph): at for at, graph in enumerate(several)}
         nodes = _together([graph.nodes for graph in several])
         loops = self._pipeline(nodes).loops(*lines_ahead(machine), many=(len(several),))
-        ways = loops.longest(several[0].cycles.latency, loops.work([node.occupied for node in nodes]))
+        ways = loops.longest(several[0].cycles.loaded_latency, loops.work([node.occupied for node in nodes]))
         longest = LongestWays(_by_graph(ways.latency), _by_graph(ways.batches))
         bounded = {own for own in slots if any(room < inf for room in own)}
         busy = {own: BusyLoops.of(_by_graph(loops.shares(own)), longest) for own in bounded}

@@ -70,7 +70,7 @@ class DealtPorts:
         outputs = [batch.busiest(flow, axis) for flow, axis in zip(streams.outputs, streams.axes[count:], strict=True)]
         numbers = batch.each(number)
         if self.template.graph.declared[node.tensor].preload:
-            for port in node_lines(node, addresses, inputs, outputs, addresses.flows, line):
+            for port in node_lines(node, addresses, inputs, outputs, addresses.flows, line, self.array_bytes):
                 for candidate, (own, lanes) in enumerate(zip(_apart(port, batch), numbers, strict=True)):
                     one = preloaded(own, lanes, self.array_bytes, line)
                     yield candidate, LanePorts(at, one, lanes, one.lines * lanes, one.lines, one.jumps * lanes)
@@ -81,7 +81,7 @@ class DealtPorts:
                 for flow, busy in zip(streams.inputs, inputs, strict=True)
             )
         )
-        for port in node_lines(node, addresses, inputs, outputs, addresses.flows, line):
+        for port in node_lines(node, addresses, inputs, outputs, addresses.flows, line, self.array_bytes):
             apart = self._buffered(port, node, addresses, inputs, batch, machine)
             for candidate, (own, lanes, more) in enumerate(zip(apart, numbers, times, strict=True)):
                 yield candidate, LanePorts(at, own, lanes, own.lines * more, own.lines, own.jumps * more, own.hits)
@@ -109,10 +109,12 @@ class DealtPorts:
 
 def _apart(port: PortLines, batch: LaneBatch) -> list[PortLines]:
     """Return what a port requests for each candidate."""
-    if not any(isinstance(number, np.ndarray) for number in (port.lines, port.jumps, port.dealt, port.divided)):
+    names = "lines", "jumps", "dealt", "divided", "at_once", "in_list", "in_turn"
+    numbers: list[Number] = [getattr(port, name) for name in names]
+    if not any(isinstance(number, np.ndarray) for number in numbers):
         return [port] * len(batch.candidates)
-    columns = zip(*(batch.each(number) for number in (port.lines, port.jumps, port.dealt, port.divided)), strict=True)
-    return [port._replace(lines=lines, jumps=jumps, dealt=dealt, divided=divided) for lines, jumps, dealt, divided in columns]
+    columns = zip(*map(batch.each, numbers), strict=True)
+    return [port._replace(**dict(zip(names, own, strict=True))) for own in columns]
 
 
 def _one_of(flow: Flow, candidate: int) -> Flow:

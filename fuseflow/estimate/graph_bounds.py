@@ -113,7 +113,7 @@ class GraphBounds:
             self._of_depths[depths] = graph.pipeline.slots(self.counts.graph, machine)
         slots = self._of_depths[depths]
         shares = self._once(("shares", lines_ahead(machine), slots), lambda: loops.shares(slots))
-        return BusyLoops.of(shares, loops.longest(graph.latency, work))
+        return BusyLoops.of(shares, loops.longest(graph.loaded_latency, work))
 
     def _fifo_loops(self, machine: Machine, busy: Sequence[Number], key: Hashable) -> tuple[FifoLoops, Matrix]:
         """Return the loops of FIFOs as far as neither latencies nor slots matter, with the work on their ways."""

@@ -16,7 +16,6 @@ from fuseflow.estimate.memory_load import (
     MemoryLoad,
     Writer,
     alternating_cycles,
-    answer_cycles,
     first_line_cycles,
     preload_cycles,
     shared_line_cycles,
@@ -25,6 +24,7 @@ from fuseflow.estimate.memory_load import (
     write_wait,
 )
 from fuseflow.estimate.pipeline import Pipeline
+from fuseflow.estimate.port_waits import answer_cycles, port_cycles, queue_cycles
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
@@ -90,9 +90,24 @@ class GraphCycles:
         return max((cycles for at, cycles in enumerate(self.occupied) if at not in behind), default=0) if behind else 0
 
     @cached_property
+    def loaded_latency(self) -> list[float]:
+        """The latency of each stage while its port waits for as many lines as it can."""
+        latency = list(self.latency)
+        for read in self.load.reads:
+            queued = self.latency[read.stage] + queue_cycles(read, self.compute, self.machine)
+            latency[read.stage] = max(latency[read.stage], queued)
+        return latency
+
+    @cached_property
     def answers(self) -> float:
         """The cycles for which the busiest port waits for answers of the memory."""
-        return answer_cycles(self.load, self.machine)
+        return answer_cycles(self.load, self.written_alone, self.machine)
+
+    @property
+    def written_alone(self) -> Number:
+        """The lines that are written one by one, in other rows than those that are read: behind a workspace whole rows of a result are
+        written at once, which finds the rows of the memory open."""
+        return 0 if self.pipeline.workspace < len(self.pipeline.stages) else self.load.elsewhere
 
     @cached_property
     def preloading(self) -> float:
@@ -198,12 +213,14 @@ class GraphCycles:
         behind: Number = 0
         if behind_lanes:
             left = max(self.occupied[at] for at in behind_lanes)
-            wait = write_wait(load.lines_read / max(1, reading), self.machine, "behind lanes")
+            wait = write_wait(load, reading, self.machine, "behind lanes")
             done = min(1.0, reading * memory.outstanding / max(1, wait * load.most_written))
-            behind = max(left * (1 - done), left - reading)
+            behind = max(left * (1 - done), bound.control + left / (1 - refresh) - reading)
         elif load.most_written:
             later = self.transfer - self.preloading
-            lanes = max(uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later))
+            lanes = max(
+                uneven_lane_cycles(load, base, later), alternating_cycles(load, self.machine, later, self.pipeline.workspace)
+            )
             crowded = max(crowded, self._writing(reading), lanes)
         control = bound.control + self.preloading + first_line_cycles(load, self.machine)
         return replace(bound, control=control, memory=self.transfer, refresh=refresh, crowded=crowded, behind=behind)
@@ -216,8 +233,7 @@ class GraphCycles:
         writer: Writer = "in lanes" if self.load.in_lanes else "alone"
 
         def waits(cycles: float) -> float:
-            wait = write_wait(self.load.lines_read / max(1, cycles), self.machine, writer)
-            return self.load.most_written * wait / memory.outstanding
+            return self.load.most_written * write_wait(self.load, cycles, self.machine, writer) / memory.outstanding
 
         low, high = reading, reading
         while waits(high) > high:
@@ -242,6 +258,8 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
+            if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:  # nothing makes up for what it loses
+                hidden = 0.0
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)

@@ -1,5 +1,5 @@
-"""What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, lines that many
-lanes want at once, and the answers for which a port waits.
+"""What the nodes of a graph ask of the memory, and how long that takes: the bytes of all lines, rows that are opened anew, and
+lines that many lanes want at once.
 
 The constants were chosen on runs on `rda` (tools/figures/estimate_runs.py). `tests/estimate/test_memory_load.py` compares them with the
 memory model alone.
@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, gcd
 from typing import Literal, NamedTuple, TypeAlias
 
+from fuseflow.estimate.buffer_reuse import Loop
 from fuseflow.estimate.flows import Number
 from fuseflow.estimate.memory_bound import request_bytes
-from fuseflow.estimate.port_lines import PortLines
+from fuseflow.estimate.port_lines import AT_ONCE, PortLines
 from fuseflow.samml.lane_writers import LanePart
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
@@ -34,21 +35,20 @@ CROWD = 64
 """The ports from which on they are so many that the queues of the channels lose time among them."""
 OPEN_BYTES = 32 * 1024
 """The bytes of the rows that the banks of one channel have open together."""
-ANSWER_CYCLES = 37
-"""The cycles from a request to its answer where the memory has little else to do."""
-MISS_CYCLES = 4.5
-"""The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
-waits it asks for some that are next."""
 SCATTERED = 1.1
 """How much longer than lines in order those take that lanes without order ask for, of which some meet in one bank group."""
 ALTERNATING = 0.85
 """The share of the time for other lines that comes on top of the time for the lines of a small array."""
 FIRST_LINE = 0.75
 """The share of the lanes that ask for one line of which the busiest lane waits for the answers."""
-STARVED_WRITES = (40.0, 4.0, 2.2, 0.7)
+STARVED_WRITES = (40.0, 2.2, 0.7)
 """A write is answered after a * e^(b r) cycles, where r lines are read in a cycle from all channels of eight, since a channel writes where
-no reads wait. The rate counts b = 4.0 where lanes read, 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait,
-and the lanes that wait for their answers read nothing."""
+no reads wait. The rate counts b = 2.2 on one lane, and 0.7 where the lanes write themselves: then more writes wait, and the lanes that wait
+for their answers read nothing."""
+STARVED_BEHIND = (2.4, 5.0)
+"""How much the rate counts behind lanes that read, where all lines lie in rows that are open, and where each opens a row: then it waits
+longer in its channel. Runs of the memory alone have 1.5 where writes lie in other banks than reads, 2 to 4 where they lie in the same, and
+5 to 7 where each read opens a row. On 54 products with compressed results in lanes, 1.6, 2.4 and 3.2 were tried."""
 LONGEST_WRITE = 40_000.0
 """The most cycles for which a write waits."""
 
@@ -58,7 +58,9 @@ class ArrayLoad(NamedTuple):
 
     `lines` are those of all ports and `most` those of the busiest one, which asks for `asked`, those in its reuse buffer among them.
     `alike` is how many of the `ports` want the same line at the same time, and `array_lines` the lines of the array. `in_order` says that
-    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there.
+    lines are fetched ahead. `missed` are the pieces of the array that a port with a reuse buffer does not find there. `at_once` is how many
+    different lines there are among those without an answer, of which a share `in_list` is that of one list. `along` is the loop along
+    which lines lie evenly apart, and `in_turn` how many of these follow each other, so that they lie in different bank groups.
     """
 
     stage: int
@@ -70,13 +72,18 @@ class ArrayLoad(NamedTuple):
     in_order: bool
     asked: Number = 0
     missed: Number = 0
+    at_once: Number = AT_ONCE
+    in_list: Number = 1.0
+    along: Loop = None
+    in_turn: Number = 1
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLoad:
     """What a graph requests of the memory: its reads by stage and array, the lines that lie in another row than the line before, the
     lines that it writes, and those of the writer that has most of them. `in_lanes` says that this one writes what one lane has. `awaited`
-    are the lines of preloads for all of which a node waits.
+    are the lines of preloads for all of which a node waits, and `elsewhere` those that are written to other arrays than the first: this one
+    begins behind what is read, in the same row.
     """
 
     reads: tuple[ArrayLoad, ...]
@@ -85,6 +92,7 @@ class MemoryLoad:
     most_written: Number
     in_lanes: bool = False
     awaited: Number = 0
+    elsewhere: Number = 0
 
     @property
     def lines_read(self) -> Number:
@@ -141,6 +149,10 @@ class MemoryLoad:
                 each.port.in_order,
                 each.most + each.hits,
                 each.jumps / each.number if each.hits else 0,
+                each.port.at_once,
+                each.port.in_list,
+                each.port.along,
+                each.port.in_turn,
             )
             for each in ports
         )
@@ -148,7 +160,8 @@ class MemoryLoad:
         out = tuple(written)
         most = max(out, key=lambda each: each.lines, default=WrittenLines(0))
         awaited = sum(each.lines for each in ports if each.port.awaited)
-        return cls(reads, jumps, sum(each.lines * each.writers for each in out), most.lines, most.writers > 1, awaited)
+        first, *others = [each.lines * each.writers for each in out] or [0]
+        return cls(reads, jumps, first + sum(others), most.lines, most.writers > 1, awaited, sum(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,37 +286,33 @@ def first_line_cycles(load: MemoryLoad, machine: Machine) -> float:
     return FIRST_LINE * cycles * (min(first.ports, memory.line // 4) - 1)
 
 
-def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float) -> float:
+def alternating_cycles(load: MemoryLoad, machine: Machine, transfer: float, workspace: int) -> float:
     """Return the cycles of lanes that write by themselves and, row after row, ask for the few lines of one small array, as those of a bias.
     While they wait for these they ask for little else."""
-    first = min((read.stage for read in load.reads), default=0)
-    again = tuple(read for read in load.reads if read.stage > first and read.most > read.array_lines)
-    later = shared_line_cycles(replace(load, reads=again), machine)
-    return later + ALTERNATING * transfer if load.in_lanes and later else 0.0
-
-
-def answer_cycles(load: MemoryLoad, machine: Machine) -> float:
-    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
-    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    asked = max((read.asked + read.missed * MISS_CYCLES for read in load.reads if read.asked > read.most), default=0)
-    return max(asked, max((read.most for read in load.reads), default=0) * ANSWER_CYCLES / memory.outstanding)
+    few = GROUPS * memory.channels
+    again = tuple(read for read in load.reads if read.stage > workspace and read.array_lines < min(few, read.most))
+    later = shared_line_cycles(replace(load, reads=again), machine)
+    other = 1 - sum(read.lines for read in again) / max(1, load.lines_read + load.written)
+    return later + ALTERNATING * other * transfer if load.in_lanes and later else 0.0
 
 
 Writer: TypeAlias = Literal["behind lanes", "alone", "in lanes"]
 """A writer behind lanes that read, one of a graph without lanes, or one of those of all lanes."""
 
 
-def write_wait(rate: Number, machine: Machine, writer: Writer) -> float:
-    """Return the cycles after which a write is answered, where `rate` lines are read in a cycle."""
+def write_wait(load: MemoryLoad, cycles: Number, machine: Machine, writer: Writer) -> float:
+    """Return the cycles after which a write is answered, where all lines are read in so many `cycles`."""
     memory = machine.memory
     if not isinstance(memory, Hbm2Memory):
         return 0.0
-    idle, behind, alone, lanes = STARVED_WRITES
+    idle, alone, lanes = STARVED_WRITES
+    is_open, opened = STARVED_BEHIND
+    behind = is_open + (opened - is_open) * min(1.0, load.jumps / max(1, load.lines_read))
     weight = {"behind lanes": behind, "alone": alone, "in lanes": lanes}[writer]
-    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * rate * 8 / memory.channels)))
+    return min(LONGEST_WRITE, idle * exp(min(20.0, weight * load.lines_read / max(1, cycles) * 8 / memory.channels)))
 
 
 __all__ = [
@@ -313,7 +322,6 @@ __all__ = [
     "Writer",
     "WrittenLines",
     "alternating_cycles",
-    "answer_cycles",
     "first_line_cycles",
     "preload_cycles",
     "shared_line_cycles",

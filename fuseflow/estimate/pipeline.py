@@ -4,7 +4,7 @@ once, as the lane that has most to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -51,6 +51,11 @@ class Pipeline:
     fifos: tuple[Fifo, ...]
     merges: frozenset[int]
     behind: frozenset[int]
+
+    @property
+    def workspace(self) -> int:
+        """The first workspace, or the number of stages without one."""
+        return next((at for at, stage in enumerate(self.stages) if isinstance(stage.node, n.Workspace)), len(self.stages))
 
     @classmethod
     def of(cls, counts: GraphCounts) -> Pipeline:
@@ -127,14 +132,24 @@ class Pipeline:
 
     def first_tokens(self, latency: Sequence[float], occupied: Sequence[Number]) -> tuple[list[float], dict[int, int]]:
         """Return the cycle in which the first token reaches each stage, the input that waits longest, and the stage by way of which it
-        comes. `occupied` are the cycles that the firings of each stage take."""
-        starts, upstream, last = [0.0] * len(self.stages), list(occupied), dict[int, int]()
+        comes. `occupied` are the cycles that the firings of each stage take.
+
+        What a stage holds back comes when the stages before it have done their work for its first batch. They do that work once, also
+        where several stages behind each other hold batches back: a softmax of a row waits for the row, and not again for each reduction.
+        """
+        starts, last = [0.0] * len(self.stages), dict[int, int]()
+        works: list[list[tuple[float, Number]]] = [[] for _ in self.stages]  # when each work before a stage begins to reach it
+        done = 0
         for before, at, _, _ in self.fifos:
-            upstream[at] = max(upstream[at], upstream[before])
+            while done < at:
+                works[done] = _largest_works([*works[done], (starts[done], occupied[done])])
+                done += 1
             batches = self.stages[before].batches
-            start = starts[before] + latency[before] + (upstream[before] / batches if batches else 0)
+            ready = max(begin + work / batches for begin, work in works[before]) if batches else starts[before]
+            start = ready + latency[before]
             if start > starts[at]:
                 starts[at], last[at] = start, before
+            works[at] += [(begin + latency[before], work) for begin, work in works[before]]
         return starts, last
 
     def last_tokens(self, latency: Sequence[float], occupied: Sequence[Number], emission_takes_time: bool) -> list[float]:
@@ -149,6 +164,15 @@ class Pipeline:
             ends[before] = max(ends[before], remaining)
             downstream[before] = max(downstream[before], behind if stage.batches else max(behind, occupied[at]))
         return ends
+
+
+def _largest_works(works: Iterable[tuple[float, Number]]) -> list[tuple[float, Number]]:
+    """Return the works that end last for some share of them: no other one begins later and is larger."""
+    largest: list[tuple[float, Number]] = []
+    for begin, work in sorted(works, reverse=True):
+        if not largest or work > largest[-1][1]:
+            largest.append((begin, work))
+    return largest
 
 
 def _together(a: Stage, b: Stage) -> Stage:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share
+from fuseflow.estimate.buffer_reuse import Loop, OwnLoop, fetched_share, lines_at_once, lines_in_turn, new_line_share
 from fuseflow.estimate.flows import Flow, Number, Truth, choose, largest, least
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
@@ -26,6 +26,9 @@ Lookup = n.Scan | n.Load
 ArrayPlace: TypeAlias = tuple[str, int, str]
 """An array: its tensor, a storage level of that (-1 for the values), and its kind."""
 
+AT_ONCE = 32
+"""The lines that a port has without an answer, as far as it matters which of them are the same."""
+
 
 class PortLines(NamedTuple):
     """What a port requests of an array: `lines`, in so many pieces (`jumps`) of lines one behind the other. `hits` are those that it finds
@@ -33,7 +36,9 @@ class PortLines(NamedTuple):
 
     `in_order` says that the whole array is read once from its start, so that lines are fetched ahead. `dealt` is the lanes that share the
     lines of a fiber between them, and `divided` those that look up different things: the lanes that are left read the same lines.
-    `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them.
+    `awaited` lines are preloaded for a node that goes through the array more than once, so that it waits for all of them. `at_once` is how
+    many different lines there are among `AT_ONCE` ones in a row, of which a share `in_list` is that of one list. `along` is the innermost
+    loop that changes them, where they lie evenly apart, and `in_turn` how many of them follow each other.
     """
 
     node: str
@@ -47,6 +52,10 @@ class PortLines(NamedTuple):
     divided: Number = 1
     hits: Number = 0
     awaited: bool = False
+    at_once: Number = AT_ONCE
+    in_list: Number = 1.0
+    along: Loop = None
+    in_turn: Number = 1
 
 
 def read_lines(
@@ -66,7 +75,7 @@ def read_lines(
             continue
         inputs = [flows[port] for port in node.inputs]
         outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
-        for port in node_lines(node, addresses, inputs, outputs, flows, line):
+        for port in node_lines(node, addresses, inputs, outputs, flows, line, array_bytes):
             if graph.declared[node.tensor].preload:
                 yield preloaded(port, readers[node.tensor], array_bytes, line)
                 continue
@@ -80,6 +89,7 @@ def node_lines(
     outputs: Sequence[Flow],
     flows: Mapping[n.Port, Flow],
     line: int,
+    array_bytes: Mapping[ArrayPlace, int],
 ) -> Iterator[PortLines]:
     """Yield what each port of a node requests, given the flows of its inputs and outputs."""
     decl = addresses.graph.declared[node.tensor]
@@ -103,7 +113,24 @@ def node_lines(
         refs = flows[lookup.inputs[0]] if lookup is not node else inputs[0]
         lines, jumps = _lookup_lines(lookup, addresses, refs, bytes_, width, decl, line)
         dealt, divided = addresses.lanes(lookup)
-        yield PortLines(node.name, node.tensor, level, kind, lines, jumps, dealt=dealt, divided=divided)
+        loops = addresses.loops(lookup, max(1.0, array_bytes.get((node.tensor, level, kind), 0) / line))
+        at_once, in_list = lines_at_once(refs, loops, lines, AT_ONCE)
+        along = next((loop for loop in reversed(loops) if loop), None) if decl.format.all_dense else None
+        in_turn, left = lines_in_turn(refs, loops, lines), lines * new_line_share(refs, loops, lines)
+        yield PortLines(
+            node.name,
+            node.tensor,
+            level,
+            kind,
+            left,
+            jumps,
+            dealt=dealt,
+            divided=divided,
+            at_once=at_once,
+            in_list=in_list,
+            along=along,
+            in_turn=in_turn,
+        )
 
 
 def preloaded(port: PortLines, readers: int, array_bytes: Mapping[ArrayPlace, int], line: int) -> PortLines:
@@ -325,7 +352,7 @@ class Addresses:
         levels = self._own_levels(port, level)
         sizes = [decl.size(p) for p in range(level + 1)]
         strides = [array_lines / max(1, prod(sizes[: p + 1])) for p in range(level + 1)]
-        own = {depth: OwnLoop(sizes[p], strides[p]) for depth, p in levels.items() if 0 <= p <= level}
+        own = {depth: OwnLoop(sizes[p], strides[p], strides[level]) for depth, p in levels.items() if 0 <= p <= level}
         return tuple(own.get(depth) for depth in range(1, self.types[port].depth + 1))
 
     def _own_levels(self, port: n.Port, level: int) -> dict[int, int]:

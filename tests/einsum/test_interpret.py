@@ -197,6 +197,15 @@ def test_integers_and_floats_of_64_bits_are_not_rounded_to_32():
     assert results["F"].tolist() == (i.astype(np.float32) / np.float32(10)).astype(np.float64).tolist()
 
 
+@pytest.mark.parametrize("statement", ["sigmoid(T[i])", "T[i] / 10", "T[i] + 0.1"])
+def test_an_intermediate_of_64_bits_made_of_integers_is_read_in_64_bits(statement: str):
+    results = {}
+    for dtype in ("i64", "f64"):
+        program = parse(f"tensor I[2] {dtype}\ntensor T[2] f64\nT[i] = I[i] * 3\nY[i] = {statement}\noutput Y")
+        results[dtype] = evaluate(program, {"I": np.array([5, 7])})["Y"].tolist()
+    assert results["i64"] == results["f64"]
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("number", ["1 / 3", "sigmoid(1)", "1 / (abs(-2) + 1)"])
 def test_numbers_beside_floats_are_such_floats(number: str, dtype: str):

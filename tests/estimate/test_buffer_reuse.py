@@ -11,7 +11,7 @@ import reuse_buffers
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share
+from fuseflow.estimate.buffer_reuse import OwnLoop, fetched_share, lines_at_once, new_line_share
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.port_lines import read_lines
 from fuseflow.estimate.program import Estimator
@@ -117,3 +117,25 @@ def test_a_buffer_of_what_is_read_in_order_below_a_level_of_one_coordinate_saves
         assert read == {row.tensor: row.bytes for row in region.simulation.traffic} == {"A": 1024, "T": 4}
         of_buffers.append((region.cycles, estimate.bound.cycles))
     assert of_buffers[0] == of_buffers[1]
+
+
+def test_lines_of_a_row_that_is_looked_up_again_for_every_column_are_few():
+    """`B[k, j]` in `for i in 50, j in 16, 6 of k`, where a line has the 16 columns of a row."""
+    rng, again = random.Random(0), 16
+    trace = [line for _ in range(50) for line in again * sorted(rng.sample(range(200), 6))]
+    loops = (None, OwnLoop(again, 1 / again), OwnLoop(200, 1))
+    windows = [len({*trace[at : at + 32]}) for at in range(len(trace) - 32)]
+    different, in_list = lines_at_once(nest(50, again, 6), loops, len(trace), 32)
+    assert different == pytest.approx(np.mean(windows), rel=0.1)
+    assert in_list == pytest.approx(1 / (1 + 32 / (6 * again)))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+def test_short_rows_share_lines_with_those_before(share: float):
+    """`G[j, k]` in `for i in 20, some of j in 200, k in 4`, where a line has four rows."""
+    rng, rows = random.Random(1), round(200 * share)
+    asked = [j // 4 for _ in range(20) for j in sorted(rng.sample(range(200), rows))]
+    lines = [line for line, before in zip(asked, [-1, *asked], strict=False) if line != before]
+    loops = (None, OwnLoop(200, 1 / 4), OwnLoop(4, 1 / 16))
+    left = new_line_share(nest(20, rows, 4), loops, len(asked))
+    assert left * len(asked) == pytest.approx(len(lines), rel=0.1)

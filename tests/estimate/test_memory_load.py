@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from fuseflow.estimate.buffer_reuse import OwnLoop
 from fuseflow.estimate.memory_load import (
     GROUP_CYCLES,
     IN_ORDER_SHARE,
     ArrayLoad,
     MemoryLoad,
-    answer_cycles,
     shared_line_cycles,
     transfer_cycles,
 )
+from fuseflow.estimate.port_waits import BANKS, answer_cycles, strided_line_cycles
 from fuseflow.sim import load_machine
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
@@ -81,4 +82,60 @@ def test_a_port_alone_waits_for_its_answers():
         cycle += 1
         memory.advance(cycle)
     load = MemoryLoad((ArrayLoad(0, 1, 1000, 1000, 1.0, 1000, False),), 0, 0, 0)
-    assert answer_cycles(load, RDA) == pytest.approx(cycle, rel=0.15)
+    assert answer_cycles(load, 0, RDA) == pytest.approx(cycle, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("stride", "size"), [(8, 64), (12, 64), (16, 256), (48, 64), (64, 256), (89.5625, 16), (96, 64), (128, 256)]
+)
+def test_lines_evenly_apart_wait_for_the_bank_group_in_which_most_of_them_lie(stride: float, size: int):
+    """A column of a row-major matrix: rows of 4,096 bytes put it into one bank group, and rows of 5,732 nearly anywhere."""
+    took = cycles_of(lambda port, n: int(n % size * stride), 800, ports=1) / 800
+    assert max(1.0, strided_line_cycles("BGint_xor", 8, 64, OwnLoop(size, stride))) == pytest.approx(took, rel=0.15)
+
+
+@pytest.mark.parametrize(("stride", "size"), [(256, 256), (512, 64), (512, 256), (1000, 64), (1000, 1024)])
+def test_of_lines_in_many_rows_only_the_order_of_magnitude_is_known(stride: int, size: int):
+    """Lines that a window of 32 does not show: the memory takes later ones of other groups first, or opens a row for each."""
+    took = cycles_of(lambda port, n: n % size * stride, 800, ports=1) / 800
+    assert took > 2 and strided_line_cycles("BGint_xor", 8, 64, OwnLoop(size, stride)) == pytest.approx(took, rel=0.45)
+
+
+@pytest.mark.parametrize(("stride", "run"), [(64, 2), (64, 4), (64, 16), (512, 16), (512, 512)])
+def test_tiles_evenly_apart_wait_less_the_more_lines_they_have(stride: int, run: int):
+    """Tiles of a column of tiles: each is a run of lines, which lie in different bank groups."""
+    took = cycles_of(lambda port, n: n // run % 8 * stride + n % run, 800, ports=1) / 800
+    assert max(1.0, strided_line_cycles("BGint_xor", 8, 64, OwnLoop(8, stride, run))) == pytest.approx(took, rel=0.2)
+
+
+@pytest.mark.parametrize(("ports", "again"), [(1, 3), (1, 8), (2, 5), (4, 3), (8, 5)])
+def test_lines_that_are_asked_for_again_wait_for_the_bank_group_that_has_most_to_do(ports: int, again: int):
+    """Each port asks for lines anywhere, `again` of them 16 times one after the other: no refresh is met."""
+    rng, times, number = random.Random(2), 16, 3000 // (3 * ports + 8 // again)
+    lines = [[line for _ in range(number) for line in times * rng.sample(range(512), again)] for _ in range(ports)]
+    begin = [rng.randrange(times) * again for _ in range(ports)]
+    took = cycles_of(lambda port, n: lines[port][begin[port] + n], number, ports)
+    at_once = again * (1 + (OUTSTANDING / again - 1) / times)
+    load = MemoryLoad((ArrayLoad(0, ports, ports * number, number, 1.0, 512, False, at_once=at_once),), 0, 0, 0)
+    assert answer_cycles(load, 0, RDA) == pytest.approx(took, rel=0.2)
+
+
+def test_a_write_closes_the_row_of_what_a_port_reads():
+    """One line is written for two hundred that are read, in another row of the same bank."""
+    rng, lines, every = random.Random(1), 2000, 200
+    memory = Memory(Hbm2(channels=8), ports=2)
+    own: list[int] = []
+    cycle = written = 0
+    while len(own) < lines:
+        if len(own) < OUTSTANDING or 0 <= memory.answer_cycle(0, own[len(own) - OUTSTANDING]) <= cycle:
+            own.append(memory.issue(0, address=rng.randrange(128) * 64, size=64, write=False, cycle=cycle))
+            if len(own) % every == 0:
+                memory.issue(1, address=(1 << 30) + written * 64, size=64, write=True, cycle=cycle)
+                written += 1
+        cycle += 1
+        memory.advance(cycle)
+    read = ArrayLoad(0, 1, lines, lines, 1.0, 128, False)
+    load = MemoryLoad((read,), 0, written, written)
+    waits = answer_cycles(load, BANKS * written, RDA)
+    assert waits == pytest.approx(cycle, rel=0.15)
+    assert waits > answer_cycles(load, 0, RDA)

@@ -1,11 +1,13 @@
-"""How near the estimate is to the run for products by rows in 1 to 64 lanes of their rows, on random draws.
+"""How near the estimate is to the run for products in 1 to 64 lanes of their rows, on random draws.
 
     python tools/bench/lane_estimates.py [--seed 0] [--runs 30] [--json FILE|-]
 
-A draw is a product of a sparse matrix and dense ones whose sums are kept in a workspace (alone, with a bias and an activation, scaled and
-added to, and of matrices in each row), its sizes, its density, a machine (`ideal` or `rda`) and a number of lanes. Cycles of the run are
-compared with those that the estimate expects of the tensors. The constants of the estimate were chosen with seeds 0 and 1: any other seed
-draws runs that they do not know. Exits with 1 if the median error is above 10 %, or the largest above 20 %.
+A draw is a kind of product, its sizes, its density, a machine (`ideal` or `rda`) and a number of lanes. Kinds are products by rows, of a
+sparse matrix and dense ones (alone, with a bias and an activation, scaled and added to, and of matrices in each row) or of two sparse ones;
+inner products, with a dense matrix and with a sparse one; sampled products; a product with a vector; and masked attention, of scores, a
+softmax and a product. Cycles of the run are compared with those that the estimate expects of the tensors. The constants of the estimate
+were chosen with seeds 0 and 1: any other seed draws runs that they do not know. Exits with 1 if the median error is above 10 %, or the
+largest above 20 %.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 import fuseflow as ff
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 
 BARS = {"median": 10.0, "worst": 20.0}
@@ -43,6 +46,27 @@ PRODUCTS = {
         "tensor A[{n}, {n}] csr\ntensor D[{n}, 4, {m}]\nY[i, h, j] = sum(k) A[i, k] * D[k, h, j]\noutput Y",
         "i,k,h,j",
     ),
+    "compressed": (
+        "tensor A[{n}, {n}] csr\ntensor F[{n}, {n}] csr\ntensor Y[{n}, {n}] csr\nY[i, j] = sum(k) A[i, k] * F[k, j]\noutput Y",
+        "i,k,j",
+    ),
+    "inner": ("tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y", "i,j,k"),
+    "inner-csc": (
+        "tensor A[{n}, {n}] csr\ntensor F[{n}, {m}] csc\ntensor Y[{n}, {m}] csr\nY[i, j] = sum(k) A[i, k] * F[k, j]\noutput Y",
+        "i,j,k",
+    ),
+    "sampled": (
+        "tensor A[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{m}, {n}]\ntensor Y[{n}, {n}] csr\n"
+        "Y[i, j] = sum(k) A[i, j] * B[i, k] * G[k, j]\noutput Y",
+        "i,j,k",
+    ),
+    "vector": ("tensor A[{n}, {n}] csr\ntensor v[{n}]\nY[i] = sum(k) A[i, k] * v[k]\noutput Y", "i,k"),
+    "attention": (
+        "tensor S[{n}, {n}] csr\ntensor B[{n}, {m}]\ntensor G[{n}, {m}]\ntensor C[{n}, {m}]\n"
+        "T[i, j] = sum(k) S[i, j] * B[i, k] * G[j, k]\nm[i] = max(j) T[i, j]\nE[i, j] = S[i, j] * exp(T[i, j] - m[i])\n"
+        "s[i] = sum(j) E[i, j]\nP[i, j] = E[i, j] / s[i]\nY[i, l] = sum(j) P[i, j] * C[j, l]\noutput Y",
+        "i,j,k,l",
+    ),
 }
 """The statements of each product, and the order of its loops."""
 LANES = (1, 2, 4, 8, 16, 32, 64)
@@ -50,7 +74,7 @@ LANES = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A run: `product` is one of `PRODUCTS`, of `n` rows and `m` columns, and the sparse matrix stores a share `density` of its entries."""
+    """A run: `product` is one of `PRODUCTS`, of `n` rows and `m` columns, and sparse matrices store a share `density` of their entries."""
 
     product: str
     n: int
@@ -84,23 +108,28 @@ def draw(rng: random.Random) -> Draw:
 
 def measure(run: Draw, seed: int) -> Row:
     """Estimate a draw, and run it."""
-    text, order = PRODUCTS[run.product]
-    schedule = ff.Schedule.fuse("full").order("full", order)
+    schedule = ff.Schedule.fuse("full").order("full", PRODUCTS[run.product][1])
     schedule = schedule.par(i=run.lanes) if run.lanes > 1 else schedule
-    program = parse(text.format(n=run.n, m=run.m))
-    compiled = ff.compile(program, schedule=schedule, tensors=tensors(run, seed), machine=run.machine)
+    compiled = ff.compile(program(run), schedule=schedule, tensors=tensors(run, seed), machine=run.machine)
     return Row(run, compiled.run().cycles, round(compiled.estimate().cycles))
+
+
+def program(run: Draw) -> Program:
+    """Return the statements of a draw."""
+    return parse(PRODUCTS[run.product][0].format(n=run.n, m=run.m))
 
 
 def tensors(run: Draw, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
     """Return the tensors of a draw."""
-    rng = np.random.default_rng(seed)
-    stored = sparse.random(run.n, run.n, run.density, random_state=rng, dtype=np.float32).toarray()
-    dense = {name: rng.standard_normal((run.n, run.m)).astype(np.float32) for name in "BC"}
-    dense["D"] = rng.standard_normal((run.n, 4, run.m)).astype(np.float32)
-    known = {"A": stored, **dense, "b": rng.standard_normal(run.m).astype(np.float32)}
-    text, _ = PRODUCTS[run.product]
-    return {name: values for name, values in known.items() if f"tensor {name}[" in text}
+    rng, known = np.random.default_rng(seed), dict[str, npt.NDArray[np.float32]]()
+    for tensor in program(run).inputs:
+        if tensor.format is None:
+            values = rng.standard_normal(tensor.shape)
+        else:
+            rows, columns = tensor.shape
+            values = sparse.random(rows, columns, run.density, random_state=rng).toarray()
+        known[tensor.name] = values.astype(np.float32)
+    return known
 
 
 @click.command(help=__doc__)
@@ -112,7 +141,7 @@ def main(seed: int, runs: int, target: str | None) -> None:
     rows = [measure(draw(rng), 1000 * seed + at) for at in range(runs)]
     for row in rows:
         d = row.draw
-        what = f"{d.product:8} {d.n:4} x {d.m:2} at {d.density:4}, {d.lanes:2} lanes, {d.machine:5}"
+        what = f"{d.product:10} {d.n:4} x {d.m:2} at {d.density:4}, {d.lanes:2} lanes, {d.machine:5}"
         click.echo(f"{what}  {row.cycles:9,} cycles, expected {row.expected:9,} ({row.error:+.1f} %)")
     errors = [abs(row.error) for row in rows]
     found = {"median": statistics.median(errors), "worst": max(errors)}

@@ -32,7 +32,8 @@ BIASED = """
 program biased
 tensor X[4, 900] dense
 tensor b[900] dense
-Z[i, j] = X[i, j] + b[j]
+M[i] = max(j) X[i, j]
+Z[i, j] = X[i, j] * M[i] + b[j]
 Y[i, j] = relu(Z[i, j])
 output Y
 """

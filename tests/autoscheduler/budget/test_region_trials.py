@@ -70,7 +70,7 @@ def test_lanes_of_rows_that_were_slower_than_columns_are_tried_in_runs() -> None
     apart, runs = (chosen(allow).unfused for allow in (frozenset[str](), frozenset({"splits"})))
     assert apart is not None and runs is not None and apart.cycles is not None and runs.cycles is not None
     assert dict(apart.schedule.parallel) == {"U.c": 3, "Y.c": 6}
-    assert dict(runs.schedule.parallel) == {"U.c": 3, "Y.n0": 5} and runs.schedule.splits == (("Y.n", ROWS // 5),)
+    assert dict(runs.schedule.parallel) == {"U.c": 3, "Y.n0": 6} and runs.schedule.splits == (("Y.n", ROWS // 6),)
     assert runs.cycles == sum(runs.taken.values()) < apart.cycles
     assert runs.taken["U"] == apart.taken["U"]
 

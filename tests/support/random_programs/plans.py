@@ -15,8 +15,8 @@ from fuseflow.schedule import Schedule
 
 
 def partition(draw: st.DrawFn, program: Program) -> Schedule:
-    """Nothing fused, everything, every layer, or groups: any that can run one after the other."""
-    kind = draw(st.sampled_from(["full"] * 4 + ["groups"] * 4 + ["none", "layerwise"]))
+    """Nothing fused, everything, every layer, what the estimate takes, or groups: any that can run one after the other."""
+    kind = draw(st.sampled_from(["full"] * 3 + ["best"] + ["groups"] * 4 + ["none", "layerwise"]))
     if kind != "groups":
         return Schedule.fuse(kind)
     names = [e.name for e in program.einsums]

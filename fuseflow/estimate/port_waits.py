@@ -1,0 +1,118 @@
+"""How long the ports of a graph wait for their answers, since lines that are under way at once meet in the bank groups of the memory."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import exp, gcd
+
+import numpy as np
+
+from fuseflow.estimate.buffer_reuse import OwnLoop
+from fuseflow.estimate.flows import Number
+from fuseflow.estimate.memory_load import GROUP_CYCLES, GROUPS, ArrayLoad, MemoryLoad
+from fuseflow.estimate.port_lines import AT_ONCE
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.mapping import MAPPINGS, decode_addresses
+from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+
+PSEUDO_CHANNEL_CYCLES = 2 * HBM2_2000.nCCDS
+"""The cycles that a pseudo channel takes for such a line where its transactions are of different bank groups."""
+LONGEST_STRIDE = 1024
+"""The lines of a loop that are looked at to say how evenly apart ones spread over the memory."""
+BANKS = 4
+"""The banks of a bank group. What is written lies in any of them, as far as an estimate knows."""
+REOPEN_CYCLES = HBM2_2000.nWR + HBM2_2000.nRP + HBM2_2000.nRCDRD
+"""The cycles from a write until its bank can read another row: the write has to be done, its row closed, and the other one opened.
+A port alone loses some 28 of them in runs of the memory alone."""
+MEET_ANOTHER = 1.6
+"""How many ports wait when one waits for its row: 1.6 in runs of the memory alone on 2, 4 and 8 ports."""
+MISS_CYCLES = 4.5
+"""The cycles for which a port waits at each piece of an array that is not in its reuse buffer: at the first the whole answer, and while it
+waits it asks for some that are next."""
+ANSWER_CYCLES = 37
+"""The cycles from a request to its answer where the memory has little else to do."""
+
+
+def answer_cycles(load: MemoryLoad, written: Number, machine: Machine) -> float:
+    """Return the cycles for which the port with most lines waits for answers, since only so many of its lines have none. A port asks for
+    one line a cycle at most, those in its reuse buffer too, and waits where it misses one there. `written` is that of `port_cycles`."""
+    return max((port_cycles(read, written, machine) for read in load.reads), default=0)
+
+
+def port_cycles(read: ArrayLoad, written: Number, machine: Machine) -> float:
+    """Return the cycles for which a port waits for its answers.
+
+    The lines that it waits for at once lie in any of the bank groups, some of them in one, and lines of the other ports beside them.
+    Answers come in order, so the port goes on as fast as the group that has most to do. Lines that lie evenly apart may all be in one.
+    Behind the mean of all ports, fewer and fewer go on beside the busiest one. Each of the lines `written` one by one in the bank of
+    one that is read closes the row of that.
+    """
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    asked = read.asked + read.missed * MISS_CYCLES if read.asked > read.most else 0.0
+    ratio = float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    apart = read.alike * read.in_list * _evenly_apart_cycles(read, memory)  # beside the lines of other lists it is less
+    mean, wait = read.lines / read.ports, max(ANSWER_CYCLES / memory.outstanding, apart / ratio)
+    together = max(wait, _group_cycles(read, read.ports - 1, GROUPS * memory.channels) / ratio)
+    fewer = max(wait, _group_cycles(read, (read.ports - 1) / 2, GROUPS * memory.channels) / ratio)
+    reopened = written / BANKS * REOPEN_CYCLES / ratio * min(1.0, MEET_ANOTHER / read.ports)
+    return max(asked, mean * together + (read.most - mean) * fewer + (reopened if read.most > written else 0.0))
+
+
+def _group_cycles(read: ArrayLoad, others: float, groups: int) -> float:
+    """Return the cycles for a line in the bank group that has most to do, beside so many other ports that ask for as much."""
+    stride = read.along.stride if read.along is not None and read.along.is_apart else 1.0
+    own = (read.at_once - read.in_turn) / 2 * (gcd(groups, int(stride)) if stride >= 1 and stride == int(stride) else 1)
+    return GROUP_CYCLES * (1 + expected_largest((own + others * read.at_once) / groups, read.at_once)) / read.at_once
+
+
+def queue_cycles(read: ArrayLoad, busy: Number, machine: Machine) -> float:
+    """Return the cycles for which a line waits behind the others of its port, if these meet in few bank groups and keep them occupied for
+    most of the `busy` cycles of the graph."""
+    memory = machine.memory
+    if not isinstance(memory, Hbm2Memory):
+        return 0.0
+    each = _evenly_apart_cycles(read, memory) / float(clock_ratio(memory.clock_ghz, machine.clock_ghz))
+    return max(0.0, memory.outstanding * each - ANSWER_CYCLES) if read.most * each > busy / 2 else 0.0
+
+
+def _evenly_apart_cycles(read: ArrayLoad, memory: Hbm2Memory) -> float:
+    """Return the cycles for a line where all lie evenly apart, 0 where they do not."""
+    if read.along is None or not read.along.is_apart or read.in_order:
+        return 0.0
+    return strided_line_cycles(memory.mapping, memory.channels, memory.line, read.along)
+
+
+@cache
+def strided_line_cycles(mapping: str, channels: int, line: int, loop: OwnLoop) -> float:
+    """Return the cycles of the memory for each of the lines along a loop, `AT_ONCE` of which are under way at once: those of the bank
+    group, or of the pseudo channel, in which most of them lie.
+
+    Example: in eight channels, lines 4,096 bytes apart lie in one bank group, which takes 8 cycles for each.
+    """
+    run = max(1, round(loop.run))
+    starts = np.arange(max(1, min(loop.size, LONGEST_STRIDE // run))) * loop.stride
+    places = (line * np.add.outer(starts, np.arange(run)).ravel()).astype(np.int64)
+    channel, bank, _ = decode_addresses(MAPPINGS[mapping], channels, places)
+    ways = (channel << 3 | bank >> 2, GROUP_CYCLES), (channel << 1 | bank >> 4, PSEUDO_CHANNEL_CYCLES)
+    windows = range(0, len(places), AT_ONCE)
+    return sum(float(max(np.bincount(way[at : at + AT_ONCE]).max() * cycles for way, cycles in ways)) for at in windows) / len(
+        places
+    )
+
+
+def expected_largest(mean: float, draws: float) -> float:
+    """Return the expected largest of so many draws of a Poisson distribution."""
+    term, below, largest = exp(-mean), exp(-mean), 0.0
+    count = 0
+    while (missing := 1 - min(1.0, below) ** draws) > 1e-3:
+        largest += missing
+        count += 1
+        term *= mean / count
+        below += term
+    return largest
+
+
+__all__ = ["answer_cycles", "port_cycles", "queue_cycles", "strided_line_cycles"]
