@@ -258,8 +258,8 @@ class GraphCycles:
             if read.most < base / period:  # few refreshes meet it
                 continue
             hidden = hidden_work(around.shares, read.stage) * base if around is not None else np.inf
-            if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:  # nothing makes up for what it loses
-                hidden = 0.0
+            if self.answers >= base and port_cycles(read, self.written_alone, self.machine) >= base:
+                hidden = 0.0  # nothing makes up for what it loses
             if read.in_order:
                 hidden += memory.prefetch * base / read.most
             longest = max(longest, gap - hidden)
